@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.hurried import launch_still
 from support.processor import within
 from support.shop import BIN, NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem
@@ -91,7 +92,10 @@ def run(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
 def test_sigterm_finishes_what_is_on_the_line(tmp_path: Path) -> None:
     """The invoice at the machine gets its answer, those behind it hear that nothing was sent, exit 0; the ledger is sound and
     a retry after the next start goes on where it was."""
-    with Shop(tmp_path, per_machine={"certify_timeout": 60.0}) as shop, ThreadPoolExecutor(3) as tills:
+    with (
+        Shop(tmp_path, per_machine={"certify_timeout": 60.0}, launch=launch_still) as shop,
+        ThreadPoolExecutor(3) as tills,
+    ):
         machine, bodies, sent = shop.start().machines[0], [invoice(fresh()) for _ in range(3)], []
         machine.order("pause-at", next=6, when="before", direction="in")
         for at, body in enumerate(bodies, 1):

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from support.hurried import launch_still
 from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem, untouched
 
@@ -16,7 +17,8 @@ from support.till import certified, fresh, invalid, problem, untouched
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Whose machine may be at 38h for as long as a test wants."""
-    with Shop(tmp_path_factory.mktemp("shop"), per_machine={"certify_timeout": 60.0}) as shop:
+    how = {"per_machine": {"certify_timeout": 60.0}, "launch": launch_still}
+    with Shop(tmp_path_factory.mktemp("shop"), **how) as shop:
         yield shop.start()
 
 

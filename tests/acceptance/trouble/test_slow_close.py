@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+from support.hurried import launch_still
 from support.shop import Shop, invoice, wait_for
 
 from daemon.store.tables.book.books import all_books
@@ -12,7 +13,10 @@ from daemon.store.tables.events import events_after
 
 def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:
     """Log and event, with its incident; the answer comes in its time, and 38h was executed once."""
-    with Shop(tmp_path, per_machine={"certify_timeout": 60.0}) as shop, ThreadPoolExecutor(1) as till:
+    with (
+        Shop(tmp_path, per_machine={"certify_timeout": 60.0}, launch=launch_still) as shop,
+        ThreadPoolExecutor(1) as till,
+    ):
         shop.start().machines[0].order("pause-at", next=6, when="before", direction="in")
         answer = till.submit(shop.certify, invoice("F-1"))
         slow = wait_for(lambda: shop.events("certification.slow"), "the notice")
