@@ -116,13 +116,18 @@ def dry_run(shop: Shop, body: dict[str, Any], path: str = "certify", value: str 
 
 def test_decision_40_a_dry_run_says_what_would_be_certified(shop: Shop) -> None:
     """Totals and warnings as the receipt then has them; nothing is stored, nothing is sent, no code is given."""
-    body = {**invoice(fresh(), 999, 1500), "invoiceNumer": "x"}
+    body = {**invoice(fresh(), 999, 1500), "invoiceNumer": "x", "psvbGroup": "A", "stampDuty": 30}
+    body["items"][1]["psvbGroup"] = "B"
     with untouched(shop):
         answer = dry_run(shop, body)
     assert answer.status_code == 200
     preview = answer.json()
     receipt = certified(shop.certify(body))
-    shared = ("invoiceNumber", "invoiceType", "totalTtc", "taxDetails", "specificTax", "psvb", "warnings")
+    shared = (
+        *("invoiceNumber", "invoiceType", "totalTtc", "taxDetails", "specificTax"),
+        *("psvb", "psvbByGroup", "stampDuty", "warnings"),
+    )
+    assert [each["group"] for each in receipt["psvbByGroup"]] == ["A", "B"]
     assert {name: preview[name] for name in shared} == {name: receipt[name] for name in shared}
     assert preview.keys() == {*shared, "dryRun"}
 
@@ -156,3 +161,15 @@ def test_decision_40_a_dry_run_gets_the_errors_of_the_real_one(shop: Shop) -> No
         for name in ("dryRun", "dry-run", "DRY_RUN", "dryrun"):  # certified for good otherwise
             url = f"/v1/mcf/{NIM}/certify?{name}=true"
             assert invalid(shop.http.post(url, json=invoice(fresh()), headers=shop.headers())).keys() == {name}
+
+
+@pytest.mark.parametrize(
+    "path", ["cash", "reports/z", "reports/articles", "reports/month", "reports/z/1/print", "cancel-pending"]
+)
+def test_what_cannot_be_tried_is_not_done_by_a_dry_run(shop: Shop, path: str) -> None:
+    """A Z that was meant to be tried would close the day for good."""
+    body = {"kind": "deposit", "amount": 500, "reason": "Fond de caisse"} if path == "cash" else {}
+    with untouched(shop):
+        assert invalid(dry_run(shop, body, path)).keys() == {"dry_run"}
+        url = f"/v1/mcf/{NIM}/{path}?dryRun=true"
+        assert invalid(shop.http.post(url, json=body, headers=shop.headers())).keys() == {"dryRun"}

@@ -13,7 +13,7 @@ UPDATE book SET last_at = ?, head = ?, tc = ?, fvc = ?, frc = ?, z_number = ?, s
 SELECT {columns} FROM closure WHERE book_id = ? AND z_number = ?;
 
 -- name: by_report_id
-SELECT {columns} FROM closure WHERE book_id = ? AND report_id = ?;
+SELECT {columns} FROM closure WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND report_id = ?;
 
 -- name: between
 SELECT {columns} FROM closure
