@@ -106,6 +106,7 @@ def find_closure(connection: sqlite3.Connection, book: Book, z_number: int) -> C
 
 
 def find_closure_by_id(connection: sqlite3.Connection, book: Book, report_id: str) -> Closure:
+    """Of this book, or of the other machine of a pair."""
     row = connection.execute(_SQL["by_report_id"], (book.id, report_id)).fetchone()
     if row is None:
         raise NotFound(Text("there is no Z with this report_id"))

@@ -16,7 +16,7 @@ WHERE id = :book;
 SELECT {columns} FROM closure WHERE book_id = ? AND z_number = ?;
 
 -- name: by_report_id
-SELECT {columns} FROM closure WHERE book_id = ? AND report_id = ?;
+SELECT {columns} FROM closure WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND report_id = ?;
 
 -- name: between
 SELECT {columns} FROM closure
