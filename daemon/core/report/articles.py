@@ -58,6 +58,9 @@ class ArticlesReport(msgspec.Struct, frozen=True, kw_only=True):
     created_at: Annotated[str, Meta(description="When it was made")] = ""
     total_ttc: Annotated[int, Meta(description="XOF, net: what X and A say of the same certifications")] = 0
     number: Annotated[int | None, Meta(description="Of a closed one, from 1; null for a look")] = None
+    letterhead: Annotated[
+        str, Meta(description="Which letterhead stands on its paper, for ever; empty where it is the present one")
+    ] = ""
 
 
 class _Key(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from common.language.reasons import from_stored, to_stored
 from daemon.core.audit import Action, Actor, key_hash_of
@@ -32,18 +33,8 @@ _SQL = load(__name__, columns=COLUMNS)
 def insert(connection: sqlite3.Connection, book: Book, sale: DeferredSale) -> int:
     """Number and key are free: the caller has looked in the same transaction (`check_free`)."""
     payload = None if sale.invoice is None else pack(invoice_bytes(sale.invoice))
-    values = (
-        *(
-            book.id,
-            sale.key,
-            key_hash_of(sale.key),
-            sale.fingerprint,
-            sale.request_id,
-            sale.number,
-            number_key(sale.number),
-        ),
-        *(sale.type, sale.total_ttc, sale.sold_at, sale.address, sale.outage, payload),
-    )
+    keys = {"key_hash": key_hash_of(sale.key), "number_key": number_key(sale.number)}
+    values = asdict(sale) | keys | {"book": book.id, "payload": payload}
     (sale_id,) = connection.execute(_SQL["insert"], values).fetchone()
     return int(sale_id)
 

@@ -1,6 +1,7 @@
 -- name: insert
 INSERT INTO deferred (book_id, key, key_hash, fingerprint, request_id, number, number_key, type, total_ttc, sold_at, address, outage, payload)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id;
+VALUES (:book, :key, :key_hash, :fingerprint, :request_id, :number, :number_key, :type, :total_ttc, :sold_at, :address, :outage, :payload)
+RETURNING id;
 
 -- name: is_number_held
 SELECT EXISTS (SELECT 1 FROM deferred
