@@ -34,7 +34,7 @@ from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
-from daemon.store.tables.book import attempts, books, closures, deferred, entries, totals
+from daemon.store.tables.book import books, closures, deferred, entries, totals
 from daemon.store.tables.book.codec import invoice_bytes, pack, tally_bytes
 from daemon.store.tables.events import DEFAULT_DESTINATIONS, EventWriter
 from simulator.machine.options import DEFAULT_RATES
