@@ -2,9 +2,13 @@
 
 const AGAIN = new Set([408, 410, 429, 502, 503, 504, 507]);
 const ONCE_MORE = new Set(["BRIDGE_ERROR", "INTERNAL_ERROR"]); // repeated once, then for a person
-const FOR_A_PERSON = new Set(["MACHINE_ATTENTION", "LEDGER_DAMAGED", "Z_NUMBER_UNKNOWN", ...ONCE_MORE]);
+const FOR_A_PERSON = new Set([
+  ...["MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "Z_NUMBER_UNKNOWN", "BOX_AMBIGUOUS"],
+  ...ONCE_MORE,
+]);
 const LOST = new Set(["GATEWAY_TIMEOUT", "OUTCOME_UNKNOWN"]); // it may be certified
 const WAIT = 2; // seconds, where the answer does not say
+const TAKEN_BACK = { code: "TAKEN_BACK", status: 409, detail: "the sale was accepted for later, and taken back since" };
 
 /** Root of all errors. What a retry solves is none. */
 export class McfError extends Error {}
@@ -219,13 +223,17 @@ export class Mcf {
     }
   }
 
-  /** As `findRequest`, but whatever is no answer to that says nothing of the request, which may well be certified. */
+  /** As `findRequest`, but whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that somebody
+   * has taken back: sent again, it would be certified. */
   async #look(key) {
+    let found = null;
     try {
-      return await this.findRequest(key);
+      found = await this.findRequest(key);
     } catch {
       return null;
     }
+    if (found?.status === "abandoned" && !found.problem) throw new Refused(TAKEN_BACK);
+    return found;
   }
 
   async #try(method, path, body, key) {

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from avepay_mcf.errors import FOR_A_PERSON, Answered, NoAnswer, error_of
+from avepay_mcf.errors import FOR_A_PERSON, Answered, NoAnswer, Refused, error_of
 from avepay_mcf.shapes import Preview, Problem, Receipt, RequestState
 from avepay_mcf.signing import PRIVATE, RequestSignature
 
@@ -22,6 +22,7 @@ ONCE_MORE = frozenset({"BRIDGE_ERROR", "INTERNAL_ERROR"})  # repeated once, then
 WAIT = 2.0  # seconds, where the answer does not say
 LOOK_AFTER = "GATEWAY_TIMEOUT"
 UNKNOWN = frozenset({LOOK_AFTER, "OUTCOME_UNKNOWN"})
+TAKEN_BACK = Problem(code="TAKEN_BACK", status=409, detail="the sale was accepted for later, and taken back since")
 
 
 Body = Mapping[str, Any]
@@ -173,11 +174,15 @@ class Mcf:
                 return httpx.Response(200, content=msgspec.json.encode(found.receipt))
 
     def _look(self, key: str) -> RequestState | None:
-        """As `find_request`, but whatever is no answer to that says nothing of the request, which may well be certified."""
+        """As `find_request`, but whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that
+        somebody has taken back: sent again, it would be certified."""
         try:
-            return self.find_request(key)
+            found = self.find_request(key)
         except (httpx.TransportError, msgspec.DecodeError, Answered):
             return None
+        if found is not None and found.status == "abandoned" and found.problem is None:
+            raise Refused(TAKEN_BACK)
+        return found
 
     def _wait(self, seconds: float, deadline: float, key: str, last: str) -> None:
         if time.monotonic() + seconds > deadline:

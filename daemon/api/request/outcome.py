@@ -18,9 +18,11 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Answer, Header, Headers, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
+from daemon.api.request.body import read_query
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_of
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
@@ -37,6 +39,8 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     scope = request.scope
     key = _idempotency_key(scope["headers"])
     own_id = scope["state"]["request_id"]
+    if scope["method"] != "GET" and is_dry_run(request) and not request.route_handler.opt["can_be_tried"]:
+        raise InvalidRequest.at("dry_run", Text("is not known here; nothing was done"))
     by, strict = request.auth.actor, _is_strict(scope["headers"]) or request.auth.key.strict
     expires = request.auth.expires
     if not key:
@@ -48,6 +52,18 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
         return (_fingerprint(method, before + each + after, raw) for each in {nim, short_nim(nim), *nims})
 
     return Call(own_id, key, _fingerprint(method, before + after, raw), by, strict, earlier, expires)
+
+
+def is_dry_run(request: ApiRequest) -> bool:
+    """A value that is neither true nor false, and a name that is almost this one, are refused: they were sent to be on the safe side."""
+    if not request.scope["query_string"]:
+        return False
+    if misspelt_names := misspelt(unknown_of(request.query_params, frozenset({"dry_run"}))):
+        raise InvalidRequest(refusals_of(misspelt_names))
+    value = read_query(request, "dry_run").get("dry_run", "false")
+    if value not in ("true", "false"):
+        raise InvalidRequest.at("dry_run", Text("has to be true or false"))
+    return value == "true"
 
 
 def _fingerprint(method: str, path: str, raw: bytes) -> bytes:

@@ -18,18 +18,18 @@ from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRI
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
-from daemon.api.request.body import json_of, read_bytes, read_query
+from daemon.api.request.body import json_of, read_bytes
 from daemon.api.request.outcome import (
     RequestOutcome,
     accepted,
     call_of,
     customer_url,
     found_for,
+    is_dry_run,
     outcome_of,
 )
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, NotFound
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
-from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_of
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.take_over import MachineIsSpare
@@ -75,16 +75,6 @@ def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview
     return msgspec.structs.replace(answer, warnings=(*answer.warnings, *more)) if more else answer
 
 
-def _is_dry_run(request: ApiRequest) -> bool:
-    """A value that is neither true nor false, and a name that is almost this one, are refused: they were sent to be on the safe side."""
-    if misspelt_names := misspelt(unknown_of(request.query_params, frozenset({"dry_run"}))):
-        raise InvalidRequest(refusals_of(misspelt_names))
-    value = read_query(request, "dry_run").get("dry_run", "false")
-    if value not in ("true", "false"):
-        raise InvalidRequest.at("dry_run", Text("has to be true or false"))
-    return value == "true"
-
-
 @post(
     "/certify",
     **_described(
@@ -109,7 +99,7 @@ reports about two seconds later. With `dry_run=true` it is a `Preview`: all is c
 async def certify_invoice(request: ApiRequest) -> Answer:
     raw = await read_bytes(request.scope["headers"], request.receive)
     body = json_of(request.scope["headers"], raw)
-    if _is_dry_run(request):
+    if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=False)
     is_async = prefers_async(value.decode("latin-1") for name, value in request.scope["headers"] if name == b"prefer")
     done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
@@ -138,7 +128,7 @@ it, so the answer may take a minute. Credits of one original never exceed it in 
 async def certify_credit_note(request: ApiRequest) -> Answer:
     raw = await read_bytes(request.scope["headers"], request.receive)
     body = json_of(request.scope["headers"], raw)
-    if _is_dry_run(request):
+    if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=True)
     done = await certify(request.auth.selling, body, call_of(request, raw), credit=True)
     return _certified(request, done, done.value)

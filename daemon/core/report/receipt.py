@@ -115,7 +115,12 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     total_ttc: Annotated[int, Meta(description="The total that would be certified")]
     tax_details: Annotated[tuple[TaxDetail, ...], Meta(description="VAT by tax group")]
     specific_tax: Annotated[int, Meta(description="Specific tax that would be certified separately")]
-    psvb: Annotated[Withholding | None, Meta(description="Withholding, when `psvbGroup` was sent")]
+    psvb: Annotated[
+        Withholding | None,
+        Meta(description="Withholding, when `psvbGroup` was sent; null where items name several groups"),
+    ]
+    psvb_by_group: Annotated[tuple[Withholding, ...], Meta(description="All withholdings, by group")]
+    stamp_duty: Annotated[int, Meta(description="To be collected in cash on top of `totalTtc`")]
     warnings: Annotated[tuple[Adjustment, ...], Meta(description="What would be folded, rounded or adjusted")]
     dry_run: Annotated[bool, Meta(description="Always true: nothing was certified")]
 
@@ -127,7 +132,9 @@ def preview(invoice: Invoice, language: Language = "en") -> Preview:
         total_ttc=invoice.total_ttc,
         tax_details=tuple(_tax_detail(line) for line in invoice.taxes),
         specific_tax=invoice.specific_tax,
-        psvb=_withholding(invoice.psvb),
+        psvb=_withholding(invoice),
+        psvb_by_group=tuple(map(_of_group, invoice.withholdings)),
+        stamp_duty=invoice.stamp_duty,
         warnings=adjustments(invoice.warnings, language),
         dry_run=True,
     )
@@ -155,7 +162,7 @@ def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Re
         frc=counters.frc,
         counters=msgspec.UNSET if record.fc is None else counters_text(record),
         specific_tax=record.invoice.specific_tax,
-        psvb=None if record.invoice.more_psvb else _withholding(record.invoice.psvb),
+        psvb=_withholding(record.invoice),
         psvb_by_group=tuple(map(_of_group, record.invoice.withholdings)) if record.invoice.edition else msgspec.UNSET,
         stamp_duty=record.invoice.stamp_duty if record.invoice.edition else msgspec.UNSET,
         warnings=adjustments(record.invoice.warnings, language),
@@ -181,8 +188,9 @@ def _tax_detail(line: TaxLine) -> TaxDetail:
     return TaxDetail(line.group, f"{line.group} - TVA {percent(line.rate)}%", line.ht, line.tva, line.ttc)
 
 
-def _withholding(psvb: Psvb | None) -> Withholding | None:
-    return None if psvb is None else _of_group(psvb)
+def _withholding(invoice: Invoice) -> Withholding | None:
+    """None also for several."""
+    return None if invoice.psvb is None or invoice.more_psvb else _of_group(invoice.psvb)
 
 
 def _of_group(psvb: Psvb) -> Withholding:

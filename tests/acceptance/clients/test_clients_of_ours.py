@@ -193,6 +193,54 @@ def test_a_sale_accepted_for_later_is_followed_through_a_restart_of_the_box() ->
     assert found == {"code": "CODE"}
 
 
+def saying(status: int, found: dict[str, Any], seen: list[str]) -> type[BaseHTTPRequestHandler]:
+    """A box that answers each POST and each GET alike; what was sent goes to `seen`."""
+
+    class Box(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.answer(status)
+
+        def do_GET(self) -> None:
+            self.answer(200)
+
+        def answer(self, status: int) -> None:
+            seen.append(self.command)
+            content = json.dumps(found).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Box
+
+
+@pytest.mark.parametrize("code", ["MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "BOX_AMBIGUOUS"])
+def test_what_no_wait_ends_is_said_at_once(code: str) -> None:
+    """A 503 for which somebody has to look: an error after one request."""
+    seen: list[str] = []
+    with served(saying(503, {"code": code, "status": 503, "detail": "look"}, seen)) as url:
+        with Mcf(url, "key", NIM, till="py") as mcf, pytest.raises(avepay_mcf.NeedsAPerson) as error:
+            mcf.certify(invoice("P-1"))
+        found = in_node('found.error = await outcome(() => till().certify(sale("P-1")));', url, "key", NIM, {})
+    assert (error.value.code, found) == (code, {"error": ["NeedsAPerson", code]})
+    assert seen == ["POST", "POST"]
+
+
+def test_a_sale_that_somebody_took_back_is_not_sent_again() -> None:
+    """It was accepted for later, and taken back on the page: with the same key it would be certified after all."""
+    seen: list[str] = []
+    with served(saying(202, {"status": "abandoned", "invoiceNumber": "B-1"}, seen)) as url:
+        with Mcf(url, "key", NIM, till="py") as mcf, pytest.raises(avepay_mcf.Refused) as error:
+            mcf.certify(invoice("B-1"))
+        found = in_node('found.error = await outcome(() => till().certify(sale("B-1")));', url, "key", NIM, {})
+    assert (error.value.code, found) == ("TAKEN_BACK", {"error": ["Refused", "TAKEN_BACK"]})
+    assert seen == ["POST", "GET"] * 2
+
+
 def test_errors_say_what_to_do(shop: Shop) -> None:
     """Each kind is a class, with what its problem holds; nothing listens: the key is told to go on with later."""
     with Mcf(f"{shop.http.base_url}", shop.key(), NIM, till="py") as mcf:
