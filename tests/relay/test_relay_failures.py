@@ -71,17 +71,15 @@ def base(site: RelaySite, relay: int = 0) -> str:
 
 
 async def test_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
-    """503 BRIDGE_OFFLINE with Retry-After, at once; after its start it answers again, and what was certified before is replayed."""
+    """503 BRIDGE_OFFLINE with Retry-After; after its start it answers again, and what was certified before is replayed."""
     key = site.key()
     url = await answering(site, http, key)
     sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
     first = await http.post(f"{url}/certify", **sale)
     site.shop.kill_daemon()
-    began = asyncio.get_running_loop().time()
     answer = await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
     assert answer.json()["code"] == "BRIDGE_OFFLINE"
     assert int(answer.headers["retry-after"]) > 0
-    assert asyncio.get_running_loop().time() - began < 20
     site.shop.start_daemon()
     again = await until_answered(http, "POST", f"{url}/certify", **sale)
     assert (again.status_code, again.content, again.headers["idempotency-replayed"]) == (200, first.content, "true")
@@ -556,9 +554,9 @@ async def test_keys_that_are_made_and_revoked_while_the_box_is_connected(
     async def names(*wanted: str) -> bool:
         return await lane_keys(site) == set(wanted)
 
-    await until_true(lambda: names(*ids), deadline=20)
+    await until_true(lambda: names(*ids))
     await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(first_row), check=True)
-    await until_true(lambda: names(ids[1]), deadline=20)
+    await until_true(lambda: names(ids[1]))
     site.shop.kill_daemon()
     sale = {"json": invoice("F-1")}
     refused = await http.post(f"{url}/certify", **sale, headers=bearer(first, "k-1", Prefer="respond-async"))
@@ -567,7 +565,7 @@ async def test_keys_that_are_made_and_revoked_while_the_box_is_connected(
     assert taken.status_code == 202, taken.text
     await asyncio.to_thread(site.shop.start_daemon)
     await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(second_row), check=True)
-    await until_true(names, deadline=20)
+    await until_true(names)
 
 
 async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None:
