@@ -64,10 +64,18 @@ from headquarters.cli.main import cli
 pytestmark = pytest.mark.long
 
 PATIENCE = 60.0
+STANDING = {"reply_timeout": 60.0, "certify_timeout": 60.0}
+"""Of a machine that stands until a test lets it go on."""
 
 
 def base(site: RelaySite, relay: int = 0) -> str:
     return f"{site.relays[relay].base}/v1/mcf/{NIM}"
+
+
+@pytest.fixture
+async def patient(tmp_path: Path) -> AsyncIterator[RelaySite]:
+    async with running(tmp_path, launch=launch_patient, per_machine=STANDING) as created:
+        yield created
 
 
 async def test_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
@@ -172,7 +180,7 @@ async def under_way(http: httpx.AsyncClient, site: RelaySite, count: int) -> boo
 async def test_a_box_that_is_revoked_while_it_certifies(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """Its connection is cut: the client hears within seconds that the outcome is unknown, then that the box cannot be reached; the sale stands in its
     ledger once, and tills of the shop go on."""
-    async with running(tmp_path, jwt=True, launch=launch_still) as site:
+    async with running(tmp_path, jwt=True, launch=launch_still, per_machine=STANDING) as site:
         key = site.key()
         url = await answering(site, http, key)
         machine = site.shop.machines[0]
@@ -383,8 +391,9 @@ async def test_a_box_restored_between_two_tries(site: RelaySite, http: httpx.Asy
     check_once(site.shop, {"k-1": first.json()})
 
 
-async def test_too_many_at_once(site: RelaySite, http: httpx.AsyncClient) -> None:
+async def test_too_many_at_once(patient: RelaySite, http: httpx.AsyncClient) -> None:
     """Two requests of a key are carried out at a time; the third is 503 MACHINE_BUSY at once, and nothing was sent for it."""
+    site = patient
     key = site.key()
     url = await answering(site, http, key)
     machine = site.shop.machines[0]
@@ -400,12 +409,6 @@ async def test_too_many_at_once(site: RelaySite, http: httpx.AsyncClient) -> Non
     machine.order("resume")
     answers = await asyncio.gather(*sending)
     assert [answer.status_code for answer in answers] == [200, 200]
-
-
-@pytest.fixture
-async def patient(tmp_path: Path) -> AsyncIterator[RelaySite]:
-    async with running(tmp_path, launch=launch_patient) as created:
-        yield created
 
 
 async def test_strangers_lock_nobody_out(patient: RelaySite, http: httpx.AsyncClient) -> None:
