@@ -202,11 +202,11 @@ def test_unknown_fields_of_a_closure_are_told_or_refused(
 ) -> None:
     """27, and 40 for the header of a rehearsal with a live key: a closure cannot be taken back. What is stored, and read again, has no warnings."""
     url, (field,) = f"/v1/mcf/{NIM}/{path}", body
-    told = f"{field}: is not a known field" + (f"; did you mean {near}?" if near else "")
+    words = f"{field}: is not a known field" + (f"; did you mean {near}?" if near else "")
     is_over = path in ("reports/z", "reports/articles")
     before = shop.get("reports").json()["count"]
     refused = shop.http.post(url, json=body, headers={**shop.headers(), "Mcfd-Strict": "true"})
-    assert (refused.status_code, refused.json()["detail"]) == (422, told), refused.text
+    assert (refused.status_code, refused.json()["detail"]) == (422, words), refused.text
     assert shop.get("reports").json()["count"] == before
     once = {**shop.headers(key=f"told-{path}"), "Mcfd-Test": "offline"}
     answers = [shop.http.post(url, json=body, headers=once) for _ in range(2)]
