@@ -7,13 +7,13 @@ import contextlib
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 import structlog
 
+from common.settings import Section
 from common.wire.errors import NatsError, NoAnswer
 from common.wire.keys import Credentials, read_credentials
 from common.wire.nats_client import Client, Msg
@@ -119,17 +119,21 @@ class Pull:
             raise NoAnswer(f"{self._next}: no answer in time")
 
 
-@dataclass(frozen=True, kw_only=True)
-class NatsOptions:
-    """`url` may be several, with commas; `durable` names the consumers that all instances share."""
+class NatsServers(Section, frozen=True):
+    """`url` may be several, with commas."""
 
     url: str
     credentials_file: Path | None = None
     tls_ca: Path | None = None
+
+
+class NatsOptions(NatsServers, frozen=True):
+    """`durable` names the consumers that all instances share."""
+
     durable: str = "headquarters"
 
 
-async def connected(options: NatsOptions, name: str = "mcfd-hq") -> Client:
+async def connected(options: NatsServers, name: str = "mcfd-hq") -> Client:
     """OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that the caller
     uses it begins with what may have been missed."""
     credentials = (

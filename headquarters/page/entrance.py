@@ -17,7 +17,7 @@ from common.passwords import is_of_today
 from common.turns import Busy
 from common.web.security import HEADERS, RIGHT, cookie_of, is_own_origin, name_of, redirect_after_login, return_cookie
 from common.wire.instants import now_millis
-from headquarters.api.access import COOKIE, address_of_request, person_of_token
+from headquarters.api.access import COOKIE, address_of_request
 from headquarters.page.shared import FOREIGN, LANGUAGE_COOKIE, RETURN_COOKIE, THROTTLED, AnyRequest, Screens, form_of
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
@@ -45,7 +45,7 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
             answer.headers["retry-after"] = str(wait)
         return answer
     token = await screens.run(screens.store.people.begin, name, now_millis())
-    caller = await person_of_token(token, screens.store, screens.threads)
+    caller = await screens.run(screens.store.people.of_session, token, now_millis())
     place = redirect_after_login(request, RETURN_COOKIE, caller.may) if caller else "/ui/"
     stored = await screens.run(screens.store.people.password, name)
     cookies = [_cookie(screens, COOKIE, token)]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, quick
 from support.shop import NIM
 
 from daemon.core.errors import McfdError
@@ -46,8 +46,8 @@ class Cables:
 @contextlib.asynccontextmanager
 async def two_shops(path: Path, sold: tuple[int, int]) -> AsyncIterator[tuple[MemoryShop, MemoryShop]]:
     """So many sales each before; no heartbeat that would notice by itself."""
-    async with MemoryShop(path, heartbeat=30.0) as one:
-        two = MemoryShop(path, nim=OTHER, heartbeat=30.0)
+    async with MemoryShop(path, heartbeat=30.0, timers=quick()) as one:
+        two = MemoryShop(path, nim=OTHER, heartbeat=30.0, timers=quick())
         await two.begin(one.store)
         try:
             for shop, count in zip((one, two), sold, strict=True):

@@ -39,7 +39,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
-from support.hurried import launch_patient
+from support.hurried import launch_patient, launch_still
 from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
 from support.receivers.nats_server import NIM, OTHER
@@ -175,7 +175,7 @@ async def under_way(http: httpx.AsyncClient, site: RelaySite, count: int) -> boo
 async def test_a_box_that_is_revoked_while_it_certifies(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """Its connection is cut: the client hears within seconds that the outcome is unknown, then that the box cannot be reached; the sale stands in its
     ledger once, and tills of the shop go on."""
-    async with running(tmp_path, jwt=True) as site:
+    async with running(tmp_path, jwt=True, launch=launch_still) as site:
         key = site.key()
         url = await answering(site, http, key)
         machine = site.shop.machines[0]
@@ -240,7 +240,7 @@ async def sell(site: RelaySite, http: httpx.AsyncClient, key: str, client: int, 
 async def test_an_answer_that_comes_too_late(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """504 OUTCOME_UNKNOWN once the time is over, while 38h is on the line; the sale is certified all the same, its answer has nobody to hear it, and
     the retry is replayed."""
-    async with running(tmp_path, server="answer_seconds = 2") as site:
+    async with running(tmp_path, server="answer_seconds = 2", launch=launch_still) as site:
         key = site.key()
         url = await answering(site, http, key)
         machine = site.shop.machines[0]
@@ -507,12 +507,12 @@ async def test_a_sale_whose_time_was_over_is_sent_again(site: RelaySite, http: h
         answer = await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=later)
         assert answer.status_code == 202, answer.text
 
-    short = {"Mcfd-Not-After": in_seconds(2)}
+    short = {"Mcfd-Not-After": in_seconds(60)}
     await sold(1, **short)
     await sold(2, **short)
     for _ in range(2):
         await sold(3)
-    await asyncio.sleep(2)
+    (site.directory / "ahead").touch()
     await sold(1)
     await until_true(lambda: asyncio.sleep(0, site.relays[0].log.count('"later.expired"') == 2), deadline=60)
     await sold(2)

@@ -163,9 +163,19 @@ class RelaySite:
         self.server.kill()
 
 
+def shift_clock(ahead: str) -> None:
+    """In the process of a relay: two minutes ahead from when that file exists."""
+    from relay.boxes import Boxes  # noqa: PLC0415  in the child alone
+
+    real = Boxes.millis
+    Boxes.millis = lambda boxes: real(boxes) + 120_000 * Path(ahead).exists()  # type: ignore[method-assign]  of this process
+
+
 @contextlib.asynccontextmanager
 async def running(directory: Path, **options: Any) -> AsyncIterator[RelaySite]:
+    """The clock of the first relay goes ahead once there is a file `ahead`."""
     site = RelaySite(directory, **options)
+    site.relays[0].first = (__name__, "shift_clock", {"ahead": str(directory / "ahead")})
     try:
         await site.up()
         yield site

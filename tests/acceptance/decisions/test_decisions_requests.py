@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -155,15 +155,14 @@ def test_decision_6_a_repeat_waits_for_the_first(shop: Shop) -> None:
     """While the first is still on the line, its twins wait and get its answer; one invoice is certified."""
     machine, body, key = shop.machines[0], invoice(fresh()), fresh()
     before = machine.counters
-    machine.order("think", ms=30)
-    try:
-        with ThreadPoolExecutor(5) as tills:
-            first = tills.submit(shop.certify, body, key=key)
-            wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["waiting"])
-            answers = [first, *(tills.submit(shop.certify, body, key=key) for _ in range(4))]
-            contents = {answer.result().content for answer in answers}
-    finally:
-        machine.order("think", ms=0)
+    machine.order("pause-at", next=6, when="before", direction="in")
+    with ThreadPoolExecutor(5) as tills:
+        first = tills.submit(shop.certify, body, key=key)
+        wait_for(machine.is_stopped, "38h")
+        answers = [first, *(tills.submit(shop.certify, body, key=key) for _ in range(4))]
+        assert not wait(answers, timeout=0.2).done
+        machine.order("resume")
+        contents = {answer.result().content for answer in answers}
     assert contents == {first.result().content}
     certified(first.result())
     assert machine.counters == (before[0] + 1, before[1] + 1, before[2])
