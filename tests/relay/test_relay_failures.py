@@ -18,6 +18,7 @@
 | the box is revoked while it certifies | `test_a_box_that_is_revoked_while_it_certifies` |
 | more sales for a box that is off than may wait | `test_more_sales_than_may_wait` |
 | what waited for a box was too late, and is sent again | `test_a_sale_whose_time_was_over_is_sent_again` |
+| the relay stops while sales wait for a box | `test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped` |
 """
 
 from __future__ import annotations
@@ -521,6 +522,24 @@ async def test_a_sale_whose_time_was_over_is_sent_again(site: RelaySite, http: h
     await asyncio.to_thread(site.shop.start_daemon)
     await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 3), deadline=PATIENCE + 40)
     assert site.shop.machines[0].counters[1] == 3
+
+
+async def test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped(
+    site: RelaySite, http: httpx.AsyncClient
+) -> None:
+    """What it had just fetched from the queue, or has under way, is another one's at once, and not after the five minutes that the queue gives it."""
+    key = site.key()
+    url = await answering(site, http, key)
+    site.shop.kill_daemon()
+    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+    for number in range(4):
+        headers = bearer(key, f"k-{number}", Prefer="respond-async")
+        assert (await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=headers)).status_code == 202
+    await asyncio.to_thread(site.relays[0].kill, signal.SIGTERM)
+    await asyncio.to_thread(site.relays[1].start)
+    await asyncio.to_thread(site.shop.start_daemon)
+    await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 4), deadline=200)
+    assert site.shop.machines[0].counters[1] == 4
 
 
 async def waiting(site: RelaySite) -> int:
