@@ -110,6 +110,8 @@ class OuterMiddleware:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
+        if scope["raw_path"].endswith((b"%2F", b"%2f")):  # of a key: the router takes a slash at the end away
+            scope["path"] = scope["raw_path"].decode("latin-1")
         began = time.perf_counter()
         own_id = request_id(scope["headers"])
         scope["state"]["request_id"] = own_id

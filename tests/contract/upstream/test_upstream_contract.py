@@ -104,7 +104,7 @@ async def test_nobody_there(headquarters, receiver):
     """Without headquarters a try ends soon, and as "again"."""
     headquarters.kill()
     entry = make_outgoing()
-    with within(2 * headquarters.options.timeout):
+    with within(5):
         outcome = await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
     assert isinstance(outcome, Again)
     assert outcome.error

@@ -61,12 +61,10 @@ def follow(connection: sqlite3.Connection, record: Record) -> None:
     connection.execute(_SQL["follow"], (record.state == "certified", record.ended_at, record.id))
 
 
-def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: DeferredState, *, why: str, at: int) -> int:
-    """Its newest attempt, 0 for none."""
-    row = connection.execute(_SQL["end"], (state, at, to_stored(why), sale_id, book.id)).fetchone()
-    if row is None:
+def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: DeferredState, *, why: str, at: int) -> None:
+    """NotWaiting where it has ended, or an attempt is under way."""
+    if connection.execute(_SQL["end"], (state, at, to_stored(why), sale_id, book.id)).rowcount != 1:
         raise NotWaiting
-    return int(row[0])
 
 
 def withdraw(
@@ -121,6 +119,11 @@ def by_address(connection: sqlite3.Connection, address: str) -> tuple[int, Defer
 
 def open_sales(connection: sqlite3.Connection, book: Book, after: int, limit: int) -> Sequence[DeferredSale]:
     return [_sale(row) for row in connection.execute(_SQL["open"], (book.id, after, limit))]
+
+
+def waiting_sales(connection: sqlite3.Connection, book: Book) -> Sequence[DeferredSale]:
+    """Of the book itself."""
+    return [_sale(row) for row in connection.execute(_SQL["waiting"], (book.id,))]
 
 
 def backlog(connection: sqlite3.Connection, book: Book) -> DeferredBacklog:

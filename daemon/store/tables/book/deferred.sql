@@ -25,8 +25,7 @@ WHERE attempt_id = ?3 AND state = 'begun';
 
 -- name: end
 UPDATE deferred SET state = ?, ended_at = ?, why = ?, payload = NULL
-WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state IN ('waiting', 'doubtful')
-RETURNING coalesce(attempt_id, 0);
+WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state IN ('waiting', 'doubtful');
 
 -- name: release
 UPDATE deferred SET state = 'waiting', why = '' WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'doubtful';
@@ -52,6 +51,9 @@ SELECT book_id, {columns} FROM deferred WHERE address = ?;
 
 -- name: open
 SELECT {columns} FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?) AND state IN ('waiting', 'begun', 'doubtful') AND id > ? ORDER BY id LIMIT ?;
+
+-- name: waiting
+SELECT {columns} FROM deferred WHERE book_id = ? AND state = 'waiting' AND state IN ('waiting', 'begun', 'doubtful') ORDER BY id;
 
 -- name: backlog
 SELECT count(*), coalesce(sum(total_ttc), 0), coalesce(min(sold_at), 0), coalesce(sum(state = 'doubtful'), 0)
