@@ -13,7 +13,6 @@ from litestar import delete, get, post
 from common.language import Text
 from common.wire.call import prefers_async
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.access.rehearsal import ignored
 from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRICT, described
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
@@ -27,6 +26,7 @@ from daemon.api.request.outcome import (
     found_for,
     is_dry_run,
     outcome_of,
+    own_warnings,
 )
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, NotFound
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
@@ -69,9 +69,7 @@ def _certified(request: ApiRequest, done: Answered[Any], record: Record) -> Answ
 
 
 def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview:
-    """With what belongs to this request alone, and is not stored."""
-    scope = request.scope
-    more = ignored(scope["headers"], language_of(scope)) if request.auth.key.mode == "live" else ()
+    more = own_warnings(request)
     return msgspec.structs.replace(answer, warnings=(*answer.warnings, *more)) if more else answer
 
 
