@@ -106,7 +106,7 @@ def test_the_terminal_is_french_unless_it_says_english(environ, expected):
 
 def test_french_has_one_apostrophe():
     """The straight one, which is on every keyboard and in the code pages of receipt printers; both side by side look like a fault."""
-    assert re.findall('^(?!msgid|#).*\N{RIGHT SINGLE QUOTATION MARK}.*$', PO.read_text(), re.MULTILINE) == []
+    assert re.findall("^(?!msgid|#).*\N{RIGHT SINGLE QUOTATION MARK}.*$", PO.read_text(), re.MULTILINE) == []
 
 
 @pytest.mark.parametrize("month", ["avril 2026", "août 2026", "octobre 2026"])
