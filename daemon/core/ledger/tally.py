@@ -25,7 +25,10 @@ from daemon.core.ledger.book import Tally
 
 
 def contribution(record: Record) -> Tally:
-    """The tally of one attempt that ended certified, refused or abandoned."""
+    """The tally of one attempt that ended certified, refused or abandoned. One taken over from the machine, whose lines are unknown, adds nothing: it
+    is counted as unexplained."""
+    if not record.invoice.items:
+        return {}
     if record.state == "certified":
         return _certified(record)
     if record.state in ("refused", "abandoned"):

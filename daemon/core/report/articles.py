@@ -97,7 +97,7 @@ class Articles:
 
     def add(self, records: Iterable[Record]) -> None:
         for record in records:
-            if record.state == "certified":
+            if record.state == "certified" and record.invoice.items:  # as X and A count them
                 self.certs_count += 1
                 self.first_at = self.first_at or record.ended_at
                 self._isfs.add(record.invoice.isf)

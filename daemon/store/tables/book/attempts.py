@@ -31,7 +31,7 @@ from daemon.core.ledger.attempt import (
     Record,
     marked,
 )
-from daemon.core.ledger.book import Book, Tally
+from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import Standing, standing, went_down
@@ -327,12 +327,6 @@ def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "b
     return [record_of(row) for row in connection.execute(_SQL["unfinished"], (book.id, state))]
 
 
-def tally_of(record: Record) -> Tally:
-    """What a record adds to the totals. One taken over from the machine, whose lines are unknown, adds nothing: it is
-    counted as unexplained."""
-    return contribution(record) if record.invoice.items else {}
-
-
 def _must_be_open(record: Record) -> None:
     if record.state not in OPEN:
         raise NotFound(Text("attempt {number} has already ended {state}", number=record.id, state=record.state))
@@ -352,7 +346,7 @@ def _seal(
     sealed = msgspec.structs.replace(placed, hash=chain.record_hash(before.hash, placed, content))
     counters = dict.fromkeys(FiscalCounters.__struct_fields__) if sealed.counters is None else asdict(sealed.counters)
     payload = None if content == stored else pack(content)
-    beside = {"tally": tally_bytes(tally_of(sealed)), "payload": payload, "epoch": epoch}
+    beside = {"tally": tally_bytes(contribution(sealed)), "payload": payload, "epoch": epoch}
     connection.execute(_SQL["seal"], asdict(sealed) | counters | beside)
     if sealed.invoice.deferred:
         deferred.follow(connection, sealed)
