@@ -112,8 +112,7 @@ def test_french_has_one_apostrophe():
 @pytest.mark.parametrize("month", ["avril 2026", "août 2026", "octobre 2026"])
 def test_no_month_needs_an_elision(month):
     """French says "d'août": no sentence has "de" before a month that is put in."""
-    assert "de a" not in (said := Speaker("fr")("VAT of {month}", month=month)), said
-    assert "de o" not in said
+    assert not re.search(r"\bde [ao]", Speaker("fr")("VAT of {month}", month=month))
 
 
 @pytest.mark.parametrize("folder", ["common/web", "daemon/api/page", "headquarters/page"])
