@@ -88,6 +88,12 @@ class Pull:
             self._ask()
         return found
 
+    def give_back(self) -> None:
+        """What is here and was not taken comes again at once, to whoever requests it."""
+        with contextlib.suppress(NatsError):  # the connection is gone: it comes again later
+            while self._here:
+                self._here.popleft().nak(0.0)
+
     def _ask(self) -> None:
         if self._owed > 0 and self._waits:
             return

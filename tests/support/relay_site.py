@@ -92,9 +92,11 @@ class RelaySite:
         two: bool = False,
         config: Any = None,
         launch: Launch | None = None,
+        per_machine: Any = None,
         server: str = "",
     ) -> None:
         """`server`: more of the section of that name of each relay."""
+        self._per_machine = per_machine
         self.directory = directory
         self.nats = NatsSite(directory / "nats", jwt)
         self.server = NatsServer(self.nats)
@@ -123,7 +125,13 @@ class RelaySite:
             "tls_ca": str(self.nats.authority.path),
         }
         machines = tuple(Machine(folder, each) for each in (nim, *more))
-        return Shop(folder, machines=machines, config={"upstream": upstream, **(config or {})}, launch=launch)
+        return Shop(
+            folder,
+            machines=machines,
+            config={"upstream": upstream, **(config or {})},
+            launch=launch,
+            per_machine=self._per_machine,
+        )
 
     async def up(self) -> None:
         await self.server.up()

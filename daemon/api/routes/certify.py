@@ -13,7 +13,6 @@ from litestar import delete, get, post
 from common.language import Text
 from common.wire.call import prefers_async
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.access.rehearsal import ignored
 from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRICT, described
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
@@ -27,6 +26,7 @@ from daemon.api.request.outcome import (
     found_for,
     is_dry_run,
     outcome_of,
+    own_warnings,
 )
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, NotFound
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
@@ -38,7 +38,7 @@ from daemon.paper.invoice import waiting_document
 from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
-from daemon.usecases.reports import inspect
+from daemon.usecases.reports import acts, inspect
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {
     "invoiceNumber": "F-2026-000123",
@@ -69,9 +69,7 @@ def _certified(request: ApiRequest, done: Answered[Any], record: Record) -> Answ
 
 
 def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview:
-    """With what belongs to this request alone, and is not stored."""
-    scope = request.scope
-    more = ignored(scope["headers"], language_of(scope)) if request.auth.key.mode == "live" else ()
+    more = own_warnings(request)
     return msgspec.structs.replace(answer, warnings=(*answer.warnings, *more)) if more else answer
 
 
@@ -187,7 +185,10 @@ async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
     wanted = read_wanted(request, paper)
     await inspect.learn_taxpayer(worker)
     if found.status == "certified" and record is not None:
-        return await rendered(request, await paper.invoice(worker, record, wanted.style), wanted)
+        style = wanted.style
+        if style.is_duplicate:
+            style = msgspec.structs.replace(style, copy=await acts.make_copy(worker, record, call_of(request, b"")))
+        return await rendered(request, await paper.invoice(worker, record, style), wanted)
     if sale is None or sale.invoice is None:
         raise NotFound(Text("there is no paper for this request"))
     url, shop = customer_url(request, sale.address), paper.shop(worker, wanted.style.language)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from common.language.reasons import from_stored, to_stored
-from daemon.core.audit import Action, Actor, key_hash_of
+from daemon.core.audit import Actor, key_hash_of
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
@@ -87,7 +87,7 @@ def _note(
 ) -> None:
     placed = entries.append(connection, book, decided, at)
     detail = {"number": sale.number, "total_ttc": str(sale.total_ttc), "reason": str(from_stored(decided.reason))}
-    action: Action = "sale.withdrawn" if decided.decision == "withdrawn" else "sale.released"
+    action = "sale.withdrawn" if decided.decision == "withdrawn" else "sale.released"
     audit.add_of_book(connection, book, action, at=placed.at, by=by, detail=detail)
 
 
