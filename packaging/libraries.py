@@ -62,7 +62,7 @@ PRUNED = (
     *(
         f"fontTools/{part}/**/*" for part in ("cu2qu", "merge", "mtiLib", "qu2cu", "ufoLib", "voltLib")
     ),  # other formats of fonts
-    "sqlalchemy/testing/**/*",
+    *(f"sqlalchemy/{part}/**/*" for part in ("ext", "orm", "testing")),  # SQL as it is written, without objects
     "sqlalchemy/dialects/m*sql/**/*",
     "sqlalchemy/dialects/oracle/**/*",
     "yaml/_yaml.*",  # the API's description is written in JSON; pure Python does for what litestar imports

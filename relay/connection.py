@@ -10,7 +10,7 @@ import structlog
 from common.wire.errors import NatsError, NoAnswer
 from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client
-from common.wire.nats_pull import NatsOptions, connected
+from common.wire.nats_pull import NatsServers, connected
 from relay.problems import BoxOffline
 
 log = structlog.get_logger(__name__)
@@ -22,7 +22,7 @@ LOOK_SECONDS = 5.0
 class Connection:
     """`run` until cancelled. `generation` is another number with each connection: what was learnt on an older one may have changed."""
 
-    def __init__(self, options: NatsOptions) -> None:
+    def __init__(self, options: NatsServers) -> None:
         self._options = options
         self._client: Client | None = None
         self.generation = 0

@@ -5,8 +5,9 @@ From the box's 202 on a sale is a deferred sale like any other, and what became 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Final
 
@@ -145,13 +146,17 @@ class LaterCalls:
             try:
                 client = await self._connection.opened()
                 async with pulling(client, CALLS_STREAM, CALLS_CONSUMER, AT_ONCE) as pull:
-                    while True:
-                        by_subject: dict[str, list[Msg]] = defaultdict(list)
-                        for msg in await pull.take():
-                            by_subject[msg.subject].append(msg)
-                        await asyncio.gather(
-                            *(self._hand_over(subject, found) for subject, found in by_subject.items())
-                        )
+                    try:
+                        while True:
+                            by_subject: dict[str, list[Msg]] = defaultdict(list)
+                            for msg in await pull.take():
+                                by_subject[msg.subject].append(msg)
+                            await asyncio.gather(
+                                *(self._hand_over(subject, found) for subject, found in by_subject.items())
+                            )
+                    except asyncio.CancelledError:  # this relay stops; else they would wait for the end of `ack_wait`
+                        pull.give_back()
+                        raise
             except RelayProblem:
                 pass  # the connection is lost again
             except NatsError as error:
@@ -167,12 +172,20 @@ class LaterCalls:
         words = subject.split(".")
         nim = words[1] if len(words) == 3 else ""  # noqa: PLR2004  # mcf.<NIM>.later
         wait = 0.0
-        for msg in messages:
-            wait = wait or await self._tried(nim, msg)
-            if wait:
-                msg.nak(wait)
-            else:
-                msg.ack()
+        left = deque(messages)
+        try:
+            while left:
+                wait = wait or await self._tried(nim, left[0])
+                msg = left.popleft()
+                if wait:
+                    msg.nak(wait)
+                else:
+                    msg.ack()
+        except asyncio.CancelledError:
+            with contextlib.suppress(NatsError):
+                for msg in left:
+                    msg.nak(0.0)
+            raise
 
     async def _tried(self, nim: str, msg: Msg) -> float:
         """Seconds after which it is to be tried again; 0 once the box has it, or has refused it for good."""

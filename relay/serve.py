@@ -7,7 +7,6 @@ import signal
 from contextlib import AsyncExitStack
 from importlib.metadata import version
 
-import msgspec
 import structlog
 import uvloop
 
@@ -15,7 +14,6 @@ from common import notify
 from common.http_server import HttpServer, ServerConfig
 from common.turns import beside
 from common.wire.call import ANSWER_SECONDS
-from common.wire.nats_pull import NatsOptions
 from relay.api import RelayParts, create_relay
 from relay.boxes import Boxes
 from relay.connection import Connection
@@ -39,7 +37,7 @@ def serve(settings: RelaySettings) -> int:
 async def _serve(settings: RelaySettings) -> int:
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
-        connection = Connection(NatsOptions(**msgspec.structs.asdict(settings.nats)))
+        connection = Connection(settings.nats)
         boxes = Boxes(connection, seconds=settings.server.answer_seconds)
         later = LaterCalls(connection, boxes)
         beside(stack, connection.run(), "nats")

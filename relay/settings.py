@@ -9,6 +9,7 @@ import msgspec
 
 from common.settings import Port, Section
 from common.wire.call import ANSWER_SECONDS
+from common.wire.nats_pull import NatsServers
 
 DEFAULT = Path("/etc/mcfd-relay/relay.toml")
 
@@ -22,14 +23,6 @@ class RelayServer(Section, frozen=True):
     answer_seconds: Annotated[float, msgspec.Meta(ge=1, le=ANSWER_SECONDS)] = ANSWER_SECONDS
 
 
-class RelayNats(Section, frozen=True):
-    """`url` may be several, with commas."""
-
-    url: str
-    credentials_file: Path | None = None
-    tls_ca: Path | None = None
-
-
 class RelaySettings(Section, frozen=True):
-    nats: RelayNats
+    nats: NatsServers
     server: RelayServer = RelayServer()

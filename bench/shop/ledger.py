@@ -1,7 +1,7 @@
 """Ledgers of any size in minutes: in bulk, with the store's own functions for everything that is not a plain column.
 
 What `begin` and `certify` would have left, row by row, is written at once: codec, chain, tally and seq are theirs
-(`attempts.tally_of`, `chain.record_hash`, `codec.pack`), and so are totals, checkpoints and closures (`totals.bring_in`,
+(`tally.contribution`, `chain.record_hash`, `codec.pack`), and so are totals, checkpoints and closures (`totals.bring_in`,
 `closures.close_period`). Left out is what the daemon lets go of after a week: events of certifications and keys of requests.
 `mcfd verify` finds nothing wrong with the result.
 """
@@ -30,10 +30,11 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale
 from daemon.core.ledger.entries import SaleDeferred
+from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
-from daemon.store.tables.book import attempts, books, closures, deferred, entries, totals
+from daemon.store.tables.book import books, closures, deferred, entries, totals
 from daemon.store.tables.book.codec import invoice_bytes, pack, tally_bytes
 from daemon.store.tables.events import DEFAULT_DESTINATIONS, EventWriter
 from simulator.machine.options import DEFAULT_RATES
@@ -197,7 +198,7 @@ def _templates(dice: random.Random) -> list[tuple[Invoice, bytes]]:
     sales = [
         read_invoice(json.loads(body, parse_float=Decimal), defaults=defaults, rates=DEFAULT_RATES) for body in sent
     ]
-    return [(sale, tally_bytes(attempts.tally_of(record_of(1, sale, 0, "")))) for sale in sales]
+    return [(sale, tally_bytes(contribution(record_of(1, sale, 0, "")))) for sale in sales]
 
 
 def make(path: Path, count: int, *, start: int, closing: bool = True) -> None:

@@ -2,9 +2,13 @@
 
 const AGAIN = new Set([408, 410, 429, 502, 503, 504, 507]);
 const ONCE_MORE = new Set(["BRIDGE_ERROR", "INTERNAL_ERROR"]); // repeated once, then for a person
-const FOR_A_PERSON = new Set(["MACHINE_ATTENTION", "LEDGER_DAMAGED", "Z_NUMBER_UNKNOWN", ...ONCE_MORE]);
+const FOR_A_PERSON = new Set([
+  ...["MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "Z_NUMBER_UNKNOWN", "BOX_AMBIGUOUS"],
+  ...ONCE_MORE,
+]);
 const LOST = new Set(["GATEWAY_TIMEOUT", "OUTCOME_UNKNOWN"]); // it may be certified
 const WAIT = 2; // seconds, where the answer does not say
+const TAKEN_BACK = { code: "TAKEN_BACK", status: 409, detail: "the sale was accepted for later, and taken back since" };
 
 /** Root of all errors. What a retry solves is none. */
 export class McfError extends Error {}
@@ -65,6 +69,8 @@ async function problemOf(answer) {
   const code = { 502: "BAD_GATEWAY", 504: "GATEWAY_TIMEOUT" }[answer.status] ?? "UNKNOWN";
   return { code, status: answer.status, detail: text.slice(0, 200) };
 }
+
+const stateOf = (key) => `/requests/${encodeURIComponent(key)}`;
 
 function retryAfter(answer) {
   const text = answer.headers.get("Retry-After") ?? "";
@@ -143,11 +149,12 @@ export class Mcf {
 
   /** What became of the request with that key; null for one that is not known. */
   async findRequest(key) {
-    const answer = await this.#try("GET", `/requests/${encodeURIComponent(key)}`);
-    if (answer.ok) return answer.json();
-    const problem = await problemOf(answer);
-    if (answer.status === 404) return null;
-    throw errorOf(problem, answer.status);
+    try {
+      return await (await this.#send("GET", stateOf(key))).json();
+    } catch (error) {
+      if (error instanceof Refused && error.code === "NOT_FOUND") return null;
+      throw error;
+    }
   }
 
   /** Z. The key is the till's name for this closing, as its date: pressed again, it is the same Z. */
@@ -219,13 +226,18 @@ export class Mcf {
     }
   }
 
-  /** As `findRequest`, but whatever is no answer to that says nothing of the request, which may well be certified. */
+  /** As `findRequest`, once: whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that somebody
+   * has taken back: sent again, it would be certified. */
   async #look(key) {
+    let found = null;
     try {
-      return await this.findRequest(key);
+      const answer = await this.#try("GET", stateOf(key));
+      if (answer.ok) found = await answer.json();
     } catch {
       return null;
     }
+    if (found?.status === "abandoned" && !found.problem) throw new Refused(TAKEN_BACK);
+    return found;
   }
 
   async #try(method, path, body, key) {

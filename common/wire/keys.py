@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult
@@ -103,17 +103,28 @@ class PrivateKey:
     """Signs; `v1a`."""
 
     def __init__(self, seed: bytes) -> None:
-        # Where only shared secrets sign, a box is spared the 6 MB of it.
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # see above
-
-        self._key = Ed25519PrivateKey.from_private_bytes(seed)
-        public = self._key.public_key().public_bytes_raw()
+        public, self._signature = _key_pair(seed)
         self.public = PUBLIC + encode(public)
         """For headquarters."""
         self.id = _public_id(public)
 
     def sign(self, content: bytes) -> str:
-        return "v1a," + encode(self._key.sign(content))
+        return "v1a," + encode(self._signature(content))
+
+
+def _key_pair(seed: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
+    """The public half, and what makes a signature: by OpenSSL, which a box has for its certificates, or by libsodium, which headquarters has for
+    its checks. The bytes are the same."""
+    # Where only shared secrets sign, a box is spared the 6 MB of it.
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # see above
+    except ImportError:
+        from nacl.bindings import crypto_sign, crypto_sign_seed_keypair  # noqa: PLC0415  # see above
+
+        public, secret = crypto_sign_seed_keypair(seed)
+        return public, lambda content: crypto_sign(content, secret)[:SIGNATURE_BYTES]
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    return key.public_key().public_bytes_raw(), key.sign
 
 
 class PublicKey:

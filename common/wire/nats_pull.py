@@ -7,13 +7,13 @@ import contextlib
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 import structlog
 
+from common.settings import Section
 from common.wire.errors import NatsError, NoAnswer
 from common.wire.keys import Credentials, read_credentials
 from common.wire.nats_client import Client, Msg
@@ -88,6 +88,12 @@ class Pull:
             self._ask()
         return found
 
+    def give_back(self) -> None:
+        """What is here and was not taken comes again at once, to whoever requests it."""
+        with contextlib.suppress(NatsError):  # the connection is gone: it comes again later
+            while self._here:
+                self._here.popleft().nak(0.0)
+
     def _ask(self) -> None:
         if self._owed > 0 and self._waits:
             return
@@ -113,17 +119,21 @@ class Pull:
             raise NoAnswer(f"{self._next}: no answer in time")
 
 
-@dataclass(frozen=True, kw_only=True)
-class NatsOptions:
-    """`url` may be several, with commas; `durable` names the consumers that all instances share."""
+class NatsServers(Section, frozen=True):
+    """`url` may be several, with commas."""
 
     url: str
     credentials_file: Path | None = None
     tls_ca: Path | None = None
+
+
+class NatsOptions(NatsServers, frozen=True):
+    """`durable` names the consumers that all instances share."""
+
     durable: str = "headquarters"
 
 
-async def connected(options: NatsOptions, name: str = "mcfd-hq") -> Client:
+async def connected(options: NatsServers, name: str = "mcfd-hq") -> Client:
     """OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that the caller
     uses it begins with what may have been missed."""
     credentials = (

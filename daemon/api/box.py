@@ -82,7 +82,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
 
     async def shop_by_letterhead(self, worker: MachineWorker, language: Language, letterhead: bytes) -> Shop:
         """As it was called when that was certified or closed, by the digest of its letterhead; as it is now where there is none."""
-        return self.shop(worker, language, await letterhead_of(worker, letterhead))
+        return self.shop(worker, language, await letterhead_of(worker.ledger, worker.book, letterhead))
 
     async def invoice(self, worker: MachineWorker, record: Record, style: Style) -> Document:
         return invoice_document(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from common.wire.instants import now_millis
 from daemon.cli.output import Failure, find_machine
+from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Aggregate, Book, BookState
-from daemon.core.machine.state import same_machine
 from daemon.settings import Settings
 from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store
-from daemon.store.tables.book.books import all_books, book_state
+from daemon.store.tables.book.books import all_books, book_state, find_book
 
 
 @dataclass
@@ -36,17 +36,18 @@ class BookReader:
 
 async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -> BookReader:
     """The book of that machine, also of one that is no longer in the configuration; Failure names those that there are."""
-    mode = "test" if test else "live"
-    of_mode = [book for book in await store.journal.read(all_books) if book.mode == mode]
-    books = [book for book in of_mode if nim and same_machine(book.nim, nim)]
-    if not books:
-        nim = find_machine(settings, nim).nim
-        books = [book for book in of_mode if same_machine(book.nim, nim)]
-    if not books:
-        raise Failure("nothing has been certified on {nim} yet", nim=nim)
-    # Another activation has renamed the book since; of two taxpayers' books the newer one, or the one that is named.
-    book = next((book for book in books if book.nim == nim), books[-1])
-    return BookReader(book, store.journal, store.ledger, settings.payment_labels())
+    mode: Mode = "test" if test else "live"
+    book = store.ledger.peek(find_book, nim, mode) if nim else None
+    if book is None:
+        machine = find_machine(settings, nim).nim
+        book = store.ledger.peek(find_book, machine, mode)
+        if book is None:
+            raise Failure("nothing has been certified on {nim} yet", nim=machine)
+    # Of two taxpayers' books the present one's, or the one that is named.
+    named = [each for each in await store.journal.read(all_books) if (each.nim, each.mode) == (nim, mode)]
+    return BookReader(
+        named[-1] if named and book.nim != nim else book, store.journal, store.ledger, settings.payment_labels()
+    )
 
 
 async def live_states(store: Store) -> list[BookState]:

@@ -6,42 +6,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
 
 from common.language import Speaker, Text
-
-Action: TypeAlias = Literal[
-    "key.created",
-    "key.revoked",
-    "user.created",
-    "user.password_changed",
-    "user.disabled",
-    "user.logged_in",
-    "user.logged_out",
-    "closure.created",
-    "calendar.closed",
-    "sale.withdrawn",
-    "sale.released",
-    "outage.notified",
-    "cash.moved",
-    "copy.made",
-    "report.given",
-    "pending.cancelled",
-    "attempt.settled",
-    "machine.taken_over",
-    "machine.taken_back",
-    "z_number.said",
-    "backup.taken",
-    "archive.made",
-    "ledger.restored",
-    "configuration.changed",
-    "outbox.replayed",
-    "authority.created",
-    "upstream.joined",
-    "upstream.left",
-]
 
 GENESIS: Final = hashlib.sha256(b"mcfd audit 1").digest()
 """What the first entry is chained to."""
@@ -75,6 +44,7 @@ DEEDS: Final[Mapping[str, Text]] = {
     "upstream.joined": Text("headquarters joined"),
     "upstream.left": Text("headquarters left"),
 }
+"""Every action that the log knows."""
 DETAILS: Final[Mapping[str, Text]] = {
     "all": Text("the whole box"),
     "amount": Text("Amount"),

@@ -28,7 +28,7 @@ from daemon.store.maintenance.lost_writes import read_lost
 from daemon.store.maintenance.verify import examine_shape, verify
 from daemon.store.store import Store
 from daemon.store.tables.book import deferred, outages
-from daemon.store.tables.book.books import all_books, book_state
+from daemon.store.tables.book.books import all_books, book_state, find_book
 from daemon.store.tables.keys import list_keys
 from daemon.store.tables.meta import read_damage
 
@@ -110,7 +110,7 @@ def check_owner(path: Path, user: User) -> CheckResult:
 
 
 async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResult]:
-    books = {short_nim(book.nim): book for book in await store.journal.read(all_books) if book.mode == "live"}
+    others = {book.id: book for book in await store.journal.read(all_books) if book.mode == "live"}
     keys = {
         short_nim(key.nim) for key in await store.ledger.read(list_keys) if key.mode == "live" and not key.revoked_at
     }
@@ -118,11 +118,13 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
     for machine in settings.machine:
         if not machine.spare_for:  # it certifies with the keys of its machine
             found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
-        if book := books.pop(short_nim(machine.nim), None):
-            found += await _look_in_book(store, book, now)
-    for book in books.values():
+        if book := store.ledger.peek(find_book, machine.nim, "live"):
+            found += await _look_in_book(store, others.pop(book.id), now)
+    for book in others.values():
+        found += _check_attention(store, book)
         if (waiting := await store.ledger.read(deferred.backlog, book)).count:
-            found.append(check_deferred(book.nim, waiting, now, is_gone=True))
+            is_former = settings.find_machine(book.nim) is not None
+            found.append(check_deferred(book.nim, waiting, now, is_gone=True, is_former=is_former))
     in_use_since = min((key.created_at for key in await store.ledger.read(list_keys)), default=now)
     found.append(check_away(await store.retention.away_at(), in_use_since, now))
     return [*found, *check_upstream(settings, await store.outbox.backlog(), now)]
@@ -146,8 +148,10 @@ def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
     return Check("backup").warn("the whole box was never copied to another disk", todo)
 
 
-def check_deferred(nim: str, waiting: DeferredBacklog, now: int, *, is_gone: bool = False) -> CheckResult:
-    """`is_gone`: its machine is no longer in the configuration."""
+def check_deferred(
+    nim: str, waiting: DeferredBacklog, now: int, *, is_gone: bool = False, is_former: bool = False
+) -> CheckResult:
+    """`is_gone`: its machine is no longer in the configuration, or, `is_former`, has another taxpayer."""
     found = Counted(
         "{count} sale waits for its certification, for {hours} hours of the 48 that the law leaves",
         "{count} sales wait for their certification, the oldest for {hours} hours of the 48 that the law leaves",
@@ -155,6 +159,11 @@ def check_deferred(nim: str, waiting: DeferredBacklog, now: int, *, is_gone: boo
         hours=(now - waiting.oldest_at) // HOUR,
     )
     todo = Text("they are certified by themselves once the machine can; page, Sales that wait for certification")
+    if is_former:
+        return Check("deferred", nim).fail(
+            found,
+            "the machine has another taxpayer now: whether it has certified them stands on its paper, and the tax authority knows it",
+        )
     if is_gone:
         return Check("deferred", nim).fail(
             found,
@@ -188,15 +197,16 @@ def check_keys(nim: str, *, has_key: bool) -> CheckResult:
 
 async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]:
     found = []
-    state = store.ledger.peek(book_state, book)
     if (waiting := await store.ledger.read(deferred.backlog, book)).count:
         found.append(check_deferred(book.nim, waiting, now))
     if (outage := await store.ledger.read(outages.open_outage, book)) is not None:
         found.append(check_outage(outage, now))
-    if state.attention:
-        found.append(Check("attention", book.nim).fail(from_stored(state.attention), "sudo mcfd machine settle {nim}"))
-    found.append(await _last_outcome(store, book, now))
-    return found
+    return [*found, *_check_attention(store, book), await _last_outcome(store, book, now)]
+
+
+def _check_attention(store: Store, book: Book) -> list[CheckResult]:
+    found = from_stored(store.ledger.peek(book_state, book).attention)
+    return [Check("attention", book.nim).fail(found, "sudo mcfd machine settle {nim}")] if found else []
 
 
 async def _last_outcome(store: Store, book: Book, now: int) -> CheckResult:

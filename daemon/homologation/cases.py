@@ -22,7 +22,7 @@ State = Literal["passed", "failed", "by hand"]
 
 class CaseStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`send` is a method and a path below the machine's; `expect` names values of the answer by their path (`taxDetails.0.tva`). `wait` repeats
-    the request for so many seconds until it comes so; `paper` is the document to keep, beside that of each certification."""
+    the request for so many seconds until it comes so; `later`: the till does not wait for the certification; `paper` is the document to keep, beside that of each certification."""
 
     send: str
     status: int
@@ -35,6 +35,7 @@ class CaseStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paper: str = ""
     wait: int = 0
     sandbox: bool = False
+    later: bool = False
 
 
 class HomologationCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,6 +147,8 @@ class CasePlayer:
             }
             if step.test:
                 headers["Mcfd-Test"] = step.test
+            if step.later:
+                headers["Prefer"] = "respond-async"
         content = self._filled(step.body or "{}").encode() if method == "POST" else None
         return self.client.request(method, self._filled(path), content=content, headers=headers)
 
@@ -164,7 +167,9 @@ class CasePlayer:
         place = step.paper or (f"certifications/{body['codeSecef']}" if "codeSecef" in body else "")
         if self.papers is None or not place:
             return
-        document = self.client.get(f"{self._filled(place)}/ticket", params={"format": "pdf"}).raise_for_status()
+        document = self.client.get(
+            f"{self._filled(place)}/ticket", params={"format": "pdf", "lang": "fr"}
+        ).raise_for_status()
         (self.papers / f"{case.id}.pdf").write_bytes(document.content)
 
 

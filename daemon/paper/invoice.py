@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from common.language import Text
+from common.language import Language, Text
 from common.numbers import amount, percentage, scaled
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import Customer, Invoice, Item, TaxLine
@@ -117,8 +117,7 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
         yield TextLine(say("Code {code}", code=item.code), indent=2)
     quantity = " ".join(part for part in (scaled(item.quantity, 3, language), item.unit) if part)
     price = f"{scaled(item.price, 2, language)} {invoice.price_mode}"
-    line = scaled(item.line_hundredths, 2, language) if item.line_cents else amount(item.line_amount, language)
-    yield Pair(f"{quantity} x {price}", f"{line} {item.group}", indent=2)
+    yield Pair(f"{quantity} x {price}", f"{_line(item, language)} {item.group}", indent=2)
     if item.till_price or item.till_quantity:
         text = f"{scaled(item.printed_quantity, 3, language)} x {scaled(item.printed_price, 2, language)}"
         yield Pair(say("Quantity and price entered"), f"{text} {invoice.price_mode}", indent=2)
@@ -136,6 +135,10 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
         vat = divide_half_up(item.specific_tax * item.rate * HUNDREDTHS, WHOLE)
         if vat:
             yield Pair(say("VAT on the specific tax"), scaled(vat, 2, language), indent=2)
+
+
+def _line(item: Item, language: Language) -> str:
+    return scaled(item.line_hundredths, 2, language) if item.line_cents else amount(item.line_amount, language)
 
 
 def _reduction(item: Item, invoice: Invoice) -> int:
@@ -253,4 +256,4 @@ def _waiting_item(item: Item, invoice: Invoice, style: Style) -> Iterator[Elemen
     yield TextLine(item.name)
     quantity = " ".join(part for part in (scaled(item.printed_quantity, 3, language), item.unit) if part)
     price = f"{scaled(item.printed_price, 2, language)} {invoice.price_mode}"
-    yield Pair(f"{quantity} x {price}", amount(item.line_amount, language), indent=2)
+    yield Pair(f"{quantity} x {price}", _line(item, language), indent=2)

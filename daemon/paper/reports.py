@@ -74,7 +74,7 @@ def _title(report: Report, style: Style, *, periodic: bool) -> str:
 def _report(
     report: Report, shop: Shop, style: Style, title: str, printed_at: str, *, is_range: bool
 ) -> Iterator[Element]:
-    yield from _head(shop, style, title, report.isfs or ([shop.isf] if shop.isf else []))
+    yield from _head(report.nim, shop, style, title, report.isfs or ([shop.isf] if shop.isf else []))
     start, end = (report.from_, report.to) if isinstance(report, AReport) else (report.period_start, report.period_end)
     at = report.created_at if isinstance(report, ZReport | CalendarReport) else printed_at
     yield from _times(start, last_moment(end) if is_range else end, at, shop, style)
@@ -97,13 +97,14 @@ def _report(
     yield from paper_shop.mark_of_test(shop, style, is_test=False)
 
 
-def _head(shop: Shop, style: Style, title: str, isfs: Sequence[str]) -> Iterator[Element]:
+def _head(nim: str, shop: Shop, style: Style, title: str, isfs: Sequence[str]) -> Iterator[Element]:
+    """`nim`: what the machine was called when it was made."""
     yield from paper_shop.head(shop, style)
     if style.is_duplicate:
         yield Title(style.law(DUPLICATE))
     yield from paper_shop.mark_of_test(shop, style, is_test=False)
     yield Title(title)
-    yield from paper_shop.machine(shop.nim, isfs)
+    yield from paper_shop.machine(nim, isfs)
 
 
 def _times(start: str, end: str, at: str, shop: Shop, style: Style) -> Iterator[Element]:
@@ -235,7 +236,7 @@ def articles_document(report: ArticlesReport, shop: Shop, style: Style, *, print
 
 def _articles(report: ArticlesReport, shop: Shop, style: Style, title: str, printed_at: str) -> Iterator[Element]:
     say = style.say
-    yield from _head(shop, style, title, report.isfs or ([shop.isf] if shop.isf else []))
+    yield from _head(report.nim, shop, style, title, report.isfs or ([shop.isf] if shop.isf else []))
     end = report.to if report.number else last_moment(report.to)
     yield from _times(report.from_, end, report.created_at if report.number else printed_at, shop, style)
     yield Pair(say("Documents"), str(report.certs_count))

@@ -150,8 +150,8 @@ class DeferredAccess(LedgerAccess):
         """NotWaiting where it was taken back meanwhile."""
 
         def job(connection: sqlite3.Connection) -> None:
-            attempt_id = deferred.end(connection, book, sale.id, "refused", why=why, at=at)
+            deferred.end(connection, book, sale.id, "refused", why=why, at=at)
             placed = entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
-            self._open.event_writer.write(connection, book, REFUSED, placed.at, ref=attempt_id)
+            self._open.event_writer.write(connection, book, REFUSED, placed.at, ref=sale.id, detail=why)
 
         await self.write(job)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from common.language import Text
 from common.language.reasons import SALE_RESTORED, SPARE_OF_OTHER_TAXPAYER
-from daemon.core.audit import DAEMON, Action, Actor
+from daemon.core.audit import DAEMON, Actor
 from daemon.core.events import CERTIFIED
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book
@@ -219,7 +219,7 @@ def _note_take_over(
 ) -> int:
     """In the chains of both books, and in the audit log; the time (ms) that it has in the first of them."""
     decided_at, _ = (entries.append(connection, book, decided, at).at for book in pair)
-    action: Action = "machine.taken_over" if decided.step == "taken over" else "machine.taken_back"
+    action = "machine.taken_over" if decided.step == "taken over" else "machine.taken_back"
     detail = {"spare": decided.spare, "reason": decided.reason}
     audit.add(connection, action, f"{decided.nim} live", at=at, by=by, detail=detail)
     return decided_at

@@ -118,26 +118,9 @@ def resettle(connection: sqlite3.Connection, webhooks: Mapping[str, str]) -> Res
 def _waiting(connection: sqlite3.Connection, values: tuple[str, str, Mode, int]) -> list[Outgoing]:
     lineage = read_lineage(connection)
     closures = [_outgoing(row, lineage) for row in connection.execute(_SQL["waiting_closures"], values)]
-    calendar = [_calendar(row, lineage) for row in connection.execute(_SQL["waiting_calendar"], values)]
-    return sorted(closures + calendar, key=attrgetter("id"))[: values[-1]]
-
-
-def _calendar(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:
-    """`row` as `waiting_calendar` has it."""
-    outgoing_id, nim, mode, kind, number, report_id, created_at, body, link, last_sent = row
-    return Outgoing(
-        id=outgoing_id,
-        nim=nim,
-        mode=mode,
-        z_number=number,
-        report_id=report_id,
-        created_at=created_at,
-        body=body.encode(),
-        chain=link,
-        last_sent=last_sent,
-        kind=kind,
-        lineage=(lineage.ledger_id, lineage.epoch),
-    )
+    calendar = partial(Outgoing, lineage=(lineage.ledger_id, lineage.epoch))
+    closures += read_as(calendar, connection.execute(_SQL["waiting_calendar"], values))
+    return sorted(closures, key=attrgetter("id"))[: values[-1]]
 
 
 def _outgoing(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:
@@ -157,25 +140,4 @@ def _outgoing(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:
 
 
 def _backlog(connection: sqlite3.Connection, destination: str) -> list[Backlog]:
-    return [
-        Backlog(
-            nim=nim,
-            mode=mode,
-            waiting=waiting,
-            parked=parked,
-            oldest_at=oldest_at,
-            last_error=_last_error(connection, destination, book_id, error_at),
-            last_error_at=error_at,
-            last_sent_at=sent_at,
-        )
-        for nim, mode, waiting, parked, oldest_at, error_at, sent_at, book_id in connection.execute(
-            _SQL["backlog"], (destination,)
-        ).fetchall()
-    ]
-
-
-def _last_error(connection: sqlite3.Connection, destination: str, book_id: int, at: int) -> str:
-    if not at:
-        return ""
-    row = connection.execute(_SQL["last_error"], (destination, book_id, at)).fetchone()
-    return str(row[0]) if row else ""
+    return list(read_as(Backlog, connection.execute(_SQL["backlog"], {"destination": destination})))

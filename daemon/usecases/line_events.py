@@ -19,6 +19,7 @@ from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.events import last_event_at
 from daemon.usecases.certification.recover import is_activated, recover
+from daemon.usecases.deferred.accept import refuse_former_sales
 from daemon.usecases.reports.close_period import close_former_periods
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -47,6 +48,7 @@ class LineEvents:
                 book = worker.book
                 await recover(worker, machine, state)
                 if is_first or worker.book.id != book.id:
+                    await refuse_former_sales(worker)
                     await close_former_periods(worker)
                 await self._check_server(machine)
                 worker.opened(machine)

@@ -114,7 +114,7 @@ class OutageWatch:
         reason = await self._reason()
         if reason is None and not (worker.connected and not worker.obstacle):
             return  # it returns, and `recover` reads what became of unfinished attempts
-        if reason is not None:
+        if reason is not None and self._was_met():
             self._found = self._seen(reason)
         lasting = self._lasting()
         if self._found is not None and lasting is None and self._is_due(self._found, is_back=reason is None):

@@ -37,7 +37,7 @@ static class Till
     static readonly string Base = (Environment.GetEnvironmentVariable("MCFD_URL") ?? FindBox()) + "/v1/mcf/" + Environment.GetEnvironmentVariable("MCFD_NIM");
     static readonly string Rehearsed = Environment.GetEnvironmentVariable("MCFD_TEST"); // with a test key: docs/testing-your-till.md
     static readonly int[] Again = { 408, 429, 502, 503, 504, 507 };
-    static readonly string[] ForAPerson = { "MACHINE_ATTENTION", "LEDGER_DAMAGED", "BRIDGE_ERROR" }; // 502 and 503, but waiting does not help
+    static readonly string[] ForAPerson = { "MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "BOX_AMBIGUOUS", "BRIDGE_ERROR" }; // 502 and 503, but waiting does not help
     static readonly HttpClient Http = new HttpClient { Timeout = TimeSpan.FromSeconds(Patience) };
 
     // The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it
@@ -84,12 +84,13 @@ static class Till
                 if (answer.IsSuccessStatusCode) return text;
                 var status = (int)answer.StatusCode;
                 var problem = Read<Problem>(text);
-                if (Array.IndexOf(Again, status) < 0 || Array.IndexOf(ForAPerson, problem.code) >= 0)
+                if (problem != null && (Array.IndexOf(Again, status) < 0 || Array.IndexOf(ForAPerson, problem.code) >= 0))
                     throw new Refused(problem.code + ": " + problem.detail);
                 var after = answer.Headers.RetryAfter;
                 if (after != null && after.Delta.HasValue) wait = (int)after.Delta.Value.TotalSeconds;
             }
             catch (AggregateException) { } // the box restarts or the cable is out: nothing is known, so the same again
+            catch (SerializationException) { } // no answer of the box: the same again
             if (DateTime.UtcNow.AddSeconds(wait) > deadline)
                 throw new TimeoutException("no answer yet; send the same invoice again with the same key");
             Thread.Sleep(wait * 1000);

@@ -7,7 +7,8 @@ const { MCFD_URL, MCFD_KEY, MCFD_NIM, MCFD_TEST } = process.env;
 const FIXED = "https://mcfd.local:8480"; // where no box announces itself
 const PATIENCE = 120_000; // milliseconds that the customer waits at the most
 const AGAIN = [408, 429, 502, 503, 504, 507];
-const FOR_A_PERSON = ["MACHINE_ATTENTION", "LEDGER_DAMAGED", "BRIDGE_ERROR"]; // 502 and 503, but waiting does not help
+// 502 and 503, but waiting does not help
+const FOR_A_PERSON = ["MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "BOX_AMBIGUOUS", "BRIDGE_ERROR"];
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it is
@@ -37,7 +38,7 @@ async function findBox() {
 
 const BASE = `${MCFD_URL || (await findBox())}/v1/mcf/${MCFD_NIM}`;
 
-// The answer. Until there is one, the same request with the same key: it is certified at most once.
+// The answer as text. Until there is one, the same request with the same key: it is certified at most once.
 async function call(method, path, body, key) {
   const headers = { Authorization: `Bearer ${MCFD_KEY}`, "Accept-Language": "fr" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -53,14 +54,15 @@ async function call(method, path, body, key) {
         body: body === undefined ? undefined : JSON.stringify(body),
         signal: AbortSignal.timeout(PATIENCE),
       });
-      if (answer.ok) return answer;
-      const problem = await answer.json();
+      const text = await answer.text();
+      if (answer.ok) return text;
+      const problem = JSON.parse(text);
       if (!AGAIN.includes(answer.status) || FOR_A_PERSON.includes(problem.code))
         throw new RangeError(`${problem.code}: ${problem.detail}`);
-      wait = 1000 * Number(answer.headers.get("Retry-After") ?? 2);
+      wait = 1000 * (Number(answer.headers.get("Retry-After")) || 2);
     } catch (error) {
       if (error instanceof RangeError) throw error; // what was sent has to be corrected
-      // otherwise the box restarts or the cable is out: nothing is known, so the same again
+      // otherwise the box restarts, the cable is out, or a proxy answers: nothing is known, so the same again
     }
     if (Date.now() + wait > deadline) throw new Error("no answer yet; send the same invoice again with the same key");
     await sleep(wait);
@@ -68,7 +70,7 @@ async function call(method, path, body, key) {
 }
 
 async function certify(path, invoice) {
-  const receipt = await (await call("POST", path, invoice, `till1-${invoice.invoiceNumber}`)).json();
+  const receipt = JSON.parse(await call("POST", path, invoice, `till1-${invoice.invoiceNumber}`));
   for (const warning of receipt.warnings) console.error("warning:", warning.message);
   return receipt;
 }
@@ -91,7 +93,7 @@ const sale = {
 };
 const receipt = await certify("/certify", sale);
 console.log("certified", number, receipt.codeSecef, receipt.totalTtc);
-console.log(await (await call("GET", `/certifications/${receipt.codeSecef}/ticket?width=42`)).text());
+console.log(await call("GET", `/certifications/${receipt.codeSecef}/ticket?width=42`));
 
 const credit = {
   invoiceNumber: `${number}-A`,
@@ -103,5 +105,5 @@ const credit = {
 };
 console.log("credited", (await certify("/credit-note", credit)).codeSecef);
 
-const closure = await (await call("POST", "/reports/z", {}, `z-after-${number}`)).json();
+const closure = JSON.parse(await call("POST", "/reports/z", {}, `z-after-${number}`));
 console.log("closed Z", closure.z_number, closure.total_ttc);

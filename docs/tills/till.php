@@ -10,7 +10,8 @@ const FIXED = 'https://mcfd.local:8480'; // where no box announces itself
 const PATIENCE = 120; // seconds that the customer waits at the most
 
 const AGAIN = [408, 429, 502, 503, 504, 507];
-const FOR_A_PERSON = ['MACHINE_ATTENTION', 'LEDGER_DAMAGED', 'BRIDGE_ERROR']; // 502 and 503, but waiting does not help
+// 502 and 503, but waiting does not help
+const FOR_A_PERSON = ['MACHINE_ATTENTION', 'PAIR_NOT_COMPARED', 'LEDGER_DAMAGED', 'BOX_AMBIGUOUS', 'BRIDGE_ERROR'];
 
 // The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it is
 // the shop's, so that only https is of use here.
@@ -59,21 +60,21 @@ function call(string $method, string $path, ?array $body = null, string $key = '
         $wait = 2;
         $http_response_header = [];
         $answer = @file_get_contents(BASE . $path, false, stream_context_create(['http' => $options, 'ssl' => $tls]));
-        if ($answer !== false && preg_match('~^HTTP/\S+ (\d+)~', $http_response_header[0] ?? '', $found)) {
+        $head = implode("\n", $http_response_header);
+        $isWhole = !preg_match('~^Content-Length: (\d+)~mi', $head, $found) || strlen((string) $answer) >= (int) $found[1];
+        if ($answer !== false && $isWhole && preg_match('~^HTTP/\S+ (\d+)~', $head, $found)) {
             $status = (int) $found[1];
             if ($status < 300) {
                 return $answer;
             }
             $problem = json_decode($answer, true);
-            if (!in_array($status, AGAIN, true) || in_array($problem['code'], FOR_A_PERSON, true)) {
+            if (isset($problem['code']) && (!in_array($status, AGAIN, true) || in_array($problem['code'], FOR_A_PERSON, true))) {
                 throw new Refused($problem['code'] . ': ' . $problem['detail']);
             }
-            foreach ($http_response_header as $header) {
-                if (preg_match('~^Retry-After: (\d+)~i', $header, $found)) {
-                    $wait = (int) $found[1];
-                }
+            if (preg_match('~^Retry-After: (\d+)~mi', $head, $found)) {
+                $wait = (int) $found[1];
             }
-        } // otherwise the box restarts or the cable is out: nothing is known, so the same again
+        } // otherwise the box restarts, the cable is out, or a proxy answers: nothing is known, so the same again
         if (time() + $wait > $deadline) {
             throw new RuntimeException('no answer yet; send the same invoice again with the same key');
         }

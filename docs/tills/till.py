@@ -4,6 +4,7 @@ MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 MCFD
 Without MCFD_URL the box is looked for on the shop's network.
 """
 
+import http.client
 import json
 import os
 import re
@@ -19,7 +20,8 @@ CA = os.environ.get("MCFD_CA")  # the box's own authority: mcfd tls export-ca
 TLS = ssl.create_default_context(cafile=CA) if CA else None
 PATIENCE = 120  # seconds that the customer waits at the most
 AGAIN = (408, 429, 502, 503, 504, 507)
-FOR_A_PERSON = ("MACHINE_ATTENTION", "LEDGER_DAMAGED", "BRIDGE_ERROR")  # 502 and 503, but waiting does not help
+# 502 and 503, but waiting does not help
+FOR_A_PERSON = ("MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "BOX_AMBIGUOUS", "BRIDGE_ERROR")
 
 
 def find_box():
@@ -63,15 +65,16 @@ def call(method, path, body=None, key=None):
         request = urllib.request.Request(BASE + path, data, headers, method=method)
         wait = 2
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE, context=TLS) as answer:
-                return answer.read()
-        except urllib.error.HTTPError as error:
-            problem = json.loads(error.read())
-            if error.code not in AGAIN or problem["code"] in FOR_A_PERSON:
-                raise Refused(f"{problem['code']}: {problem['detail']}") from None
-            wait = int(error.headers.get("Retry-After", wait))
-        except OSError:  # the box restarts, the cable is out: nothing is known, so the same again
-            pass
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE, context=TLS) as answer:
+                    return answer.read()
+            except urllib.error.HTTPError as error:
+                problem = dict(json.loads(error.read()))
+                if error.code not in AGAIN or problem.get("code") in FOR_A_PERSON:
+                    raise Refused(f"{problem.get('code')}: {problem.get('detail')}") from None
+                wait = int(error.headers.get("Retry-After", wait))
+        except (OSError, http.client.HTTPException, TypeError, ValueError):
+            pass  # the box restarts, the cable is out, a proxy answers: nothing is known, so the same again
         if time.monotonic() + wait > deadline:
             raise TimeoutError("no answer yet; send the same invoice again with the same key")
         time.sleep(wait)

@@ -14,7 +14,7 @@ from common.http_server import KEY_ACCEPTED
 from common.web.security import cookie_of
 from common.wire.instants import now_millis
 from headquarters.intake.gather import Threads
-from headquarters.store.people import ROLES
+from headquarters.store.people import HqPerson
 from headquarters.store.store import HqStore
 
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
@@ -22,50 +22,33 @@ COOKIE = "hq_session"
 _WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 
 
-class Caller:
-    """`name` is a person's, or `key` for a program."""
-
-    def __init__(self, name: str, role: str) -> None:
-        self.name = name
-        self.role = role
-
-    def may(self, role: str) -> bool:
-        return ROLES.index(self.role) >= ROLES.index(role)
-
-
 def mark_key_accepted(request: AnyConnection) -> None:
     """Its client has shown a key, or is logged in: HAProxy gives its address the larger limits."""
     request.scope["state"][KEY_ACCEPTED] = True
 
 
-async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> Caller | None:
+async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> HqPerson | None:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and key:
         role = await threads.run(store.people.role_of_key, key.strip())
         if role is None:
             return None
         mark_key_accepted(request)
-        return Caller("key", role)
+        return HqPerson("key", role)
     return await person_of(request, store, threads)
 
 
-async def person_of(request: AnyConnection, store: HqStore, threads: Threads) -> Caller | None:
+async def person_of(request: AnyConnection, store: HqStore, threads: Threads) -> HqPerson | None:
     token = cookie_of(request.scope["headers"], COOKIE)
-    caller = await person_of_token(token, store, threads) if token else None
-    if caller is not None:
+    person = await threads.run(store.people.of_session, token, now_millis()) if token else None
+    if person is not None:
         mark_key_accepted(request)
-    return caller
-
-
-async def person_of_token(token: str, store: HqStore, threads: Threads) -> Caller | None:
-    """`token`: what the cookie of a session holds."""
-    person = await threads.run(store.people.of_session, token, now_millis())
-    return Caller(person.name, person.role) if person else None
+    return person
 
 
 async def authenticate(
     request: Request[Any, Any, Any], store: HqStore, threads: Threads, role: str = "reader"
-) -> Caller:
+) -> HqPerson:
     """Who asks, when they may; 401 or 403 otherwise. What changes something takes a key: a cookie goes along with whatever
     another site makes a browser send."""
     changes = request.method != "GET"

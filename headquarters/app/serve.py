@@ -18,10 +18,9 @@ from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
 from common.settings import SettingsError
 from common.turns import beside
-from common.wire.nats_pull import NatsOptions
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
-from headquarters.app.settings import HqSettings, Nats, join_terms, register_copy
+from headquarters.app.settings import HqSettings, join_terms, register_copy
 from headquarters.findings import MailNotifier, Notifier, Watch, WatchPace
 from headquarters.intake.gather import Threads
 from headquarters.intake.jetstream import JetStreamIntake
@@ -80,10 +79,9 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         reception = Reception(store, threads, settings.zone, newest)
         await stack.enter_async_context(reception.running())
         if settings.nats is not None:
-            options = _nats_options(settings.nats)
-            beside(stack, JetStreamIntake(options, store, threads, reception).run(), "jetstream")
+            beside(stack, JetStreamIntake(settings.nats, store, threads, reception).run(), "jetstream")
             if terms.issuer is not None:
-                beside(stack, NatsRevocations(readers, reading, options, terms.issuer).run(), "revocations")
+                beside(stack, NatsRevocations(readers, reading, settings.nats, terms.issuer).run(), "revocations")
         watch = settings.findings
         pace = WatchPace(every=watch.look_every, tell_after=watch.tell_after, silent_after=watch.silent_after)
         beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
@@ -112,10 +110,6 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         notify.stopping()
     log.info("headquarters.stopped")
     return EXIT_OK
-
-
-def _nats_options(nats: Nats) -> NatsOptions:
-    return NatsOptions(url=nats.url, credentials_file=nats.credentials_file, tls_ca=nats.tls_ca, durable=nats.durable)
 
 
 def _listen(stop: asyncio.Event) -> None:

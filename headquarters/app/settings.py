@@ -15,6 +15,7 @@ from common.files import read_secret
 from common.language import tr
 from common.language.system import reason
 from common.settings import Port, Section, SettingsError
+from common.wire.nats_pull import NatsOptions
 from headquarters.core.nats_accounts import NatsIssuer
 from headquarters.findings import Mail, WebhookNotifier
 from headquarters.intake.joining import JoinTerms
@@ -39,14 +40,9 @@ class HqStorage(Section, frozen=True):
     register_copy: Path | None = None
 
 
-class Nats(Section, frozen=True):
-    """`url` may be several, with commas. `durable` is the consumer that all instances share. `issuer_file`, of `mcfd-hq nats issuer`: boxes that
-    join get their credentials here, and those that are revoked are cut off."""
+class Nats(NatsOptions, frozen=True):
+    """`issuer_file`, of `mcfd-hq nats issuer`: boxes that join get their credentials here, and those that are revoked are cut off."""
 
-    url: str
-    credentials_file: Path | None = None
-    tls_ca: Path | None = None
-    durable: str = "headquarters"
     issuer_file: Path | None = None
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -13,9 +13,11 @@ from common.wire.closure import MOST_BYTES, ClosureData, ClosureEvent, Mode, rea
 from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
 from common.wire.keys import VerifyingKey, verifying_key
+from common.wire.presence import Presence
 from common.wire.signing import ID, NotSigned, WrongTime, verify
 from headquarters.core.closure_record import ClosureRecord, machine_of, record_of
 
+Content = TypeVar("Content", ClosureEvent | CalendarEvent, Presence)
 Via = Literal["https", "nats"]
 Reason = Literal["malformed", "oversized", "unsigned", "unknown", "foreign", "time", "fork", "withdrawn"]
 """Why it is not in the table; `withdrawn`: it was, until the key was known to be stolen."""
@@ -122,10 +124,8 @@ class KeysOfRevision:
 def receive(message: Message, ring: KeysOfRevision, *, now: float, zone: tzinfo) -> Received | ReceivedCalendar:
     """Refused, or a closure to keep. `now` in seconds since 1970; a stream may hold a message for long, so its time counts for
     HTTPS alone."""
-    event = _read(message)
+    event = content_of(message, MOST_BYTES, _read)
     nim = event.nim
-    if message.nim is not None and machine_of(message.nim) != machine_of(nim):
-        raise MessageRefused("foreign", f"came on the subject of {message.nim} and says {nim}", nim)
     if message.headers.get(ID, event.id) != event.id:
         raise MessageRefused("malformed", f"{ID} is not the id of the event", nim)
     key = signer(message, ring, machine_of(nim), event.data.key_id, now=now)
@@ -153,15 +153,23 @@ def signer(message: Message, ring: KeysOfRevision, machine: str, key_id: str, *,
         raise MessageRefused("unsigned", str(error), machine) from None
 
 
-def _read(message: Message) -> ClosureEvent | CalendarEvent:
+def content_of(message: Message, most: int, read: Callable[[bytes], Content]) -> Content:
+    """Refused for what is none, or says another NIM than NATS has vouched for."""
     if message.damage:
         raise MessageRefused("malformed", message.damage, message.nim or "")
-    if len(message.body) > MOST_BYTES:
-        raise MessageRefused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
+    if len(message.body) > most:
+        raise MessageRefused("oversized", f"larger than {most} bytes", message.nim or "")
     try:
-        return read_calendar(message.body) if is_calendar(message.body) else read_closure(message.body)
+        found = read(message.body)
     except BadEvent as error:
         raise MessageRefused("malformed", str(error), message.nim or "") from None
+    if message.nim is not None and machine_of(message.nim) != machine_of(found.nim):
+        raise MessageRefused("foreign", f"came on the subject of {message.nim} and says {found.nim}", found.nim)
+    return found
+
+
+def _read(body: bytes) -> ClosureEvent | CalendarEvent:
+    return read_calendar(body) if is_calendar(body) else read_closure(body)
 
 
 def _received(message: Message, event: ClosureEvent, key_id: str, zone: tzinfo) -> Received:

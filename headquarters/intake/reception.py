@@ -15,7 +15,6 @@ from msgspec import UNSET
 
 from common.turns import ended
 from common.wire.closure import Trial
-from common.wire.errors import BadEvent
 from common.wire.instants import now_millis
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
 from headquarters.core.closure_record import machine_of
@@ -25,6 +24,7 @@ from headquarters.core.reception import (
     MessageRefused,
     Received,
     ReceivedCalendar,
+    content_of,
     receive,
     signer,
 )
@@ -200,18 +200,7 @@ class Reception:
         return [message for message in messages if message.body != contents.get(machine_of(message.nim or ""))]
 
     async def _presence(self, message: Message, ring: KeysOfRevision, counts: bool) -> PresenceAnswer:
-        if message.damage:
-            raise MessageRefused("malformed", message.damage, message.nim or "")
-        if len(message.body) > MOST_BYTES:
-            raise MessageRefused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
-        try:
-            presence = read_presence(message.body)
-        except BadEvent as error:
-            raise MessageRefused("malformed", str(error), message.nim or "") from None
-        if message.nim is not None and machine_of(message.nim) != machine_of(presence.nim):
-            raise MessageRefused(
-                "foreign", f"came on the subject of {message.nim} and says {presence.nim}", presence.nim
-            )
+        presence = content_of(message, MOST_BYTES, read_presence)
         key = signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
         # A word that waited in a stream has no answer, and counts as of when it was said.
         is_quiet = message.at is not None or (self.is_behind and message.via == "nats")

@@ -23,10 +23,11 @@ from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
 from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form
-from headquarters.api.access import AnyConnection, Caller, person_of
+from headquarters.api.access import AnyConnection, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
 from headquarters.intake.gather import Threads
+from headquarters.store.people import HqPerson
 from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]
@@ -143,7 +144,7 @@ async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:
 
 
 def name_of_caller(request: AnyRequest) -> str:
-    caller: Caller = request.scope["state"][CALLER]
+    caller: HqPerson = request.scope["state"][CALLER]
     return caller.name
 
 

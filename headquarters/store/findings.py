@@ -12,15 +12,11 @@ from sqlalchemy import Connection, Select, Update, and_, bindparam, case, func, 
 
 from common.wire.instants import instant_text
 from headquarters.core.lateness import Habit
-from headquarters.core.wording import PASSING, Fact, Facts, Kind, sentence
+from headquarters.core.wording import KIND, PASSING, Fact, Facts, sentence
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Part, is_sqlite, upsert
 
 NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
-WORST_FIRST: tuple[Kind, ...] = (
-    *("fork", "clone", "chain", "counters", "unexplained", "refused"),
-    *("deferred", "gap", "late", "tax-server", "clock", "version"),
-)
 MOST_ID = 2**31 - 1
 """Of the column."""
 LONGEST_PAUSE, MOST_TRIES = 3_600_000, 20
@@ -38,7 +34,7 @@ class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Times in milliseconds; `solved_by` is empty when it solved itself, `label` when the shop has no name."""
 
     id: int
-    kind: Kind
+    kind: str
     machine: str
     nim: str
     label: str
@@ -86,7 +82,7 @@ def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fac
 
 
 def settle_passing(
-    connection: Connection, kinds: Sequence[Kind], facts: Mapping[tuple[str, str], Sequence[Fact]], now: int
+    connection: Connection, kinds: Sequence[str], facts: Mapping[tuple[str, str], Sequence[Fact]], now: int
 ) -> None:
     """The open findings of these kinds become, for each book, exactly its `facts`: what is no longer so has solved itself."""
     if not facts:
@@ -186,7 +182,7 @@ class FindingStore(Part):
             .outerjoin(tables.telling, row)
             .add_columns(state.label("state"), func.coalesce(mine.tries, 0).label("tries"))
             .where(or_(fresh, solved), or_(claimed_until <= now, claimed_until > ahead))
-            .order_by(case({kind: place for place, kind in enumerate(WORST_FIRST)}, value=finding.kind), finding.id)
+            .order_by(case({kind: place for place, kind in enumerate(KIND)}, value=finding.kind), finding.id)
             .limit(limit)
         )
         with self._database.write() as connection:

@@ -18,10 +18,15 @@ TOUCH = 60_000
 
 
 class HqPerson(NamedTuple):
+    """Who asks; a program is one too, called `key`."""
+
     name: str
     role: str
     """of `ROLES`"""
-    disabled: bool
+    disabled: bool = False
+
+    def may(self, role: str) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
 
 
 class ProgramKey(NamedTuple):

@@ -17,7 +17,6 @@ from common.wire.keys import verifying_key
 from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import KeysOfRevision, RegisteredKey
 from headquarters.core.register_merge import MERGED, Row
-from headquarters.core.wording import Kind
 from headquarters.store import tables
 from headquarters.store.book.books import ask_anew, withdraw_statements
 from headquarters.store.book.closures import withdraw
@@ -29,7 +28,7 @@ OF_A_LEDGER = ("gap", "fork", "chain")
 """Kinds of findings that end with the ledger they are about."""
 _ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
 _NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
-_OF_PRESENCE: tuple[Kind, ...] = ("late", "tax-server", "version", "clock", "deferred", "clone")
+_OF_PRESENCE = ("late", "tax-server", "version", "clock", "deferred", "clone")
 """Kinds without a meaning for a shop that is closed for good."""
 
 

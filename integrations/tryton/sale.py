@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
-from avepay_mcf import Answered, Mcf, NoAnswer
+from avepay_mcf import Mcf, McfError, Refused
 from trytond.config import config
 from trytond.i18n import gettext
 from trytond.model import ModelView, fields
@@ -137,10 +137,10 @@ class POSSale(metaclass=PoolMeta):
                     "mcf_receipt": json.dumps({"totalTtc": receipt.total_ttc, "counters": receipt.counters}),
                     "mcf_error": None,
                 }
-        except NoAnswer as error:
-            return {"mcf_state": "waiting", "mcf_error": str(error)}
-        except (Answered, ValueError) as error:
+        except (Refused, ValueError) as error:
             return {"mcf_state": "refused", "mcf_error": _words(error)}
+        except McfError as error:  # no answer, another key is needed, somebody has to look at the box: no fault of the sale, which may be certified
+            return {"mcf_state": "waiting", "mcf_error": _words(error)}
 
     def mcf_invoice(self):
         """As mcfd takes it (docs/integrate.md). ValueError for what is no sale."""

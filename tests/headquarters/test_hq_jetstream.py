@@ -155,7 +155,7 @@ async def test_presence_of_another_shop_is_not_believed(site):
     with pytest.raises(nats.errors.TimeoutError):
         await client.request(f"mcf.{NIM}.ask", body, headers=headers, timeout=1.5)
     await client.close()
-    assert site.counted() == {"unsigned": 1}
+    await until(lambda: site.counted() == {"unsigned": 1})
 
 
 async def test_a_closure_waits_for_no_other(site, monkeypatch):

@@ -1,11 +1,10 @@
-"""Boxes that have joined, on a real nats-server that knows headquarters' accounts: whoever is revoked is cut off within a second or two, and comes in
+"""Boxes that have joined, on a real nats-server that knows headquarters' accounts: whoever is revoked is cut off, and comes in
 no more, also after a restart of the server; everybody else stays connected."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import time
 
 import pytest
 from support.hq.running import RunningHq
@@ -18,9 +17,6 @@ from common.wire.errors import NatsError
 from headquarters.core.nats_accounts import user_of
 
 pytestmark = pytest.mark.long
-
-CUT_SECONDS = 3.0
-"""The register is looked at twice a second; a busy machine has its share."""
 
 
 class JoinSite:
@@ -89,10 +85,8 @@ async def place(tmp_path):
     await place.down()
 
 
-async def is_cut(client) -> float:
-    began = time.monotonic()
+async def is_cut(client) -> None:
     await until(lambda: client.is_closed)
-    return time.monotonic() - began
 
 
 async def test_a_revoked_box_is_cut_off(place):
@@ -103,7 +97,7 @@ async def test_a_revoked_box_is_cut_off(place):
     for nim in (NIM, SECOND):
         await thief.request(f"mcf.{nim}.closure", b"1", 60)
     (before,) = place.hq.cli("boxes", "revoke", NIM).split()
-    assert await is_cut(thief) < CUT_SECONDS
+    await is_cut(thief)
     with pytest.raises(NatsError):
         await place.connected(shop)
     await quiet.request(f"mcf.{OTHER}.closure", b"2", 60)
@@ -118,7 +112,7 @@ async def test_a_revoked_box_is_cut_off(place):
     listed = place.hq.cli("boxes", "list")
     assert before not in listed
     assert place.hq.cli("boxes", "revoke", SECOND).strip() in listed
-    assert await is_cut(again) < CUT_SECONDS
+    await is_cut(again)
 
 
 async def test_revoked_while_headquarters_or_the_servers_are_down(place):
@@ -140,7 +134,7 @@ async def test_a_box_whose_machine_went_to_another(place):
     first = place.shop("Ouaga", NIM, SECOND)
     client = await place.connected(first)
     second = place.shop("Bobo", NIM)
-    assert await is_cut(client) < CUT_SECONDS
+    await is_cut(client)
     await place.connected(second)
 
 
@@ -160,7 +154,7 @@ async def test_what_was_revoked_by_hand_stays(place):
     shop = place.shop("Bobo", OTHER)
     client = await place.connected(shop)
     place.hq.cli("boxes", "revoke", OTHER)
-    assert await is_cut(client) < CUT_SECONDS
+    await is_cut(client)
     with pytest.raises(NatsError):
         await place.come_in(place.site.shop)
     await place.come_in(place.site.other_shop)

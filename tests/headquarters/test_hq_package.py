@@ -21,6 +21,7 @@ pytestmark = pytest.mark.long
 TREE = Path(__file__).parents[2]
 PYTHON = "/usr/bin/python3"
 UNIT = "mcfd-hq.service"
+MOST_BYTES = 12_000_000
 MOST_EXPOSED = 1.6
 """By systemd's own scale of 0 to 10: what the daemon's unit has."""
 OWN = "/var/lib/mcfd-hq"
@@ -95,6 +96,11 @@ print(answer.read().decode())
 @pytest.fixture(scope="module")
 def root():
     return unpacked(built_headquarters())
+
+
+def test_it_is_small_enough():
+    """Twelve megabytes at most, with the libraries of four Pythons."""
+    assert built_headquarters().stat().st_size <= MOST_BYTES
 
 
 def run(root, code, *arguments):
@@ -191,6 +197,17 @@ def test_what_root_types_follows_no_link(debian_with_postgresql):
         assert (ended, text in result) == (code, True), (command, result)
     assert tree.run(*seen).stdout == before
     assert {path_of(cli, tuple(command.split())) for command in TYPED} == set(paths(cli)) - {("run",)}
+
+
+def test_a_command_that_hangs_ends_with_what_it_said(monkeypatch):
+    """The box is off then: what a test runs in it afterwards fails at once, and does not wait as long again."""
+    need_debian()
+    with debian(TRIXIE) as tree:
+        tree.boot()
+        monkeypatch.setattr("support.box.debian.MOST_SECONDS", 20)
+        with pytest.raises(pytest.fail.Exception, match=r"sleep.*it said:\nwaiting"):
+            tree.run("sh", "-c", "echo waiting; exec sleep infinity")
+        assert tree.run("systemctl", "is-system-running", check=False).stdout.strip() == "offline"
 
 
 def test_a_purge_leaves_nothing_of_the_program(debian_with_postgresql):

@@ -2,22 +2,32 @@
 
 import asyncio
 import contextlib
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.memory_shop import PATIENCE, MemoryShop, in_service
+from support.shop import invoice
 
+from common.language import Text
+from daemon.cli.book import read_book
+from daemon.core.audit import key_hash_of
 from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.report.receipt import receipt
+from daemon.doctor.ledger import check_ledger
+from daemon.settings import Settings, load
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts
+from daemon.store.tables.book import attempts, deferred
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.closures import closures_between
 from daemon.store.tables.keys import create_key
+from daemon.usecases.deferred.accept import certify_or_defer
+from daemon.usecases.delivery.events import events_for
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import Limits
 from simulator.line.session import LineSession, Point
@@ -218,7 +228,46 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
         assert shop.worker.book.id == old.id
         await shop.certify("F", 600)
         assert (await shop.close_period()).value.z_number == 4
+        settings = settings_of(ledger)
+        for name, book in (("", old.id), ("EL02000015", old.id), ("EL02000015-3", old.id), (SECOND, old.id + 1)):
+            assert (await read_book(shop.store, settings, name, test=False)).book.id == book
+        await shop.store.ledger.set_attention(shop.worker.book, Text("of now"), at=shop.worker.now())
+        await shop.store.ledger.set_attention(msgspec.structs.replace(old, id=old.id + 1), Text("before"), at=1)
+    found = [(each.nim, each.found) for each in await check_ledger(settings, 1) if each.check == "attention"]
+    assert found == [("EL02000015-3", "of now"), (SECOND, "before")]
     assert verify(ledger).problems == ()
+
+
+def settings_of(ledger: Path) -> Settings:
+    file = ledger.with_suffix(".toml")
+    file.write_text(f'[storage]\npath = "{ledger}"\n[[machine]]\nnim = "EL02000015-1"\nport = "/dev/mcf"\n')
+    return load(file, {})
+
+
+async def test_sales_that_wait_are_refused_when_the_machine_has_another_taxpayer(tmp_path: Path) -> None:
+    """Its tills' keys end with the book, and no screen shows it: they hear of it by webhook. One that the machine may have certified stays in doubt."""
+    session = await first_activation(tmp_path / "ledger")
+    async with in_service(tmp_path / "ledger", on=session) as shop:
+        old = shop.worker.book
+        for number in ("D", "E"):
+            body = invoice(number, 4000)
+            await certify_or_defer(shop.worker, body, shop.call(body, number), is_async=True)
+        doubtful = shop.store.ledger.peek(deferred.by_key, old, key_hash_of("E"))
+        await shop.store.ledger.write(
+            lambda connection: connection.execute("UPDATE deferred SET state = 'doubtful' WHERE id = ?", (doubtful.id,))
+        )
+    activated(session, reset=True, ifu="00099999X")
+    for _ in range(2):
+        async with in_service(tmp_path / "ledger", on=session) as shop:
+            sales = {number: shop.store.ledger.peek(deferred.by_key, old, key_hash_of(number)) for number in "DE"}
+            assert {number: sale and sale.state for number, sale in sales.items()} == {"D": "refused", "E": "doubtful"}
+            found = await events_for(shop.store.events, shop.store.ledger, old, 0)
+            (refused,) = [json.loads(each.data) for each in found if each.type == "cert.refused"]
+            assert (refused["invoiceNumber"], refused["totalTtc"]) == ("D", 4000)
+            assert "another taxpayer" in refused["reason"]
+            closures = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60, limit=None)
+            assert json.loads(closures[-1].body)["waiting"]["count"] == 1
+    assert verify(tmp_path / "ledger").problems == ()
 
 
 @pytest.mark.parametrize("expected", ["", "000000000", "?????????"])

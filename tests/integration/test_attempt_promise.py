@@ -27,8 +27,8 @@ async def test_a_stop_during_disk_trouble_lets_nothing_past_an_outcome_that_is_n
 ) -> None:
     """A is certified and the disk does not take it; its till asks again, B waits before its 38h, and the daemon is stopped: B is not
     certified over A, so the next start finds A as the machine's last invoice."""
-    monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_PATIENCE", 0.1)
     async with in_service(tmp_path / "ledger") as shop:
+        monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_PATIENCE", 0.1)
         first = asyncio.ensure_future(shop.certify("A", key="a"))
         await shop.stop_at(LAST)
         second = asyncio.ensure_future(shop.certify("B", key="b"))
@@ -44,6 +44,7 @@ async def test_a_stop_during_disk_trouble_lets_nothing_past_an_outcome_that_is_n
         await asyncio.gather(again, second, return_exceptions=True)
         await shop.disk(writable=True)
     assert [entry.number for entry in shop.on_machine] == ["A"]
+    monkeypatch.undo()
     async with in_service(tmp_path / "ledger", on=shop.session) as shop:
         assert [record.number for record in await shop.certified()] == ["A"]
         answered = await shop.certify("A", key="a")

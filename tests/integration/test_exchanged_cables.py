@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, quick
 from support.shop import NIM
 
 from daemon.core.errors import McfdError
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book.books import book_state
+from daemon.usecases.worker.machine_worker import Limits
 from simulator.line.memory_port import MemoryPort
 
 pytestmark = pytest.mark.quick_timers
@@ -46,8 +47,9 @@ class Cables:
 @contextlib.asynccontextmanager
 async def two_shops(path: Path, sold: tuple[int, int]) -> AsyncIterator[tuple[MemoryShop, MemoryShop]]:
     """So many sales each before; no heartbeat that would notice by itself."""
-    async with MemoryShop(path, heartbeat=30.0) as one:
-        two = MemoryShop(path, nim=OTHER, heartbeat=30.0)
+    how = {"heartbeat": 30.0, "timers": quick(), "limits": Limits(doubt_patience=1.0, patience=5.0)}
+    async with MemoryShop(path, **how) as one:
+        two = MemoryShop(path, nim=OTHER, **how)
         await two.begin(one.store)
         try:
             for shop, count in zip((one, two), sold, strict=True):

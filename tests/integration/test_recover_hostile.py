@@ -18,7 +18,7 @@ TILLS = 3
 
 async def one_line(ledger: Path, line: str, plan: str, seed: int) -> None:
     try:
-        async with MemoryShop(ledger, faults=plan, seed=seed) as shop:
+        async with MemoryShop(ledger, faults=plan, seed=seed, timers=quick()) as shop:
             answers = await sell(shop, INVOICES, TILLS)
             while not shop.session.plan.struck:  # the dice of a rare fault may spare so few invoices
                 answers |= await sell(shop, INVOICES, TILLS, first=len(answers))

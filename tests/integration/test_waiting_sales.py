@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,14 +34,13 @@ NEVER = 3600.0
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOOK", "PAUSE", "AFTER_ERROR"):
         monkeypatch.setattr(certify_waiting, name, 0.01)
-    monkeypatch.setattr(SalesThatWait, "pause", 0.01)
 
 
 @asynccontextmanager
-async def working(path: Path, on: MemoryShop | None = None) -> AsyncIterator[MemoryShop]:
+async def working(path: Path, on: MemoryShop | None = None, **options: Any) -> AsyncIterator[MemoryShop]:
     """A shop that certifies what waits."""
-    async with MemoryShop(path, on=on.session if on else None) as shop:
-        waiting = asyncio.ensure_future(SalesThatWait(shop.worker).run())
+    async with MemoryShop(path, on=on.session if on else None, **options) as shop:
+        waiting = asyncio.ensure_future(SalesThatWait(shop.worker, pause=0.1).run())
         try:
             yield shop
         finally:
@@ -86,6 +86,25 @@ async def test_one_that_the_machine_answers_with_nonsense(tmp_path: Path, monkey
         await shop.until(lambda: state(shop, "A") == "refused", "its refusal")
         assert len(answered) == 2
         assert [entry.number for entry in shop.on_machine] == ["B", "C"]
+    assert verify(tmp_path / "ledger").clean
+
+
+async def test_a_look_at_the_machine_is_no_till(tmp_path: Path) -> None:
+    """What waits is certified in the first pause of the tills, however often the machine is looked at."""
+    async with working(tmp_path / "ledger") as shop:
+        await shop.connected()
+
+        async def look() -> None:
+            while True:
+                with shop.worker.queue.join() as entry:
+                    await entry.wait_turn(asyncio.get_running_loop().time() + NEVER)
+                    await asyncio.sleep(0.02)
+
+        looks = asyncio.ensure_future(look())
+        for number in "ABC":
+            await defer(shop, number)
+        await shop.until(lambda: state(shop, "C") == "certified", "all of them certified")
+        looks.cancel()
     assert verify(tmp_path / "ledger").clean
 
 

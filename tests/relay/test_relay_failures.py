@@ -18,6 +18,7 @@
 | the box is revoked while it certifies | `test_a_box_that_is_revoked_while_it_certifies` |
 | more sales for a box that is off than may wait | `test_more_sales_than_may_wait` |
 | what waited for a box was too late, and is sent again | `test_a_sale_whose_time_was_over_is_sent_again` |
+| the relay stops while sales wait for a box | `test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped` |
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
-from support.hurried import launch_patient
+from support.hurried import launch_patient, launch_still
 from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
 from support.receivers.nats_server import NIM, OTHER
@@ -64,24 +65,30 @@ from headquarters.cli.main import cli
 pytestmark = pytest.mark.long
 
 PATIENCE = 60.0
+STANDING = {"reply_timeout": 60.0, "certify_timeout": 60.0}
+"""Of a machine that stands until a test lets it go on."""
 
 
 def base(site: RelaySite, relay: int = 0) -> str:
     return f"{site.relays[relay].base}/v1/mcf/{NIM}"
 
 
+@pytest.fixture
+async def patient(tmp_path: Path) -> AsyncIterator[RelaySite]:
+    async with running(tmp_path, launch=launch_patient, per_machine=STANDING) as created:
+        yield created
+
+
 async def test_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
-    """503 BRIDGE_OFFLINE with Retry-After, at once; after its start it answers again, and what was certified before is replayed."""
+    """503 BRIDGE_OFFLINE with Retry-After; after its start it answers again, and what was certified before is replayed."""
     key = site.key()
     url = await answering(site, http, key)
     sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
     first = await http.post(f"{url}/certify", **sale)
     site.shop.kill_daemon()
-    began = asyncio.get_running_loop().time()
     answer = await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
     assert answer.json()["code"] == "BRIDGE_OFFLINE"
     assert int(answer.headers["retry-after"]) > 0
-    assert asyncio.get_running_loop().time() - began < 20
     site.shop.start_daemon()
     again = await until_answered(http, "POST", f"{url}/certify", **sale)
     assert (again.status_code, again.content, again.headers["idempotency-replayed"]) == (200, first.content, "true")
@@ -174,7 +181,7 @@ async def under_way(http: httpx.AsyncClient, site: RelaySite, count: int) -> boo
 async def test_a_box_that_is_revoked_while_it_certifies(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """Its connection is cut: the client hears within seconds that the outcome is unknown, then that the box cannot be reached; the sale stands in its
     ledger once, and tills of the shop go on."""
-    async with running(tmp_path, jwt=True) as site:
+    async with running(tmp_path, jwt=True, launch=launch_still, per_machine=STANDING) as site:
         key = site.key()
         url = await answering(site, http, key)
         machine = site.shop.machines[0]
@@ -239,7 +246,7 @@ async def sell(site: RelaySite, http: httpx.AsyncClient, key: str, client: int, 
 async def test_an_answer_that_comes_too_late(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """504 OUTCOME_UNKNOWN once the time is over, while 38h is on the line; the sale is certified all the same, its answer has nobody to hear it, and
     the retry is replayed."""
-    async with running(tmp_path, server="answer_seconds = 2") as site:
+    async with running(tmp_path, server="answer_seconds = 2", launch=launch_still) as site:
         key = site.key()
         url = await answering(site, http, key)
         machine = site.shop.machines[0]
@@ -385,8 +392,9 @@ async def test_a_box_restored_between_two_tries(site: RelaySite, http: httpx.Asy
     check_once(site.shop, {"k-1": first.json()})
 
 
-async def test_too_many_at_once(site: RelaySite, http: httpx.AsyncClient) -> None:
+async def test_too_many_at_once(patient: RelaySite, http: httpx.AsyncClient) -> None:
     """Two requests of a key are carried out at a time; the third is 503 MACHINE_BUSY at once, and nothing was sent for it."""
+    site = patient
     key = site.key()
     url = await answering(site, http, key)
     machine = site.shop.machines[0]
@@ -402,12 +410,6 @@ async def test_too_many_at_once(site: RelaySite, http: httpx.AsyncClient) -> Non
     machine.order("resume")
     answers = await asyncio.gather(*sending)
     assert [answer.status_code for answer in answers] == [200, 200]
-
-
-@pytest.fixture
-async def patient(tmp_path: Path) -> AsyncIterator[RelaySite]:
-    async with running(tmp_path, launch=launch_patient) as created:
-        yield created
 
 
 async def test_strangers_lock_nobody_out(patient: RelaySite, http: httpx.AsyncClient) -> None:
@@ -506,12 +508,12 @@ async def test_a_sale_whose_time_was_over_is_sent_again(site: RelaySite, http: h
         answer = await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=later)
         assert answer.status_code == 202, answer.text
 
-    short = {"Mcfd-Not-After": in_seconds(2)}
+    short = {"Mcfd-Not-After": in_seconds(60)}
     await sold(1, **short)
     await sold(2, **short)
     for _ in range(2):
         await sold(3)
-    await asyncio.sleep(2)
+    (site.directory / "ahead").touch()
     await sold(1)
     await until_true(lambda: asyncio.sleep(0, site.relays[0].log.count('"later.expired"') == 2), deadline=60)
     await sold(2)
@@ -520,6 +522,24 @@ async def test_a_sale_whose_time_was_over_is_sent_again(site: RelaySite, http: h
     await asyncio.to_thread(site.shop.start_daemon)
     await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 3), deadline=PATIENCE + 40)
     assert site.shop.machines[0].counters[1] == 3
+
+
+async def test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped(
+    site: RelaySite, http: httpx.AsyncClient
+) -> None:
+    """What it had just fetched from the queue, or has under way, is another one's at once, and not after the five minutes that the queue gives it."""
+    key = site.key()
+    url = await answering(site, http, key)
+    site.shop.kill_daemon()
+    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+    for number in range(4):
+        headers = bearer(key, f"k-{number}", Prefer="respond-async")
+        assert (await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=headers)).status_code == 202
+    await asyncio.to_thread(site.relays[0].kill, signal.SIGTERM)
+    await asyncio.to_thread(site.relays[1].start)
+    await asyncio.to_thread(site.shop.start_daemon)
+    await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 4), deadline=200)
+    assert site.shop.machines[0].counters[1] == 4
 
 
 async def waiting(site: RelaySite) -> int:
@@ -556,9 +576,9 @@ async def test_keys_that_are_made_and_revoked_while_the_box_is_connected(
     async def names(*wanted: str) -> bool:
         return await lane_keys(site) == set(wanted)
 
-    await until_true(lambda: names(*ids), deadline=20)
+    await until_true(lambda: names(*ids))
     await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(first_row), check=True)
-    await until_true(lambda: names(ids[1]), deadline=20)
+    await until_true(lambda: names(ids[1]))
     site.shop.kill_daemon()
     sale = {"json": invoice("F-1")}
     refused = await http.post(f"{url}/certify", **sale, headers=bearer(first, "k-1", Prefer="respond-async"))
@@ -567,7 +587,7 @@ async def test_keys_that_are_made_and_revoked_while_the_box_is_connected(
     assert taken.status_code == 202, taken.text
     await asyncio.to_thread(site.shop.start_daemon)
     await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(second_row), check=True)
-    await until_true(names, deadline=20)
+    await until_true(names)
 
 
 async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None:

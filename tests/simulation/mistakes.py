@@ -406,8 +406,9 @@ MISTAKES = (
         21,
         "the number of a sale that is just being accepted is free",
         ATTEMPTS,
-        "        number_key(invoice.number),\n        attempt.deferred_id,\n",
-        '        "",\n        attempt.deferred_id,\n',
+        '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
+        '        alone = _SQL["insert"].replace("AND number_key = :number_key", "AND number_key = \'\'")\n'
+        "        row = connection.execute(alone, values).fetchone()\n",
     ),
     Mistake(
         6,
@@ -444,7 +445,7 @@ MISTAKES = (
         "a number that the other machine of a pair has certified is free",
         ATTEMPTS,
         '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
-        '        alone = _SQL["insert"].replace("other_id <> ?1", "other_id < 0")\n'
+        '        alone = _SQL["insert"].replace("other_id <> :book", "other_id < 0")\n'
         "        row = connection.execute(alone, values).fetchone()\n",
         more=((ATTEMPTS, "    others = take_overs.sharing(connection, book)\n", "    others: list[Book] = []\n"),),
     ),
@@ -460,7 +461,7 @@ MISTAKES = (
         "the number of a sale that waits is free at the other machine",
         ATTEMPTS,
         '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
-        '        alone = _SQL["insert"].replace("(SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key", "(?1) AND number_key")\n'
+        '        alone = _SQL["insert"].replace("(SELECT other_id FROM shared_book WHERE book_id = :book) AND number_key", "(:book) AND number_key")\n'
         "        row = connection.execute(alone, values).fetchone()\n",
         more=(
             (
@@ -495,8 +496,8 @@ MISTAKES = (
         9922263,
         "a sale that is accepted before an older ledger was compared gets a number that its machine has used",
         NUMBERS,
-        "    floor = max(floor, adopted, _told(worker, prefix, series.digits))\n",
-        "    floor = max(floor, adopted)\n",
+        "    floor = max(floor, _told(worker, prefix, series.digits))\n",
+        "",
     ),
     Mistake(
         9911333,

@@ -268,6 +268,8 @@ def nothing_lost(expected: Expectations, ledger: Sequence[Record], closures: Seq
         for record in rows
         if record.counters
     ]
+    if world.was_restored and world.decided:  # paper tells the counter of its kind alone
+        ours, machine = [each[:2] for each in ours], [each[:2] for each in machine]
     assert ours == machine, _difference(ours, machine)
     assert all(exempt.tc_is_later(record, entry) for record, entry in zip(rows, log, strict=True)), "TC"
     codes = {entry.number: entry.code for entry in log}

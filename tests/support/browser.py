@@ -30,6 +30,9 @@ CHROMIUM = next(
 SHORT = "--js-flags=--single-threaded --min-semi-space-size=32"
 """Pages that live for a second: nothing is compiled beside them, and little is collected. A tenth less for axe-core."""
 PATIENCE_MS = 30_000
+expect.set_options(
+    timeout=PATIENCE_MS
+)  # of themselves they wait for 5 s, in which a busy machine may not load a screen
 PASSWORD = "orange-bleu-42"  # noqa: S105  of people in tests
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1440, "height": 900}

@@ -13,13 +13,14 @@ FACTOR = 5.0
 NEVER = 3600.0
 
 
-def launch(arguments: list[str], log: Path, environ: Mapping[str, str], *, impatient: bool = False) -> Child:
-    """As `Shop` launches one."""
+def launch(arguments: list[str], log: Path, environ: Mapping[str, str], **how: bool) -> Child:
+    """As `Shop` launches one; `how` as `arm` takes it."""
     nursery = warm()
     assert nursery
-    return nursery.start(
-        "mcfd", arguments, environ, stdout=log, stderr=log, first=(__name__, "arm", {"impatient": impatient})
-    )
+    return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=(__name__, "arm", how))
+
+
+launch_still = partial(launch, still=True)
 
 
 def launch_patient(arguments: list[str], log: Path, environ: Mapping[str, str]) -> Child:

@@ -76,6 +76,20 @@ LAST = 6
 DEFAULTS = Defaults("1", "Caisse 1", "1")
 
 
+class LooksApart(LineEvents):
+    """Looks at the machine that do not come between the frames that a test counts."""
+
+    is_put_off = is_at_it = False
+
+    async def heartbeat(self) -> None:
+        if not self.is_put_off:
+            self.is_at_it = True
+            try:
+                await super().heartbeat()
+            finally:
+                self.is_at_it = False
+
+
 class MemoryShop:
     """`session` is the machine: it outlives `crash` and a new shop made `on` it."""
 
@@ -97,7 +111,7 @@ class MemoryShop:
         keeps_register: bool = False,
         defaults: Defaults = DEFAULTS,
     ) -> None:
-        """`keeps_register`: of outages."""
+        """`keeps_register`: of outages. `timers` outlast a ledger that a busy machine lets wait; `quick()` is for tests in which many run out."""
         self.defaults = defaults
         self.path = path
         self.keeps_register = keeps_register
@@ -114,7 +128,7 @@ class MemoryShop:
             SimulatedMachine(options or SimulatorOptions(nim=nim), self.clock), plan=FaultPlan(faults, seed)
         )
         self.limits = limits or Limits(doubt_patience=5.0, patience=5.0, aggregation_delay=0.01)
-        self.timers = timers or quick()
+        self.timers = timers or quick(10)
         self.ports: list[MemoryPort] = []
         self.calls = 0
 
@@ -147,7 +161,7 @@ class MemoryShop:
             await watch.begin()
             self.register = asyncio.get_running_loop().create_task(watch.run(), name="outages")
         settings = LineSettings(self.nim, self._open_port, self.timers, self.habits, self.retry, self.heartbeat)
-        self.keeper = LineEvents(self.worker)
+        self.keeper = LooksApart(self.worker)
         self.line = asyncio.get_running_loop().create_task(keep_line(settings, self.keeper), name="line")
 
     async def __aexit__(
@@ -219,11 +233,16 @@ class MemoryShop:
         await self.store._open.writer._connection.run(job)
 
     async def stop_at(self, next_frame: int, when: When = "before", direction: Direction = "in") -> None:
-        """The machine stands at that point of the `next_frame`-th frame from now on; `resume` lets it go on."""
+        """The machine stands at that point of the `next_frame`-th frame from now on; `resume` lets it go on. Frames of a look are none of them."""
+        self.keeper.is_put_off = True
+        if self.keeper.is_at_it:
+            with self.worker.queue.join_first() as entry:
+                await entry.wait_turn(asyncio.get_running_loop().time() + PATIENCE)
         passed = self.session.frames_in if direction == "in" else self.session.frames_out
         point = Point(passed + next_frame, when, direction)
         self.session.pause_at(point)
         await self.until(lambda: self.session.stop_point == point, f"the machine at {point}")
+        self.keeper.is_put_off = False
 
     async def disk_lost_at(self, next_frame: int) -> None:
         """The disk refuses every write from the moment on at which that frame is about to reach the machine."""

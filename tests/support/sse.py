@@ -27,7 +27,7 @@ class Screen:
         self.heard: list[Heard] = []
         self.ended = ""
         self._headers = shop.headers(mode) | ({} if last is None else {"Last-Event-ID": str(last)})
-        self._connection = http.client.HTTPConnection("127.0.0.1", shop.port, timeout=30)
+        self._connection = http.client.HTTPConnection("127.0.0.1", shop.port, timeout=60)
         self._thread = threading.Thread(target=self._listen)
 
     def __enter__(self) -> Self:
@@ -41,7 +41,7 @@ class Screen:
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         self._response.close()
         self._connection.close()

@@ -100,7 +100,28 @@ def main() -> None:
         found["state"] = sales[0].state
         kind, content = _ticket(sales[0])
         found["ticket"] = [kind, content]
+        found["locked out"] = locked_out(pos, product, cash)
     sys.stdout.write(json.dumps(found) + "\n")
+
+
+def locked_out(pos: Any, product: Any, cash: Any) -> list[str]:
+    """A sale whose key is not taken: what becomes of it, whether it can be opened, and what becomes of it once the key is right again."""
+    product.template.name = "Riz"
+    product.template.save()
+    key, pos.mcf_key = pos.mcf_key, "ak_live_wrong"
+    pos.save()
+    sale = sell(pos, product, cash, 1)
+    states = [sale.mcf_state, sale.mcf_error]
+    try:
+        sale.click("open")
+    except UserError as error:
+        states.append(str(error))
+    pos.mcf_key = key
+    pos.save()
+    (retry,) = Model.get("ir.cron").find([("method", "=", "sale.point.sale|mcf_retry")])
+    retry.click("run_once")
+    sale.reload()
+    return [*states, sale.mcf_state]
 
 
 def _ticket(sale: Any) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from avepay_mcf.shapes import FieldFault, Problem, Receipt
 FOR_A_PERSON = {
     "BOX_AMBIGUOUS",
     "MACHINE_ATTENTION",
+    "PAIR_NOT_COMPARED",
     "LEDGER_DAMAGED",
     "Z_NUMBER_UNKNOWN",
     "BRIDGE_ERROR",

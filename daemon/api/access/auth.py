@@ -118,9 +118,9 @@ def refused_key(deps: ApiDeps, address: str, fault: str) -> Exception:
     if wait := deps.wrong_keys.wait(address):
         return TooManyRequests(Text("too many wrong API keys came from this address"), wait)
     if fault == MISSING:
-        return Unauthenticated(MISSING)
+        return Unauthenticated(MISSING, challenge="")
     deps.wrong_keys.note(address)
-    return Unauthenticated(fault, challenge="invalid_token")
+    return Unauthenticated(fault)
 
 
 def in_force(deps: ApiDeps, headers: Headers) -> bool:

@@ -124,6 +124,7 @@ def described(
         "access": access,
         "right": right,
         "lasting": lasting,
+        "can_be_tried": DRY_RUN in parameters,
         "types": _structs(*(kind for kind, _ in answers.values()), body, *mentions),
     }
 

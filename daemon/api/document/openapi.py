@@ -28,7 +28,7 @@ from litestar.openapi.spec.enums import OpenAPIType
 from litestar.routes import HTTPRoute
 
 from daemon.api.document.describe import REPLAYED, STRING, choice, header, reference
-from daemon.api.http.answers import Answer, Header, static_file
+from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, static_file
 from daemon.api.problems import Problem
 from daemon.core import events
 from daemon.core.events import Envelope
@@ -98,17 +98,8 @@ FILES: Final = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "start.js", 
 
 POLICY: Final[Header] = (
     b"content-security-policy",
-    b"; ".join(
-        (
-            b"default-src 'none'",
-            b"script-src 'self'",
-            b"style-src 'self' 'unsafe-inline'",
-            b"img-src 'self' data:",
-            b"connect-src 'self'",
-            b"base-uri 'none'",
-            b"form-action 'none'",
-            b"frame-ancestors 'none'",
-        )
+    SCREEN_POLICY.replace(b"style-src 'self'", b"style-src 'self' 'unsafe-inline'").replace(
+        b"form-action 'self'", b"form-action 'none'"
     ),
 )
 """Inline styles are Swagger UI's; scripts are files of ours only."""

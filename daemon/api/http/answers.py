@@ -37,6 +37,10 @@ SAFETY: Final[tuple[Header, ...]] = (
     (b"x-content-type-options", b"nosniff"),
 )
 """Unless the answer brings its own."""
+SCREEN_POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    b"form-action 'self'; frame-ancestors 'none'"
+)
 
 MEDIA_TYPES: Final = {
     "css": b"text/css; charset=utf-8",

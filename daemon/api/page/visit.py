@@ -19,7 +19,7 @@ from common.web import formats, security
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
-from daemon.api.http.answers import Answer, Header, Headers, Reply
+from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Headers, Reply
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
@@ -35,21 +35,7 @@ LANGUAGE_COOKIE: Final = "mcfd_language"
 HTML: Final = b"text/html; charset=utf-8"
 ATTENTION: Final = "/ui/attention"
 POLICY: Final[tuple[Header, ...]] = (
-    (
-        b"content-security-policy",
-        b"; ".join(
-            (
-                b"default-src 'none'",
-                b"script-src 'self'",
-                b"style-src 'self'",
-                b"img-src 'self' data:",
-                b"connect-src 'self'",
-                b"base-uri 'none'",
-                b"form-action 'self'",
-                b"frame-ancestors 'none'",
-            )
-        ),
-    ),
+    (b"content-security-policy", SCREEN_POLICY),
     (b"referrer-policy", b"same-origin"),
 )
 MENU: Final[tuple[tuple[str, Text, str, Right], ...]] = (
@@ -275,7 +261,7 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
         security = remember_return_url(request)
         if is_fetched(request):
             return Answer(b"", media_type=HTML, headers=(TO_LOGIN, security))
-        return redirect("/ui/login", security)
+        return redirect("/ui/login" if request.scope["method"] == "GET" else "/ui/login?ended=1", security)
     fault = fault_of(error)
     content: dict[str, Any] = {
         "answered": fault.status,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -15,17 +15,20 @@ from common.language import Text
 from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.http.answers import Answer, Header, Headers, encoded
+from daemon.api.access.rehearsal import ignored
+from daemon.api.http.answers import Answer, Header, Headers, encoded, sent
 from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
+from daemon.api.request.body import parse, read_empty, read_query
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.unknown import Unknown, misspelt, refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
-from daemon.core.report.receipt import Receipt, receipt
-from daemon.usecases.certification.idempotency import FoundRequest, RequestStatus, find_request
+from daemon.core.report.receipt import Adjustment, Receipt, adjustments, receipt
+from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus, find_request
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
 CUSTOMER_PATH: Final = "/f/"
@@ -37,7 +40,9 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     scope = request.scope
     key = _idempotency_key(scope["headers"])
     own_id = scope["state"]["request_id"]
-    by, strict = request.auth.actor, _is_strict(scope["headers"]) or request.auth.key.strict
+    if scope["method"] != "GET" and is_dry_run(request) and not request.route_handler.opt["can_be_tried"]:
+        raise InvalidRequest.at("dry_run", Text("is not known here; nothing was done"))
+    by, strict = request.auth.actor, _is_strict(request)
     expires = request.auth.expires
     if not key:
         return Call(own_id, by=by, strict=strict, expires=expires)
@@ -50,16 +55,61 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     return Call(own_id, key, _fingerprint(method, before + after, raw), by, strict, earlier, expires)
 
 
+def is_dry_run(request: ApiRequest) -> bool:
+    """A value that is neither true nor false, and a name that is almost this one, are refused: they were sent to be on the safe side."""
+    if not request.scope["query_string"]:
+        return False
+    if misspelt_names := misspelt(unknown_of(request.query_params, frozenset({"dry_run"}))):
+        raise InvalidRequest(refusals_of(misspelt_names))
+    value = read_query(request, "dry_run").get("dry_run", "false")
+    if value not in ("true", "false"):
+        raise InvalidRequest.at("dry_run", Text("has to be true or false"))
+    return value == "true"
+
+
 def _fingerprint(method: str, path: str, raw: bytes) -> bytes:
     return hashlib.sha256(b"\n".join((method.encode(), path.encode(), raw))).digest()[:16]
 
 
-def _is_strict(headers: Headers) -> bool:
-    """`Mcfd-Strict: true`; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
-    sent = [value.strip().lower() for name, value in headers if name == b"mcfd-strict"]
-    if any(value not in (b"true", b"false") for value in sent):
+def _is_strict(request: ApiRequest) -> bool:
+    """`Mcfd-Strict: true`, or a strict key; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
+    values = [value.strip().lower() for name, value in request.scope["headers"] if name == b"mcfd-strict"]
+    if any(value not in (b"true", b"false") for value in values):
         raise InvalidRequest.at("Mcfd-Strict", Text("has to be true or false"))
-    return b"true" in sent
+    return b"true" in values or request.auth.key.strict
+
+
+class OptionalBody(NamedTuple):
+    """Of a request that needs none: as it came, its object, and what is not known in it."""
+
+    raw: bytes
+    fields: dict[str, Any]
+    unknown: tuple[Unknown, ...]
+
+
+async def read_optional(request: ApiRequest, shape: type[msgspec.Struct]) -> OptionalBody:
+    """InvalidRequest for a field that `shape` has not where the request is strict (decision 27)."""
+    raw = await read_empty(request.scope["headers"], request.receive)
+    fields = parse(raw) if raw else {}
+    unknown = unknown_of(fields, frozenset(shape.__struct_encode_fields__))
+    if unknown and _is_strict(request):
+        raise InvalidRequest(refusals_of(unknown))
+    return OptionalBody(raw, fields, unknown)
+
+
+def own_warnings(request: ApiRequest, unknown: tuple[Unknown, ...] = ()) -> tuple[Adjustment, ...]:
+    """What belongs to this request alone, and is not stored: fields that are not known, the header of a rehearsal with a live key."""
+    headers, language = request.scope["headers"], language_of(request.scope)
+    more = ignored(headers, language) if request.auth.key.mode == "live" else ()
+    return (*adjustments(warnings_of(unknown), language), *more)
+
+
+def sent_once(request: ApiRequest, done: Answered[bytes], unknown: tuple[Unknown, ...], *, status: int = 201) -> Answer:
+    """A JSON object that is stored as bytes, with `warnings` where there are any."""
+    body = done.value
+    if warnings := own_warnings(request, unknown):
+        body = b'%s,"warnings":%s}' % (body.removesuffix(b"}"), msgspec.json.encode(warnings))
+    return sent(body, status=status, replayed=done.replayed)
 
 
 def _idempotency_key(headers: Headers) -> str:

@@ -14,8 +14,8 @@ from common.language import Text
 from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import ONCE, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded, sent
-from daemon.api.request.body import MAX_LIMIT, integer, json_of, parse, read_bytes, read_empty, read_page, read_query
-from daemon.api.request.outcome import call_of
+from daemon.api.request.body import MAX_LIMIT, integer, json_of, read_bytes, read_page, read_query
+from daemon.api.request.outcome import call_of, own_warnings, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.acts import CashBody, CashMovements, Moved
@@ -70,17 +70,16 @@ the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is 
             answer=CalendarReport,
             status=201,
             answer_text="Closed, now or before",
-            parameters=(ONCE,),
+            parameters=(ONCE, STRICT),
             body=CalendarBody,
             example={"period": EXAMPLES[kind]},
             problems=(*REPLAYABLE, PeriodNotOver, MachineAttention, *STORED),
         ),
     )
     async def close(request: ApiRequest) -> Answer:
-        raw = await read_empty(request.scope["headers"], request.receive)
-        period = read_period(parse(raw) if raw else {})
-        done = await close_calendar(request.auth.worker, kind, period, call_of(request, raw))
-        return sent(done.value, status=201, replayed=done.replayed)
+        body = await read_optional(request, CalendarBody)
+        done = await close_calendar(request.auth.worker, kind, read_period(body.fields), call_of(request, body.raw))
+        return sent_once(request, done, body.unknown)
 
     return close
 
@@ -147,6 +146,10 @@ async def move(request: ApiRequest) -> Answer:
     raw = await read_bytes(headers, request.receive)
     body = json_of(headers, raw)
     done = await move_cash(request.auth.worker, body, call_of(request, raw))
+    if more := own_warnings(request):
+        word = msgspec.json.decode(done.value, type=Moved)
+        answer = msgspec.structs.replace(word, warnings=(*word.warnings, *more))
+        return encoded(answer, status=201, replayed=done.replayed)
     return sent(done.value, status=201, replayed=done.replayed)
 
 

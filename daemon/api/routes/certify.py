@@ -13,23 +13,23 @@ from litestar import delete, get, post
 from common.language import Text
 from common.wire.call import prefers_async
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.access.rehearsal import ignored
 from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRICT, described
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
-from daemon.api.request.body import json_of, read_bytes, read_query
+from daemon.api.request.body import json_of, read_bytes
 from daemon.api.request.outcome import (
     RequestOutcome,
     accepted,
     call_of,
     customer_url,
     found_for,
+    is_dry_run,
     outcome_of,
+    own_warnings,
 )
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, NotFound
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
-from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_of
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.take_over import MachineIsSpare
@@ -38,7 +38,7 @@ from daemon.paper.invoice import waiting_document
 from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
-from daemon.usecases.reports import inspect
+from daemon.usecases.reports import acts, inspect
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {
     "invoiceNumber": "F-2026-000123",
@@ -69,20 +69,8 @@ def _certified(request: ApiRequest, done: Answered[Any], record: Record) -> Answ
 
 
 def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview:
-    """With what belongs to this request alone, and is not stored."""
-    scope = request.scope
-    more = ignored(scope["headers"], language_of(scope)) if request.auth.key.mode == "live" else ()
+    more = own_warnings(request)
     return msgspec.structs.replace(answer, warnings=(*answer.warnings, *more)) if more else answer
-
-
-def _is_dry_run(request: ApiRequest) -> bool:
-    """A value that is neither true nor false, and a name that is almost this one, are refused: they were sent to be on the safe side."""
-    if misspelt_names := misspelt(unknown_of(request.query_params, frozenset({"dry_run"}))):
-        raise InvalidRequest(refusals_of(misspelt_names))
-    value = read_query(request, "dry_run").get("dry_run", "false")
-    if value not in ("true", "false"):
-        raise InvalidRequest.at("dry_run", Text("has to be true or false"))
-    return value == "true"
 
 
 @post(
@@ -109,7 +97,7 @@ reports about two seconds later. With `dry_run=true` it is a `Preview`: all is c
 async def certify_invoice(request: ApiRequest) -> Answer:
     raw = await read_bytes(request.scope["headers"], request.receive)
     body = json_of(request.scope["headers"], raw)
-    if _is_dry_run(request):
+    if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=False)
     is_async = prefers_async(value.decode("latin-1") for name, value in request.scope["headers"] if name == b"prefer")
     done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
@@ -138,7 +126,7 @@ it, so the answer may take a minute. Credits of one original never exceed it in 
 async def certify_credit_note(request: ApiRequest) -> Answer:
     raw = await read_bytes(request.scope["headers"], request.receive)
     body = json_of(request.scope["headers"], raw)
-    if _is_dry_run(request):
+    if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=True)
     done = await certify(request.auth.selling, body, call_of(request, raw), credit=True)
     return _certified(request, done, done.value)
@@ -197,7 +185,10 @@ async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
     wanted = read_wanted(request, paper)
     await inspect.learn_taxpayer(worker)
     if found.status == "certified" and record is not None:
-        return await rendered(request, await paper.invoice(worker, record, wanted.style), wanted)
+        style = wanted.style
+        if style.is_duplicate:
+            style = msgspec.structs.replace(style, copy=await acts.make_copy(worker, record, call_of(request, b"")))
+        return await rendered(request, await paper.invoice(worker, record, style), wanted)
     if sale is None or sale.invoice is None:
         raise NotFound(Text("there is no paper for this request"))
     url, shop = customer_url(request, sale.address), paper.shop(worker, wanted.style.language)

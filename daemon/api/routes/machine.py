@@ -12,10 +12,10 @@ from msgspec import Meta
 from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.rehearsal import SandboxClock
-from daemon.api.document.describe import AT_THE_MACHINE, ONCE, REPLAYABLE, STORED, EmptyBody, described
-from daemon.api.http.answers import Answer, encoded, sent
-from daemon.api.request.body import json_of, read_bytes, read_empty
-from daemon.api.request.outcome import call_of
+from daemon.api.document.describe import AT_THE_MACHINE, ONCE, REPLAYABLE, STORED, STRICT, EmptyBody, described
+from daemon.api.http.answers import Answer, encoded
+from daemon.api.request.body import json_of, read_bytes
+from daemon.api.request.outcome import call_of, read_optional, sent_once
 from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.fields import Fields
@@ -60,16 +60,16 @@ async def machine_info(request: ApiRequest) -> Answer:
         summary="Cancel an invoice left open",
         description="Cancels an invoice that other software left open on the machine; never one that mcfd itself is certifying.",
         answer=CancelAnswer,
-        parameters=(ONCE,),
+        parameters=(ONCE, STRICT),
         body=EmptyBody,
         problems=(*AT_THE_MACHINE, *REPLAYABLE, *STORED),
     ),
 )
 async def cancel_pending(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    raw = await read_empty(request.scope["headers"], request.receive)
-    done = await inspect.cancel_pending(worker, call_of(request, raw))
-    return sent(done.value, replayed=done.replayed)
+    body = await read_optional(request, EmptyBody)
+    done = await inspect.cancel_pending(worker, call_of(request, body.raw))
+    return sent_once(request, done, body.unknown, status=200)
 
 
 class ClockBody(msgspec.Struct, kw_only=True, rename="camel"):

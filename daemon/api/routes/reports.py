@@ -13,17 +13,28 @@ from msgspec import Meta
 
 from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import AT_THE_MACHINE, ONCE, RANGE, REPLAYABLE, STORED, EmptyBody, described, paging
+from daemon.api.document.describe import (
+    AT_THE_MACHINE,
+    ONCE,
+    RANGE,
+    REPLAYABLE,
+    STORED,
+    STRICT,
+    EmptyBody,
+    described,
+    paging,
+)
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
-from daemon.api.request.body import MAX_LIMIT, parse, range_of, read_empty, read_page, read_query
-from daemon.api.request.outcome import call_of
+from daemon.api.request.body import MAX_LIMIT, range_of, read_page, read_query
+from daemon.api.request.outcome import call_of, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
 from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.store.tables.book.acts import closed_articles, issued_report
+from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.reports import acts, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import articles_report, articles_since
@@ -79,20 +90,20 @@ async def x_report(request: ApiRequest) -> Answer:
         summary="Close the period (Z)",
         description="""Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
 repeat with the same `Idempotency-Key`, which gets the same Z. What was counted in the drawer may come
-with it. A period without certifications may be closed too. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
+with it. A period without certifications may be closed too. `warnings` beside the report names fields of the body that are not known. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
         answer=ZReport,
         status=201,
         answer_text="The period is closed",
-        parameters=(ONCE,),
+        parameters=(ONCE, STRICT),
         body=ClosePeriodBody,
         problems=(*AT_THE_MACHINE, *REPLAYABLE, InvalidRequest, ZNumberUnknown, *STORED),
     ),
 )
 async def z_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    raw = await read_empty(request.scope["headers"], request.receive)
-    done = await close_period(worker, call_of(request, raw), read_counted(parse(raw)) if raw else None)
-    return sent(done.value.body, status=201, replayed=done.replayed)
+    body = await read_optional(request, ClosePeriodBody)
+    done = await close_period(worker, call_of(request, body.raw), read_counted(body.fields))
+    return sent_once(request, Answered(done.value.body, done.replayed), body.unknown)
 
 
 def read_counted(body: dict[str, Any]) -> int | None:
@@ -195,16 +206,16 @@ with the same `Idempotency-Key`.""",
         answer=ArticlesReport,
         status=201,
         answer_text="Closed",
-        parameters=(ONCE,),
+        parameters=(ONCE, STRICT),
         body=EmptyBody,
         problems=(InvalidRequest, TooManyRequests, *REPLAYABLE, *STORED),
     ),
 )
 async def close_articles(request: ApiRequest) -> Answer:
-    raw = await read_empty(request.scope["headers"], request.receive)
+    body = await read_optional(request, EmptyBody)
     with deps_of(request).exports.take(request.auth.key.id):
-        done = await acts.close_articles(request.auth.worker, call_of(request, raw))
-    return sent(done.value, status=201, replayed=done.replayed)
+        done = await acts.close_articles(request.auth.worker, call_of(request, body.raw))
+    return sent_once(request, done, body.unknown)
 
 
 @get(

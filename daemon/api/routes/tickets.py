@@ -106,10 +106,11 @@ async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
     return articles_document(sold, shop, style, printed_at=_now(request))
 
 
-async def _closed_articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
-    worker = request.auth.worker
-    placed = await worker.ledger.read(closed_articles, worker.book, request.path_params["number"])
-    return articles_document(articles_of(placed), shop, style, printed_at=_now(request))
+async def _closed_articles(request: ApiRequest, _shop: Shop, style: Style) -> Document:
+    worker, paper = request.auth.worker, deps_of(request).paper
+    closed = articles_of(await worker.ledger.read(closed_articles, worker.book, request.path_params["number"]))
+    shop = await paper.shop_by_letterhead(worker, style.language, bytes.fromhex(closed.letterhead))
+    return articles_document(closed, shop, style, printed_at=_now(request))
 
 
 def _now(request: ApiRequest) -> str:

@@ -16,16 +16,18 @@ from daemon.cli.options import explained, json_option, nim_argument_option, rang
 from daemon.cli.output import Failure
 from daemon.company import shop_of
 from daemon.core.clock import millis_text
-from daemon.core.ledger.book import Book
 from daemon.core.report.fiscal_reports import XReport, ZReport
 from daemon.core.report.ranges import read_range
+from daemon.core.report.report_parts import read_letterhead
 from daemon.ledger_access import read_ledger
 from daemon.paper.layout import Document, as_text
 from daemon.paper.reports import report_document
-from daemon.paper.shop import Style
+from daemon.paper.shop import Shop, Style
 from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.settings import Settings
 from daemon.store.store import Store
+from daemon.store.tables.book.calendar_closures import newest_letterhead
+from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.reports.report import closure, x_between, x_report
 
 if TYPE_CHECKING:
@@ -113,16 +115,22 @@ def show(
     width: str,
     as_json: bool,
 ) -> None:
-    async def both(store: Store) -> tuple[msgspec.Struct, Book, str]:
-        reader = await read_book(store, settings, nim, test=test)
-        return await read(reader), reader.book, reader.state().ifu
+    language = ambient()
 
-    report, book, ifu = read_ledger(settings, both)
+    async def both(store: Store) -> tuple[msgspec.Struct, Shop]:
+        """As it stands on paper: a closed one under the letterhead of then."""
+        reader = await read_book(store, settings, nim, test=test)
+        report, ledger, book = await read(reader), reader.ledger, reader.book
+        newest = await ledger.read(newest_letterhead, book)
+        taxpayer = read_letterhead(newest[1]).taxpayer if newest else ()
+        digest = report.letterhead if isinstance(report, ZReport) else ""
+        letterhead = await letterhead_of(ledger, book, bytes.fromhex(digest))
+        return report, shop_of(settings, book, reader.state().ifu, taxpayer, language, letterhead=letterhead)
+
+    report, shop = read_ledger(settings, both)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
         return
-    language = ambient()
-    shop = shop_of(settings, book, ifu, (), language)
     document = paper(report, shop, Style(language), printed_at=millis_text(now_millis()))
     click.echo(as_text(document, int(width)), nl=False)
 

@@ -59,7 +59,7 @@ CLIENTS: Mapping[str, str] = {
 COMMENT_NAMES: Mapping[str, str] = {"A": "Réf. exo.", "B": "Base juridique"}
 """C to H are reserved, and have the names that a shop gives them."""
 NO_ITEM = -1
-EDITION = 1
+EDITION = 2
 """Of the present rules."""
 
 
@@ -172,11 +172,12 @@ class Psvb(msgspec.Struct, frozen=True, array_like=True):
 
 class Deferral(msgspec.Struct, frozen=True, array_like=True):
     """Of an invoice that regularises a sale: when that was (ms), and why it was not certified then; `outage` is the number of the outage that
-    lasted, 0 for none."""
+    lasted, 0 for none, in the register of the machine `nim`."""
 
     sold_at: int
     reason: str
     outage: int = 0
+    nim: str = ""
 
 
 class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -205,7 +206,7 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     letterhead: bytes = b""
     """Digest of what stands on its paper; empty where it is the present one."""
     edition: int = 0
-    """Of the rules by which it was read: 0 are those of 0.1, whose totals stay as they were."""
+    """Of the rules by which it was read, whose totals stay as they were: 0 are those of 0.1; since 2 a withholding counts under its own rate."""
     deferred: Deferral | None = None
     """Where it was sold before it was certified."""
     number_year: int | None = None

@@ -7,61 +7,51 @@ must still find today's hashes right.
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from common.wire.closure import GENESIS, ChainLink, chained, closure_head
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
 from daemon.core.ledger.entries import Placed
 
-__all__ = ["GENESIS", "closure_hash", "entry_hash", "record_hash"]
+__all__ = ["GENESIS", "closure_hash", "closure_link", "entry_hash", "record_hash", "record_link"]
+_RECORD: Final = (
+    *("id", "seq", "number", "type", "state", "begun_at", "ended_at", "base", "counters", "total_ttc", "code"),
+    *("machine_time", "ifu", "reason", "line_ms", "duration_ms", "request_id"),
+)
 
 
 def record_hash(previous: bytes, record: Record, invoice: bytes) -> bytes:
     """Of an attempt that ended, over all its fields but `hash` (and `fc` where it was not kept); `invoice` is `record.invoice` as stored."""
-    counters = record.counters
-    return chained(
-        previous,
-        "certification",
-        record.id,
-        record.seq,
-        record.number,
-        record.type,
-        record.state,
-        record.begun_at,
-        record.chained_at or record.ended_at,
-        (record.base.tc, record.base.fvc, record.base.frc),
-        None if counters is None else (counters.tc, counters.fvc, counters.frc),
-        record.total_ttc,
-        record.code,
-        record.machine_time,
-        record.ifu,
-        record.reason,
-        record.line_ms,
-        record.duration_ms,
-        record.request_id,
-        invoice,
-        *(() if record.fc is None else (record.fc,)),
-    )
+    fc = () if record.fc is None else (record.fc,)
+    return chained(previous, "certification", *record_link(record).values(), invoice, *fc)
+
+
+def record_link(record: Record) -> dict[str, Any]:
+    """What the hash is over, by name and in this order, before the invoice."""
+    return {name: getattr(record, name) for name in _RECORD} | {"ended_at": record.chained_at or record.ended_at}
 
 
 def closure_hash(previous: bytes, closure: Closure) -> bytes:
     """Over all fields of a closure but `hash`, as its receiver computes it again; its body is the report as the till got it."""
+    return closure_head(previous, closure_link(closure))
+
+
+def closure_link(closure: Closure) -> ChainLink:
     counters = closure.counters
-    return closure_head(
-        previous,
-        ChainLink(
-            z_number=closure.z_number,
-            report_id=closure.report_id,
-            period_start=closure.chained_start or closure.period_start,
-            period_end=closure.chained_at or closure.period_end,
-            created_at=closure.chained_at or closure.created_at,
-            certs_count=closure.certs_count,
-            total_ttc=closure.total_ttc,
-            counters=(counters.tc, counters.fvc, counters.frc),
-            unexplained=closure.unexplained,
-            first_seq=closure.first_seq,
-            last_seq=closure.last_seq,
-            body=closure.body,
-        ),
+    return ChainLink(
+        z_number=closure.z_number,
+        report_id=closure.report_id,
+        period_start=closure.chained_start or closure.period_start,
+        period_end=closure.chained_at or closure.period_end,
+        created_at=closure.chained_at or closure.created_at,
+        certs_count=closure.certs_count,
+        total_ttc=closure.total_ttc,
+        counters=(counters.tc, counters.fvc, counters.frc),
+        unexplained=closure.unexplained,
+        first_seq=closure.first_seq,
+        last_seq=closure.last_seq,
+        body=closure.body,
     )
 
 

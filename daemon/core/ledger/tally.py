@@ -7,6 +7,7 @@ Keys, in whole XOF unless they count (letters stand for invoice type, tax group,
     pay.E                            paid by a method, less what credit notes gave back by it
     specific                         specific tax certified separately, net of credit notes
     psvb.A.base  psvb.A.amount       withholding, net of credit notes
+    psvb.A.150.base  ….amount        the same at another rate than the law's, in hundredths of a percent
     reductions                       what was taken off prices, net of credit notes, and rebates granted afterwards (RRR)
     nature.COR.n  nature.COR.ttc     credit notes of a nature, their total; positive
     stamp                            stamp duty on payments in cash
@@ -17,12 +18,17 @@ No key ever holds zero, so two tallies that mean the same are equal.
 
 from __future__ import annotations
 
+from daemon.core.invoice.invoice import EDITION
+from daemon.core.invoice.rules import PSVB_RATES
 from daemon.core.ledger.attempt import Record, is_marked, was_not_sent
 from daemon.core.ledger.book import Tally
 
 
 def contribution(record: Record) -> Tally:
-    """The tally of one attempt that ended certified, refused or abandoned."""
+    """The tally of one attempt that ended certified, refused or abandoned. One taken over from the machine, whose lines are unknown, adds nothing: it
+    is counted as unexplained."""
+    if not record.invoice.items:
+        return {}
     if record.state == "certified":
         return _certified(record)
     if record.state in ("refused", "abandoned"):
@@ -46,8 +52,11 @@ def _certified(record: Record) -> Tally:
     tally["reductions"] = sign * invoice.discount
     tally["test"] = int(is_marked(invoice))
     for psvb in invoice.withholdings:
-        tally[f"psvb.{psvb.group}.base"] = sign * psvb.base
-        tally[f"psvb.{psvb.group}.amount"] = sign * psvb.amount
+        # Where the edition before wrote another rate, its totals stay as they were.
+        is_of_law = invoice.edition < EDITION or psvb.rate == PSVB_RATES[psvb.group]
+        key = f"psvb.{psvb.group}" if is_of_law else f"psvb.{psvb.group}.{psvb.rate}"
+        tally[f"{key}.base"] = sign * psvb.base
+        tally[f"{key}.amount"] = sign * psvb.amount
     if invoice.edition:
         tally["stamp"] = invoice.stamp_duty
         if invoice.is_credit:

@@ -201,53 +201,21 @@ class JournalOutage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 
 def journal_act(placed: Placed, z_number: int, nim: str) -> JournalCash | JournalCopy | JournalReport | JournalOutage:
     """`z_number` is 0 while its period is open."""
-    act, at = placed.entry, millis_text(placed.at)
-    if isinstance(act, CopyAct):
-        return JournalCopy(
-            id=placed.id,
-            nim=nim,
-            at=at,
-            invoice_number=act.number,
-            code_secef=act.code,
-            copy=act.copy,
-            z_number=z_number or None,
-        )
-    if isinstance(act, ReportAct):
-        return JournalReport(
-            id=placed.id,
-            nim=nim,
-            at=at,
-            kind=act.kind,
-            number=act.number or None,
-            z_number=z_number or None,
-            report=msgspec.Raw(act.body.encode()),
-        )
-    if isinstance(act, OutageBegun | OutageEnded | OutageNotified):
-        return _journal_outage(placed, act, z_number, nim)
-    return journal_cash(placed, z_number, nim)
-
-
-def _journal_outage(
-    placed: Placed, act: OutageBegun | OutageEnded | OutageNotified, z_number: int, nim: str
-) -> JournalOutage:
-    line = JournalOutage(
-        state="outage",
-        id=placed.id,
-        nim=nim,
-        at=millis_text(placed.at),
-        outage=act.number,
-        z_number=z_number or None,
-    )
+    act = placed.entry
+    line: dict[str, Any] = {"id": placed.id, "nim": nim, "at": millis_text(placed.at), "z_number": z_number or None}
     match act:
+        case CopyAct():
+            return JournalCopy(**line, invoice_number=act.number, code_secef=act.code, copy=act.copy)
+        case ReportAct():
+            body = msgspec.Raw(act.body.encode())
+            return JournalReport(**line, kind=act.kind, number=act.number or None, report=body)
         case OutageBegun():
-            return msgspec.structs.replace(line, from_=millis_text(placed.at - act.lasted), reason=act.reason)
+            since = millis_text(placed.at - act.lasted)
+            return JournalOutage(**line, state="outage", outage=act.number, from_=since, reason=act.reason)
         case OutageEnded():
-            return msgspec.structs.replace(line, state="outage.ended", to=millis_text(placed.at - act.ago))
-        case OutageNotified():
-            return msgspec.structs.replace(
-                line,
-                state="outage.notified",
-                who=act.who,
-                reference=act.reference,
-                notified_at=millis_text(act.notified_at),
-            )
+            until = millis_text(placed.at - act.ago)
+            return JournalOutage(**line, state="outage.ended", outage=act.number, to=until)
+        case OutageNotified(who=who, reference=reference):
+            notice: dict[str, Any] = {"who": who, "reference": reference, "notified_at": millis_text(act.notified_at)}
+            return JournalOutage(**line, state="outage.notified", outage=act.number, **notice)
+    return journal_cash(placed, z_number, nim)

@@ -58,6 +58,9 @@ class ArticlesReport(msgspec.Struct, frozen=True, kw_only=True):
     created_at: Annotated[str, Meta(description="When it was made")] = ""
     total_ttc: Annotated[int, Meta(description="XOF, net: what X and A say of the same certifications")] = 0
     number: Annotated[int | None, Meta(description="Of a closed one, from 1; null for a look")] = None
+    letterhead: Annotated[
+        str, Meta(description="Which letterhead stands on its paper, for ever; empty where it is the present one")
+    ] = ""
 
 
 class _Key(NamedTuple):
@@ -94,7 +97,7 @@ class Articles:
 
     def add(self, records: Iterable[Record]) -> None:
         for record in records:
-            if record.state == "certified":
+            if record.state == "certified" and record.invoice.items:  # as X and A count them
                 self.certs_count += 1
                 self.first_at = self.first_at or record.ended_at
                 self._isfs.add(record.invoice.isf)

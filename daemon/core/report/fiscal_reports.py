@@ -39,6 +39,7 @@ from daemon.core.report.report_parts import (
 )
 
 Labels = Mapping[str, str]
+_WITHHELD = re.compile(r"psvb\.([A-D](?:\.[0-9]+)?)\.(?:base|amount)")
 _TYPE_AND_GROUP = re.compile(rf"({'|'.join(SALES + CREDITS)})\.([A-P])\.ttc")
 
 
@@ -71,7 +72,7 @@ class Totals(Sums, frozen=True, kw_only=True):
     ]
     credit_notes: Annotated[CreditNotes, Meta(description="Credit notes alone: how many, and their total")]
     specific_tax: Annotated[int, Meta(description="Specific tax certified separately, net")]
-    psvb: Annotated[tuple[Withholding, ...], Meta(description="Withholding by group, net")]
+    psvb: Annotated[tuple[Withholding, ...], Meta(description="Withholding by group and rate, net")]
     incomplete: Annotated[int, Meta(description="Invoices begun on the machine and not certified")]
     reductions: Annotated[
         int,
@@ -360,10 +361,12 @@ def _by_nature(tally: Tally) -> tuple[NatureTotal, ...]:
 
 
 def _psvb(tally: Tally) -> tuple[Withholding, ...]:
+    """Of each group and rate; credits may leave a rounding of one of the two."""
+    found = {match[1] for match in map(_WITHHELD.fullmatch, tally) if match is not None}
+    rates = {key: int(key[2:]) if key[2:] else PSVB_RATES[key] for key in found}
     return tuple(
-        Withholding(group, tally[f"psvb.{group}.base"], percent(rate), tally[f"psvb.{group}.amount"])
-        for group, rate in PSVB_RATES.items()
-        if f"psvb.{group}.base" in tally or f"psvb.{group}.amount" in tally  # credits may leave a rounding
+        Withholding(key[0], tally[f"psvb.{key}.base"], percent(rate), tally[f"psvb.{key}.amount"])
+        for key, rate in sorted(rates.items())
     )
 
 

@@ -13,11 +13,11 @@ from msgspec import Meta
 
 from common.language import Language
 from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import NO_ITEM, Deferral, Invoice, Psvb, TaxLine, Warn
+from daemon.core.invoice.invoice import NO_ITEM, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import CODE as UNKNOWN_FIELD
 from daemon.core.ledger.attempt import UNTOLD, Record
-from daemon.core.machine.state import short_nim
+from daemon.core.machine.state import same_machine, short_nim
 from daemon.core.report.report_parts import Withholding
 
 
@@ -53,6 +53,10 @@ class DeferredWord(msgspec.Struct, frozen=True, rename="camel"):
         ),
     ]
     outage: Annotated[int, Meta(description="Number of the outage in the register, 0 for none")]
+    outage_nim: Annotated[
+        str | msgspec.UnsetType,
+        Meta(description="The machine whose outage it is, where the other one of a pair has certified; else left out"),
+    ] = msgspec.UNSET
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -115,7 +119,12 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     total_ttc: Annotated[int, Meta(description="The total that would be certified")]
     tax_details: Annotated[tuple[TaxDetail, ...], Meta(description="VAT by tax group")]
     specific_tax: Annotated[int, Meta(description="Specific tax that would be certified separately")]
-    psvb: Annotated[Withholding | None, Meta(description="Withholding, when `psvbGroup` was sent")]
+    psvb: Annotated[
+        Withholding | None,
+        Meta(description="Withholding, when `psvbGroup` was sent; null where items name several groups"),
+    ]
+    psvb_by_group: Annotated[tuple[Withholding, ...], Meta(description="All withholdings, by group")]
+    stamp_duty: Annotated[int, Meta(description="To be collected in cash on top of `totalTtc`")]
     warnings: Annotated[tuple[Adjustment, ...], Meta(description="What would be folded, rounded or adjusted")]
     dry_run: Annotated[bool, Meta(description="Always true: nothing was certified")]
 
@@ -127,7 +136,9 @@ def preview(invoice: Invoice, language: Language = "en") -> Preview:
         total_ttc=invoice.total_ttc,
         tax_details=tuple(_tax_detail(line) for line in invoice.taxes),
         specific_tax=invoice.specific_tax,
-        psvb=_withholding(invoice.psvb),
+        psvb=_withholding(invoice),
+        psvb_by_group=tuple(map(_of_group, invoice.withholdings)),
+        stamp_duty=invoice.stamp_duty,
         warnings=adjustments(invoice.warnings, language),
         dry_run=True,
     )
@@ -155,20 +166,24 @@ def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Re
         frc=counters.frc,
         counters=msgspec.UNSET if record.fc is None else counters_text(record),
         specific_tax=record.invoice.specific_tax,
-        psvb=None if record.invoice.more_psvb else _withholding(record.invoice.psvb),
+        psvb=_withholding(record.invoice),
         psvb_by_group=tuple(map(_of_group, record.invoice.withholdings)) if record.invoice.edition else msgspec.UNSET,
         stamp_duty=record.invoice.stamp_duty if record.invoice.edition else msgspec.UNSET,
         warnings=adjustments(record.invoice.warnings, language),
         # As the machine sent it, also after a repair of the time.
         certified_at=millis_text(record.chained_at or record.ended_at),
         duration_ms=record.duration_ms,
-        deferred=_deferred(record.invoice.deferred),
+        deferred=_deferred(record),
         copies=copies or msgspec.UNSET,
     )
 
 
-def _deferred(found: Deferral | None) -> DeferredWord | msgspec.UnsetType:
-    return msgspec.UNSET if found is None else DeferredWord(millis_text(found.sold_at), found.reason, found.outage)
+def _deferred(record: Record) -> DeferredWord | msgspec.UnsetType:
+    if (found := record.invoice.deferred) is None:
+        return msgspec.UNSET
+    is_of_other = found.outage and found.nim and not same_machine(found.nim, record.nim)
+    word = DeferredWord(millis_text(found.sold_at), found.reason, found.outage)
+    return msgspec.structs.replace(word, outage_nim=found.nim) if is_of_other else word
 
 
 def counters_text(record: Record) -> str:
@@ -181,8 +196,9 @@ def _tax_detail(line: TaxLine) -> TaxDetail:
     return TaxDetail(line.group, f"{line.group} - TVA {percent(line.rate)}%", line.ht, line.tva, line.ttc)
 
 
-def _withholding(psvb: Psvb | None) -> Withholding | None:
-    return None if psvb is None else _of_group(psvb)
+def _withholding(invoice: Invoice) -> Withholding | None:
+    """None also for several."""
+    return None if invoice.psvb is None or invoice.more_psvb else _of_group(invoice.psvb)
 
 
 def _of_group(psvb: Psvb) -> Withholding:

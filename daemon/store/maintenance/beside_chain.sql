@@ -48,6 +48,7 @@ WHERE book_id = ?1 AND (
             AND type = deferred.type AND total_ttc = deferred.total_ttc)
     OR (state = 'begun') <> EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND seq IS NULL)
     OR state = 'refused' AND NOT EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND state = 'refused')
+        AND NOT EXISTS (SELECT 1 FROM decided WHERE decided.number = deferred.number AND decision = 'refused')
 )
 ORDER BY id;
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from daemon.core.audit import Action, Actor
+from daemon.core.audit import Actor
 from daemon.store.sqlite.file import load, open_to_read
 from daemon.store.tables import audit
 from daemon.store.tables.people import end_all_sessions
@@ -30,7 +30,7 @@ def take_over_people(copy: sqlite3.Connection, replaced: Path, *, at: int, by: A
     end_all_sessions(copy)
     for name, login in _changed(copy, replaced).items():
         copy.execute(_SQL["write"], (*login, name))
-        action: Action = "user.disabled" if login.disabled_at else "user.password_changed"
+        action = "user.disabled" if login.disabled_at else "user.password_changed"
         audit.add(copy, action, f"user {name}", at=at, by=by)
 
 

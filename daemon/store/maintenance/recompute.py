@@ -16,12 +16,12 @@ from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
 from daemon.core.ledger.entries import NO_CASH, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.ledger.outage import RegisterOfOutages
+from daemon.core.ledger.tally import contribution
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_counters import CountersCheck, OriginalCheck, is_number_year
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.file import load
-from daemon.store.tables.book.attempts import tally_of
 from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, read_tally, record_of, unpack
@@ -178,7 +178,7 @@ class BookRecomputation:
         """What of its row, beside what is chained, does not follow from that; with `seq` and `number`."""
         if record.state in OPEN:
             return Text("record {seq} (invoice {number!r}) has a place in the book without having ended")
-        if tally != tally_of(record):
+        if tally != contribution(record):
             return Text("record {seq} (invoice {number!r}) counts for other amounts than it has")
         if record.state == "certified" and epoch != self._epoch:
             return Text("record {seq} (invoice {number!r}) is not of the activation that it stands in")

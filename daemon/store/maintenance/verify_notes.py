@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from common.language import Text
-from daemon.store.sqlite.file import load
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import all_books
 
 _SQL = load(__name__)
@@ -26,28 +26,20 @@ MOST_RANGES: Final = 5
 _NUMBER: Final = re.compile(r"(.*?)([0-9]{1,15})", re.ASCII | re.DOTALL)
 
 
+_TWINS: Final = {
+    "numbers": Text(
+        "{nim} ({mode}): record {seq} has the number {number!r}, which is equal to {same!r} of record {earlier} (written by 0.1.0)"
+    ),
+    "codes": Text(
+        "{nim} ({mode}): record {seq} ({number!r}) has the code of record {earlier} ({same!r}) (written by 0.1.0): ask for a correction"
+    ),
+}
+
+
 def twins(connection: sqlite3.Connection) -> Iterator[str]:
     """A sentence for each; they are no damage."""
-    for nim, mode, seq, number, earlier, same in connection.execute(_SQL["numbers"]):
-        yield Text(
-            "{nim} ({mode}): record {seq} has the number {number!r}, which is equal to {same!r} of record {earlier} (written by 0.1.0)",
-            nim=nim,
-            mode=mode,
-            seq=seq,
-            number=number,
-            same=same,
-            earlier=earlier,
-        )
-    for nim, mode, seq, number, earlier, same in connection.execute(_SQL["codes"]):
-        yield Text(
-            "{nim} ({mode}): record {seq} ({number!r}) has the code of record {earlier} ({same!r}) (written by 0.1.0): ask for a correction",
-            nim=nim,
-            mode=mode,
-            seq=seq,
-            number=number,
-            same=same,
-            earlier=earlier,
-        )
+    for query, sentence in _TWINS.items():
+        yield from read_as(sentence, connection.execute(_SQL[query]))
 
 
 def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from daemon.core.audit import GENESIS, Action, Actor, AuditEntry, chain, first_broken
+from daemon.core.audit import DEEDS, GENESIS, Actor, AuditEntry, chain, first_broken
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.file import load
 from daemon.store.tables.meta import read_meta, write_meta
@@ -23,13 +23,15 @@ HEAD = "audit_head"
 
 def add(
     connection: sqlite3.Connection,
-    action: Action,
+    action: str,
     subject: str,
     *,
     at: int,
     by: Actor,
     detail: Mapping[str, str] | None = None,
 ) -> None:
+    if action not in DEEDS:
+        raise ValueError(f"{action} is no action of the audit log")
     fields = dict(detail or {})
     last = connection.execute(_SQL["last"]).fetchone()
     last_id, previous = last or (0, GENESIS)
@@ -42,7 +44,7 @@ def add(
 def add_of_book(
     connection: sqlite3.Connection,
     book: Book,
-    action: Action,
+    action: str,
     *,
     at: int,
     by: Actor,

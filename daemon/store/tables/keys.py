@@ -64,20 +64,8 @@ def create_key(
     """The key itself: the only time that it is seen. InvalidRequest for terms that no key has."""
     check_terms(terms)
     key = make_key(mode, signed=terms.signed)
-    values = (
-        nim,
-        mode,
-        label,
-        key.hash,
-        at,
-        terms.role,
-        terms.expires_at,
-        terms.strict,
-        terms.lane,
-        key.public or None,
-        terms.rate,
-    )
-    key_id = connection.execute(_SQL["insert"], values).lastrowid
+    row = {"nim": nim, "mode": mode, "label": label, "at": at}
+    key_id = connection.execute(_SQL["insert"], terms._asdict() | key._asdict() | row).lastrowid
     detail = {"nim": nim, "mode": mode, "label": label, "role": terms.role, "lane": terms.lane}
     audit.add(connection, "key.created", f"key {key_id}", at=at, by=by, detail=detail)
     return key.text

@@ -1,6 +1,6 @@
 -- name: insert
 INSERT INTO api_key (nim, mode, label, hash, created_at, role, expires_at, strict, lane, public_key, rate)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (:nim, :mode, :label, :hash, :at, :role, :expires_at, :strict, :lane, nullif(:public, x''), :rate);
 
 -- name: list
 SELECT id, nim, mode, label, created_at, coalesce(revoked_at, 0), role, expires_at, used_at, strict, lane, public_key, rate FROM api_key ORDER BY id;

@@ -13,16 +13,17 @@ FROM outbox JOIN book ON book.id = outbox.book_id
      LEFT JOIN closure AS before ON before.book_id = closure.book_id AND before.z_number =
          (SELECT max(z_number) FROM closure AS older
           WHERE older.book_id = closure.book_id AND older.z_number < closure.z_number)
-WHERE outbox.destination = ? AND outbox.book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+WHERE outbox.destination = ? AND outbox.book_id IN (SELECT id FROM book WHERE nim = ? AND mode = ?)
       AND outbox.state = 'waiting' AND outbox.type = 'closure.created'
 ORDER BY outbox.id LIMIT ?;
 
 -- name: waiting_calendar
-SELECT outbox.id, book.nim, book.mode, json_extract(CAST(entry.body AS TEXT), '$.kind'), json_extract(CAST(entry.body AS TEXT), '$.number'),
-       json_extract(json_extract(CAST(entry.body AS TEXT), '$.body'), '$.report_id'), entry.at,
-       json_extract(CAST(entry.body AS TEXT), '$.body'), entry.hash, outbox.sent_at
+SELECT outbox.id AS id, book.nim AS nim, book.mode AS mode, json_extract(CAST(entry.body AS TEXT), '$.kind') AS kind,
+       json_extract(CAST(entry.body AS TEXT), '$.number') AS z_number,
+       json_extract(json_extract(CAST(entry.body AS TEXT), '$.body'), '$.report_id') AS report_id, entry.at AS created_at,
+       CAST(json_extract(CAST(entry.body AS TEXT), '$.body') AS BLOB) AS body, entry.hash AS chain, outbox.sent_at AS last_sent
 FROM outbox JOIN book ON book.id = outbox.book_id JOIN entry ON entry.id = outbox.ref_id
-WHERE outbox.destination = ? AND outbox.book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+WHERE outbox.destination = ? AND outbox.book_id IN (SELECT id FROM book WHERE nim = ? AND mode = ?)
       AND outbox.state = 'waiting' AND outbox.type = 'calendar.closed'
 ORDER BY outbox.id LIMIT ?;
 
@@ -31,15 +32,14 @@ SELECT id, book_id, type, ref_id, created_at AS at, tries, sent_at AS last_sent 
 WHERE destination = ? AND book_id = ? AND state = 'waiting' ORDER BY id LIMIT ?;
 
 -- name: backlog
-SELECT book.nim, book.mode, sum(state = 'waiting'), sum(state = 'parked'),
-       coalesce(min(CASE WHEN state = 'waiting' THEN created_at END), 0), max(last_error_at), max(sent_at),
-       book.id
-FROM outbox JOIN book ON book.id = outbox.book_id
-WHERE destination = ? GROUP BY book.id ORDER BY book.id;
-
--- name: last_error
-SELECT last_error FROM outbox
-WHERE destination = ? AND book_id = ? AND last_error_at = ? ORDER BY id DESC LIMIT 1;
+SELECT nim, mode, waiting, parked, oldest_at, last_error_at, last_sent_at, CASE WHEN last_error_at THEN
+       (SELECT last_error FROM outbox WHERE destination = :destination AND book_id = of_book AND last_error_at = found.last_error_at
+        ORDER BY id DESC LIMIT 1) ELSE '' END AS last_error
+FROM (SELECT book.nim AS nim, book.mode AS mode, book.id AS of_book, sum(state = 'waiting') AS waiting, sum(state = 'parked') AS parked,
+             coalesce(min(CASE WHEN state = 'waiting' THEN created_at END), 0) AS oldest_at,
+             max(last_error_at) AS last_error_at, max(sent_at) AS last_sent_at
+      FROM outbox JOIN book ON book.id = outbox.book_id WHERE destination = :destination GROUP BY book.id) AS found
+ORDER BY of_book;
 
 -- name: mark_sent
 UPDATE outbox SET state = 'sent', sent_at = ?, tries = tries + 1 WHERE id = ?;
@@ -52,12 +52,12 @@ UPDATE outbox SET state = 'parked', tries = tries + 1, last_error = ?, last_erro
 
 -- name: count_parked
 SELECT count(*) FROM outbox
-WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+WHERE destination = ? AND book_id IN (SELECT id FROM book WHERE nim = ? AND mode = ?)
       AND state = 'parked' AND last_error_at < ?;
 
 -- name: offer_again
 UPDATE outbox SET state = 'waiting', next_at = 0
-WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+WHERE destination = ? AND book_id IN (SELECT id FROM book WHERE nim = ? AND mode = ?)
       AND state = 'parked' AND last_error_at < ?;
 
 -- name: replay_parked
@@ -77,7 +77,7 @@ WHERE destination = ? AND state <> 'waiting' AND ? <= CASE type
 
 -- name: resend
 UPDATE outbox SET state = 'waiting', next_at = 0
-WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?) AND state <> 'waiting' AND CASE type
+WHERE destination = ? AND book_id IN (SELECT id FROM book WHERE nim = ? AND mode = ?) AND state <> 'waiting' AND CASE type
       WHEN 'closure.created' THEN ref_id
       WHEN 'calendar.closed' THEN (SELECT min(after.ref_id) FROM outbox AS after
           WHERE after.destination = outbox.destination AND after.book_id = outbox.book_id

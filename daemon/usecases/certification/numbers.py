@@ -3,6 +3,9 @@ refused or abandoned leaves it to the next. Credit notes name one sale by its nu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 
 from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
@@ -15,8 +18,7 @@ from daemon.core.ledger.original import (
     read_original_number,
 )
 from daemon.core.machine.state import activation_of
-from daemon.store.tables.book import attempts, originals, uniqueness
-from daemon.store.tables.book.settlements import read_evidence
+from daemon.store.tables.book import attempts, originals, settlements, uniqueness
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NUMBER = "invoiceNumber"
@@ -74,7 +76,8 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     if type_ not in (CREDITS if credit else SALES):
         return body, False
     first = worker.first or worker  # a spare goes on with the numbers of the machine for which it stands
-    prefix = series.prefix(str(type_), first.configured_nim or first.book.nim, worker.now())
+    prefix_of = partial(series.prefix, nim=first.configured_nim or first.book.nim, at=worker.now())
+    prefix = prefix_of(str(type_))
     floor = worker.series_floor.get(prefix)
     if floor is None:
         count, highest = worker.ledger.peek(uniqueness.count_numbers, worker.book, prefix, series.digits)
@@ -82,7 +85,8 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     lowest_open, adopted = worker.ledger.peek(uniqueness.bounds, worker.book, prefix, series.digits)
     if lowest_open:
         floor = min(floor, lowest_open - 1)
-    floor = max(floor, adopted, _told(worker, prefix, series.digits))
+    floor = max(floor, adopted, _missing(worker, prefix_of, str(type_), series.digits))
+    floor = max(floor, _told(worker, prefix, series.digits))
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)
@@ -97,6 +101,15 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     return {**body, NUMBER: number}, True
 
 
+def _missing(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str, digits: int) -> int:
+    """Up to which place invoices of that type may have numbers that an older ledger lacks."""
+    name = f"{prefix_of(type_)} {worker.ledger.peek(settlements.decided, worker.book)}"  # a decision tells of them
+    floors = worker.series_floor
+    if name not in floors:
+        floors[name] = worker.ledger.peek(uniqueness.highest_missing, worker.book, type_, prefix_of, digits)
+    return floors[name]
+
+
 def _told(worker: MachineWorker, prefix: str, digits: int) -> int:
     """The highest place that a machine has told which was not compared yet with an older ledger: what that lacks may have all before it, and a sale may
     be accepted meanwhile. 0 without one; MachineOffline or MachineAttention while such a machine has told nothing."""
@@ -104,7 +117,7 @@ def _told(worker: MachineWorker, prefix: str, digits: int) -> int:
     for each in (worker, worker.spare, worker.first):
         if each is None or not each.is_behind:
             continue
-        evidence = worker.ledger.peek(read_evidence, each.book)
+        evidence = worker.ledger.peek(settlements.read_evidence, each.book)
         if evidence is None:
             worker.ready()  # one that was declared lost is no reason
         elif evidence.state.last is not None:

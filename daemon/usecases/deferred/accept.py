@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from common.language import Text
-from common.language.reasons import SALE_TAKEN_BACK
+from common.language.reasons import OTHER_TAXPAYER, SALE_TAKEN_BACK
 from daemon.core.audit import Actor, Call, key_hash_of
 from daemon.core.errors import MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
@@ -18,7 +18,7 @@ from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.entries import OutageReason
-from daemon.store.tables.book import deferred, outages
+from daemon.store.tables.book import books, deferred, outages, take_overs
 from daemon.usecases.certification import numbers
 from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
 from daemon.usecases.certification.enter_invoice import check_expiry
@@ -72,7 +72,7 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: Outage
             await worker.ledger.check_free_space(worker.book)
             taken = worker.defaults.numbers.taken_from(worker.now())
             outage = await _outage(worker, reason)
-            waiting = _sale(invoice, call, reason, outage, worker.now())
+            waiting = _sale(worker, invoice, call, reason, outage)
             sale = await worker.ledger.defer(worker.book, waiting, reason or REQUESTED, taken)
             break
         except (DuplicateInvoice, NumberWaits):
@@ -99,7 +99,11 @@ async def _outage(worker: MachineWorker, reason: OutageReason | None) -> int:
     return lasting.number if lasting else 0
 
 
-def _sale(invoice: Invoice, call: Call, reason: OutageReason | None, outage: int, sold_at: int) -> DeferredSale:
+def _sale(
+    worker: MachineWorker, invoice: Invoice, call: Call, reason: OutageReason | None, outage: int
+) -> DeferredSale:
+    sold_at = worker.now()
+    deferral = Deferral(sold_at, reason or REQUESTED, outage, worker.book.nim if outage else "")
     return DeferredSale(
         id=0,
         key=call.key,
@@ -111,7 +115,7 @@ def _sale(invoice: Invoice, call: Call, reason: OutageReason | None, outage: int
         sold_at=sold_at,
         address=secrets.token_urlsafe(ADDRESS_BYTES),
         outage=outage,
-        invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason or REQUESTED, outage)),
+        invoice=msgspec.structs.replace(invoice, deferred=deferral),
     )
 
 
@@ -137,3 +141,14 @@ async def release(worker: MachineWorker, sale: DeferredSale, reason: str, *, by:
     """A person has looked: the machine has not certified it."""
     await worker.ledger.write(deferred.release, worker.book, sale, reason, at=worker.now(), by=by)
     log.info("sale.released", **worker.names, invoice_number=sale.number, reason=reason)
+
+
+async def refuse_former_sales(worker: MachineWorker) -> None:
+    """Those of the taxpayers that the machine had before, which it certifies no more: their tills hear of it by webhook, and may sell them again. Left alone
+    are doubtful ones, which it may have certified, and those of a machine for which a spare stands."""
+    for book in worker.ledger.peek(books.former_books, worker.book):
+        if worker.ledger.peek(take_overs.is_replaced, book):
+            continue
+        for sale in worker.ledger.peek(deferred.waiting_sales, book):
+            await worker.ledger.refuse_sale(book, sale, OTHER_TAXPAYER, at=worker.now())
+            log.warning("sale.refused", nim=book.nim, mode=book.mode, invoice_number=sale.number, reason=OTHER_TAXPAYER)

@@ -86,12 +86,12 @@ class SalesThatWait:
             await self._certify(sale, sale.invoice)
         finally:
             self.last_at, self.count = self._now(), self._certified_count()
-            if worker.waiting:
+            if worker.queue.invoices:
                 self.pause, self.unmet = min(self.pause * FACTOR, LONGEST), 0
 
     def _look_for_tills(self, now: float) -> None:
         worker, count = self.worker, self._certified_count()
-        if worker.waiting or count != self.count or (worker.book.mode == "test" and worker.till_waits()):
+        if worker.queue.invoices or count != self.count or (worker.book.mode == "test" and worker.till_waits()):
             self.quiet_since = now
         self.unmet, self.count = max(0, self.unmet + count - self.count), count
         if self.unmet >= UNMET:

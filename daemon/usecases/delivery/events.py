@@ -167,16 +167,18 @@ async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:
         body = (await receipts.read(find_closure, book, event.ref_id)).body
         msgspec.json.decode(body)  # goes into other JSON as it is
         return body
+    if event.type == DEFERRED or (event.type == REFUSED and event.detail):
+        sale = receipts.peek(deferred.by_id, book, event.ref_id)
+        if sale is None:
+            raise ValueError("the sale is not in the ledger")
+        due = millis_text(sale.due_at) if event.type == DEFERRED else None
+        why = without_paths(from_stored(event.detail)) or None
+        return msgspec.json.encode(_request_event(book, event, sale, reason=why, regularise_before=due))
     if event.type in (REFUSED, IN_DOUBT):
         record = receipts.peek(find_record, book, event.ref_id)
         # What a doubt became changes its record: the event has its own words, as it has one id at every try.
         why = record.reason if event.type == REFUSED else event.detail
         return msgspec.json.encode(_request_event(book, event, record, reason=without_paths(from_stored(why)) or None))
-    if event.type == DEFERRED:
-        sale = receipts.peek(deferred.by_id, book, event.ref_id)
-        if sale is None:
-            raise ValueError("the sale is not in the ledger")
-        return msgspec.json.encode(_request_event(book, event, sale, regularise_before=millis_text(sale.due_at)))
     if event.type in (OUTAGE, BACK):
         return msgspec.json.encode(_outage_event(receipts, book, event))
     return msgspec.json.encode(_machine_event(book, event))

@@ -54,8 +54,13 @@ class WebhookEvents:
         self.offer_again = outbox.offer_again
 
     async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Posting]:
-        book = next(book for book in await self._events.read(all_books) if (book.nim, book.mode) == (nim, mode))
-        return [await self._posting(book, event) for event in await self._outbox.waiting_events(book, limit)]
+        """Of each taxpayer that the machine has had under that name."""
+        books = [book for book in await self._events.read(all_books) if (book.nim, book.mode) == (nim, mode)]
+        return [
+            await self._posting(book, event)
+            for book in books
+            for event in await self._outbox.waiting_events(book, limit)
+        ]
 
     async def _posting(self, book: Book, event: WaitingEvent) -> Posting:
         data = body = b""

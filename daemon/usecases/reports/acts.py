@@ -50,7 +50,8 @@ async def _close(worker: MachineWorker, call: Call) -> bytes:
         articles, report = await articles_since(worker)
 
         def answer(number: int) -> bytes:
-            return _encoder.encode(msgspec.structs.replace(report, number=number))
+            closed = msgspec.structs.replace(report, number=number, letterhead=worker.defaults.letterhead.hex())
+            return _encoder.encode(closed)
 
         upto = ReportAct("articles", "", upto_seq=articles.upto_seq)
         act = await worker.ledger.write(acts.give_report, worker.book, upto, at=worker.now(), call=call, answer=answer)

@@ -14,10 +14,12 @@ from common.language import Text
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone, StorageError
+from daemon.core.ledger.book import Book
 from daemon.core.machine.state import ServerLink
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.core.report.report_parts import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.machines.adapter import ConnectedMachine
+from daemon.store.ledger import Ledger
 from daemon.store.tables import audit
 from daemon.store.tables.book import calendar_closures
 from daemon.store.tables.book.attempts import keep_answer
@@ -150,7 +152,7 @@ async def take_letterhead(worker: MachineWorker) -> None:
         worker.defaults = msgspec.structs.replace(worker.defaults, letterhead=digest)
 
 
-async def letterhead_of(worker: MachineWorker, digest: bytes) -> Letterhead | None:
+async def letterhead_of(ledger: Ledger, book: Book, digest: bytes) -> Letterhead | None:
     """None for what names none, and for one that is not in this ledger."""
-    content = await worker.ledger.read(calendar_closures.find_letterhead, worker.book, digest) if digest else None
+    content = await ledger.read(calendar_closures.find_letterhead, book, digest) if digest else None
     return None if content is None else read_letterhead(content)

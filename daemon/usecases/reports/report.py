@@ -106,7 +106,7 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
 
 
 async def closure(worker: ReportSource, reference: str) -> Closure:
-    """A stored Z by its number or its `report_id`; NotFound when this book has none such."""
+    """A stored Z by its number, or by its `report_id`, also where the other machine of a pair has made it; NotFound."""
     if (number := whole_number(reference)) is not None:
         return await worker.ledger.read(find_closure, worker.book, number)
     return await worker.ledger.read(find_closure_by_id, worker.book, reference)
@@ -159,7 +159,7 @@ async def _add_up(worker: MachineWorker, start: int, end: int, after_seq: int) -
 
 
 async def _report(worker: MachineWorker, articles: Articles, start: int, end: int) -> ArticlesReport:
-    letterhead = await letterhead_of(worker, worker.defaults.letterhead)
+    letterhead = await letterhead_of(worker.ledger, worker.book, worker.defaults.letterhead)
     # Sorting thousands is no business of the loop's.
     return await asyncio.to_thread(
         articles.report, worker.book, start, end, at=worker.now(), ifu=worker.ifu, letterhead=letterhead

@@ -67,6 +67,11 @@ class MachineQueue:
     def __len__(self) -> int:
         return len(self._queue)
 
+    @property
+    def invoices(self) -> int:
+        """How many entries are of invoices, which prepare for their turn; the others are looks at the machine, and reports."""
+        return sum(entry.on_near is not None for entry in self._queue)
+
     def join(self, on_near: Callable[[], object] | None = None) -> QueueEntry:
         """The next place in the line; MachineBusy when there is none. `on_near` is called once, before the turn, when few are ahead: in the order of the
         line, whatever joins or leaves meanwhile."""

@@ -14,14 +14,14 @@ from headquarters.core import checks
 from headquarters.core.checks import RequestedRange, facts_of
 from headquarters.core.closure_record import machine_of
 from headquarters.core.lateness import HeardBoot, heard, two_at_once
-from headquarters.core.wording import Fact, Kind
+from headquarters.core.wording import Fact
 from headquarters.store import tables
 from headquarters.store.book.books import Key, LockedBook, book_of, keep_books, lock_books, missing_of, settle_gaps
 from headquarters.store.database import Part, upsert
 from headquarters.store.findings import keep_fact, settle_passing
 from headquarters.store.revision import hold_revision
 
-PRESENCE_KINDS: tuple[Kind, ...] = ("tax-server", "version", "clock", "deferred")
+PRESENCE_KINDS = ("tax-server", "version", "clock", "deferred")
 FORGETS_MILLIS = 3_600_000
 
 

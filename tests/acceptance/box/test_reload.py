@@ -202,7 +202,7 @@ def test_systemd_is_told(tmp_path: Path) -> None:
     """READY once it serves, a status with address and machine, RELOADING until it is done, STOPPING at the end."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(10)
+        manager.settimeout(60)
         environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "LC_ALL": "en_GB.UTF-8"}
         messages: list[str] = []
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.hurried import launch_still
 from support.processor import within
 from support.shop import BIN, NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem
@@ -88,29 +89,34 @@ def run(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
 # -- start and stop -----------------------------------------------------------------------------------------------------
 
 
-def test_sigterm_finishes_what_is_on_the_line(own_shop: Shop) -> None:
+def test_sigterm_finishes_what_is_on_the_line(tmp_path: Path) -> None:
     """The invoice at the machine gets its answer, those behind it hear that nothing was sent, exit 0; the ledger is sound and
     a retry after the next start goes on where it was."""
-    machine, bodies = own_shop.machines[0], [invoice(fresh()) for _ in range(3)]
-    machine.order("think", ms=90)
-    with ThreadPoolExecutor(3) as tills:
-        sent = []
+    with (
+        Shop(tmp_path, per_machine={"certify_timeout": 60.0}, launch=launch_still) as shop,
+        ThreadPoolExecutor(3) as tills,
+    ):
+        machine, bodies, sent = shop.start().machines[0], [invoice(fresh()) for _ in range(3)], []
+        machine.order("pause-at", next=6, when="before", direction="in")
         for at, body in enumerate(bodies, 1):
-            sent.append(tills.submit(own_shop.certify, body, key=body["invoiceNumber"]))
-            wait_for(lambda at=at: waiting(own_shop) == at)
-        assert own_shop.stop_daemon() == 0
+            sent.append(tills.submit(shop.certify, body, key=body["invoiceNumber"]))
+            wait_for(lambda at=at: waiting(shop) == at, f"{at} of them")
+        wait_for(machine.is_stopped, "38h")
+        os.kill(shop.pid, signal.SIGTERM)
+        wait_for(lambda: shop.events("daemon.stopping"), "the stop")
+        machine.order("resume")
+        assert shop.wait_for_exit() == 0
         first, *others = [answer.result() for answer in sent]
-    receipt = certified(first)
-    for answer in others:
-        assert "nothing was sent" in problem(answer, 503, "MACHINE_BUSY")["detail"]
-    assert [entry["code"] for entry in machine.certified()] == [receipt["codeSecef"]]
-    assert [line["event"] for line in log_lines(own_shop)][-1] == "daemon.stopped"
-    own_shop.verify()
-    machine.order("think", ms=0)
-    own_shop.start_daemon()
-    again = [own_shop.certify(body, key=body["invoiceNumber"]) for body in bodies]
-    assert again[0].content == first.content
-    assert [certified(answer)["fvc"] for answer in again] == [1, 2, 3]
+        receipt = certified(first)
+        for answer in others:
+            assert "nothing was sent" in problem(answer, 503, "MACHINE_BUSY")["detail"]
+        assert [entry["code"] for entry in machine.certified()] == [receipt["codeSecef"]]
+        assert [line["event"] for line in log_lines(shop)][-1] == "daemon.stopped"
+        shop.verify()
+        shop.start_daemon()
+        again = [shop.certify(body, key=body["invoiceNumber"]) for body in bodies]
+        assert again[0].content == first.content
+        assert [certified(answer)["fvc"] for answer in again] == [1, 2, 3]
 
 
 def waiting(shop: Shop) -> int:

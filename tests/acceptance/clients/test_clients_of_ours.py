@@ -155,9 +155,9 @@ RECEIPT = {
 }  # fmt: skip
 
 
-def restarting() -> type[BaseHTTPRequestHandler]:
-    """A box that accepts a sale for later, and is then restarted behind its proxy before it certifies."""
-    readings = iter([None, 503])
+def restarting(between: int = 503) -> type[BaseHTTPRequestHandler]:
+    """A box that accepts a sale for later, and is then restarted behind its proxy, which answers `between`, before it certifies."""
+    readings = iter([None, between])
 
     class Box(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -191,6 +191,67 @@ def test_a_sale_accepted_for_later_is_followed_through_a_restart_of_the_box() ->
     with served(restarting()) as url:
         found = in_node('found.code = await outcome(() => till().certify(sale("L-1")));', url, "key", NIM, {})
     assert found == {"code": "CODE"}
+
+
+@pytest.mark.parametrize("status", [503, 504])
+def test_a_request_is_looked_up_through_a_restart_of_the_box(status: int) -> None:
+    """As all else: what a wait solves is no error, and least of all one for which somebody has to look."""
+    waited: list[float] = []
+    with served(restarting(status)) as url, Mcf(url, "key", NIM, till="py", sleep=waited.append) as mcf:
+        found = mcf.find_request("py-certify-L-1")
+    assert found is not None
+    assert (found.status, len(waited)) == ("certified", 2)
+    with served(restarting(status)) as url:
+        script = 'found.status = (await till().findRequest("js-certify-L-1")).status;'
+        assert in_node(script, url, "key", NIM, {}) == {"status": "certified"}
+
+
+def saying(status: int, found: dict[str, Any], seen: list[str]) -> type[BaseHTTPRequestHandler]:
+    """A box that answers each POST and each GET alike; what was sent goes to `seen`."""
+
+    class Box(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.answer(status)
+
+        def do_GET(self) -> None:
+            self.answer(200)
+
+        def answer(self, status: int) -> None:
+            seen.append(self.command)
+            content = json.dumps(found).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Box
+
+
+@pytest.mark.parametrize("code", ["MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "BOX_AMBIGUOUS"])
+def test_what_no_wait_ends_is_said_at_once(code: str) -> None:
+    """A 503 for which somebody has to look: an error after one request."""
+    seen: list[str] = []
+    with served(saying(503, {"code": code, "status": 503, "detail": "look"}, seen)) as url:
+        with Mcf(url, "key", NIM, till="py") as mcf, pytest.raises(avepay_mcf.NeedsAPerson) as error:
+            mcf.certify(invoice("P-1"))
+        found = in_node('found.error = await outcome(() => till().certify(sale("P-1")));', url, "key", NIM, {})
+    assert (error.value.code, found) == (code, {"error": ["NeedsAPerson", code]})
+    assert seen == ["POST", "POST"]
+
+
+def test_a_sale_that_somebody_took_back_is_not_sent_again() -> None:
+    """It was accepted for later, and taken back on the page: with the same key it would be certified after all."""
+    seen: list[str] = []
+    with served(saying(202, {"status": "abandoned", "invoiceNumber": "B-1"}, seen)) as url:
+        with Mcf(url, "key", NIM, till="py") as mcf, pytest.raises(avepay_mcf.Refused) as error:
+            mcf.certify(invoice("B-1"))
+        found = in_node('found.error = await outcome(() => till().certify(sale("B-1")));', url, "key", NIM, {})
+    assert (error.value.code, found) == ("TAKEN_BACK", {"error": ["Refused", "TAKEN_BACK"]})
+    assert seen == ["POST", "GET"] * 2
 
 
 def test_errors_say_what_to_do(shop: Shop) -> None:

@@ -73,7 +73,7 @@ def test_info(shop: Shop, client: Published) -> None:
     """Machine, counters and merchant, read live: no older than a second."""
     info = wait_for(lambda: live(shop, client("info")), "the counters of the machine")
     assert (info.nim, info.nim_short, info.ifu, info.mode) == (NIM, NIM.partition("-")[0], IFU, "live")
-    assert abs((info.date_time.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()) < 5
+    assert abs((info.date_time.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()) < 60
     merchant = info.merchant
     assert all((merchant.commercial_name, merchant.address, merchant.city, merchant.zone, merchant.email))
     assert info.read_at.endswith("Z")

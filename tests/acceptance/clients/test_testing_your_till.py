@@ -111,7 +111,13 @@ def act(shop: Shop, path: str, number: str, extra: list[tuple[str, str]]) -> tup
     answer = shop.http.post(f"/v1/mcf/{NIM}/{path}", json=body, headers=headers)
     content = answer.json() if answer.content else {}
     warnings = [each["code"] for each in content.get("warnings", ()) if each["code"] != "TEST_HEADER_IGNORED"]
-    return answer.status_code, answer.headers.get("retry-after"), content.get("code"), sorted(content), warnings
+    return (
+        answer.status_code,
+        answer.headers.get("retry-after"),
+        content.get("code"),
+        sorted(content.keys() - {"warnings"}),
+        warnings,
+    )
 
 
 NUMBERS = count()

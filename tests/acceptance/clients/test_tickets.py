@@ -37,7 +37,7 @@ def printer() -> Iterator[ReceiptPrinter]:
 def shop(tmp_path_factory: pytest.TempPathFactory, printer: ReceiptPrinter) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
     (folder / "logo.png").write_bytes(LOGO)
-    config = {"company": COMPANY, "printer": {"address": printer.address, "width": 32, "z": True, "timeout": 2.0}}
+    config = {"company": COMPANY, "printer": {"address": printer.address, "width": 32, "z": True, "timeout": 30.0}}
     with Shop(folder, config=config) as shop:
         yield shop.start()
 

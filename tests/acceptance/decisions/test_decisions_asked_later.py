@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+from support.hurried import launch_still
 from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem, untouched
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """Whose machine may be at 38h for as long as a test wants."""
+    how = {"per_machine": {"certify_timeout": 60.0}, "launch": launch_still}
+    with Shop(tmp_path_factory.mktemp("shop"), **how) as shop:
+        yield shop.start()
 
 
 def found(shop: Shop, key: str) -> dict[str, Any]:
@@ -84,16 +94,12 @@ def test_decision_36_what_was_refused_before_38h_says_why(shop: Shop) -> None:
 def test_decision_36_a_request_that_is_under_way(shop: Shop) -> None:
     """On the line while the machine is closing it, and waiting behind it; certified in the end."""
     machine, first, second = shop.machines[0], fresh(), fresh()
-    machine.order("fault", spec="syn-storm:3@38h#1")
-    tills = [
-        threading.Thread(target=shop.certify, args=(invoice(fresh()),), kwargs={"key": key}) for key in (first, second)
-    ]
-    tills[0].start()
-    wait_for(lambda: shop.get(f"requests/{first}").json().get("status") == "on_the_line")
-    tills[1].start()
-    wait_for(lambda: shop.get(f"requests/{second}").json().get("status") == "waiting")
-    for till in tills:
-        till.join()
+    machine.order("pause-at", next=6, when="before", direction="in")
+    with ThreadPoolExecutor(2) as tills:
+        for key, status in ((first, "on_the_line"), (second, "waiting")):
+            tills.submit(shop.certify, invoice(fresh()), key=key)
+            wait_for(lambda key=key, status=status: shop.get(f"requests/{key}").json().get("status") == status, status)
+        machine.order("resume")
     assert [found(shop, key)["status"] for key in (first, second)] == ["certified"] * 2
 
 
@@ -110,13 +116,18 @@ def dry_run(shop: Shop, body: dict[str, Any], path: str = "certify", value: str 
 
 def test_decision_40_a_dry_run_says_what_would_be_certified(shop: Shop) -> None:
     """Totals and warnings as the receipt then has them; nothing is stored, nothing is sent, no code is given."""
-    body = {**invoice(fresh(), 999, 1500), "invoiceNumer": "x"}
+    body = {**invoice(fresh(), 999, 1500), "invoiceNumer": "x", "psvbGroup": "A", "stampDuty": 30}
+    body["items"][1]["psvbGroup"] = "B"
     with untouched(shop):
         answer = dry_run(shop, body)
     assert answer.status_code == 200
     preview = answer.json()
     receipt = certified(shop.certify(body))
-    shared = ("invoiceNumber", "invoiceType", "totalTtc", "taxDetails", "specificTax", "psvb", "warnings")
+    shared = (
+        *("invoiceNumber", "invoiceType", "totalTtc", "taxDetails", "specificTax"),
+        *("psvb", "psvbByGroup", "stampDuty", "warnings"),
+    )
+    assert [each["group"] for each in receipt["psvbByGroup"]] == ["A", "B"]
     assert {name: preview[name] for name in shared} == {name: receipt[name] for name in shared}
     assert preview.keys() == {*shared, "dryRun"}
 
@@ -150,3 +161,15 @@ def test_decision_40_a_dry_run_gets_the_errors_of_the_real_one(shop: Shop) -> No
         for name in ("dryRun", "dry-run", "DRY_RUN", "dryrun"):  # certified for good otherwise
             url = f"/v1/mcf/{NIM}/certify?{name}=true"
             assert invalid(shop.http.post(url, json=invoice(fresh()), headers=shop.headers())).keys() == {name}
+
+
+@pytest.mark.parametrize(
+    "path", ["cash", "reports/z", "reports/articles", "reports/month", "reports/z/1/print", "cancel-pending"]
+)
+def test_what_cannot_be_tried_is_not_done_by_a_dry_run(shop: Shop, path: str) -> None:
+    """A Z that was meant to be tried would close the day for good."""
+    body = {"kind": "deposit", "amount": 500, "reason": "Fond de caisse"} if path == "cash" else {}
+    with untouched(shop):
+        assert invalid(dry_run(shop, body, path)).keys() == {"dry_run"}
+        url = f"/v1/mcf/{NIM}/{path}?dryRun=true"
+        assert invalid(shop.http.post(url, json=body, headers=shop.headers())).keys() == {"dryRun"}

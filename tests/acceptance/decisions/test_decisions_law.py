@@ -138,6 +138,7 @@ def test_the_tables_of_the_shop_are_what_is_printed(own_shop: Shop) -> None:
     assert "[CC] Passant" in paper
     assert "Crédit client" in paper
     assert sale["psvb"]["amount"] == 450
+    assert shop.x_with(1)["psvb"] == [sale["psvb"]]
     credit = invoice("P-2", invoiceType="FA", creditNoteNature="RAM", creditNoteRef=f"{NIM}-{sale['fvc']}")
     code = certified(shop.certify(credit, path="credit-note"))["codeSecef"]
     assert "Marchandises rendues" in shop.get(f"certifications/{code}/ticket").text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -155,15 +155,14 @@ def test_decision_6_a_repeat_waits_for_the_first(shop: Shop) -> None:
     """While the first is still on the line, its twins wait and get its answer; one invoice is certified."""
     machine, body, key = shop.machines[0], invoice(fresh()), fresh()
     before = machine.counters
-    machine.order("think", ms=30)
-    try:
-        with ThreadPoolExecutor(5) as tills:
-            first = tills.submit(shop.certify, body, key=key)
-            wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["waiting"])
-            answers = [first, *(tills.submit(shop.certify, body, key=key) for _ in range(4))]
-            contents = {answer.result().content for answer in answers}
-    finally:
-        machine.order("think", ms=0)
+    machine.order("pause-at", next=6, when="before", direction="in")
+    with ThreadPoolExecutor(5) as tills:
+        first = tills.submit(shop.certify, body, key=key)
+        wait_for(machine.is_stopped, "38h")
+        answers = [first, *(tills.submit(shop.certify, body, key=key) for _ in range(4))]
+        assert not wait(answers, timeout=0.2).done
+        machine.order("resume")
+        contents = {answer.result().content for answer in answers}
     assert contents == {first.result().content}
     certified(first.result())
     assert machine.counters == (before[0] + 1, before[1] + 1, before[2])
@@ -186,3 +185,49 @@ def test_unknown_fields_are_told_or_refused(shop: Shop) -> None:
     assert shop.get(f"certifications/{answer['codeSecef']}").json()["receipt"] == answer
     unclear = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers={**shop.headers(), "Mcfd-Strict": "yes"})
     assert unclear.json()["errors"][0]["field"] == "Mcfd-Strict"
+
+
+def test_the_largest_amount_is_certified(own_shop: Shop) -> None:
+    """Of a price, a line, a total and a payment; a franc more is refused by name."""
+    most = 10**12
+    sale = certified(own_shop.certify(invoice(fresh(), most)))
+    assert (sale["totalTtc"], own_shop.x_with(1)["total_ttc"]) == (most, most)
+    assert "items[0].unitPrice" in invalid(own_shop.certify(invoice(fresh(), most + 1)))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "near"),
+    [
+        ("reports/z", {"cash_counted": 5000}, "cashCounted"),
+        ("reports/month", {"perod": "2026-01"}, "period"),
+        ("reports/year", {"perod": "2026"}, "period"),
+        ("reports/articles", {"period": "2026"}, ""),
+    ],
+)
+def test_unknown_fields_of_a_closure_are_told_or_refused(
+    shop: Shop, path: str, body: dict[str, Any], near: str
+) -> None:
+    """27, and 40 for the header of a rehearsal with a live key: a closure cannot be taken back. What is stored, and read again, has no warnings."""
+    url, (field,) = f"/v1/mcf/{NIM}/{path}", body
+    words = f"{field}: is not a known field" + (f"; did you mean {near}?" if near else "")
+    is_over = path in ("reports/z", "reports/articles")
+    before = shop.get("reports").json()["count"]
+    refused = shop.http.post(url, json=body, headers={**shop.headers(), "Mcfd-Strict": "true"})
+    assert (refused.status_code, refused.json()["detail"]) == (422, words), refused.text
+    assert shop.get("reports").json()["count"] == before
+    once = {**shop.headers(key=f"told-{path}"), "Mcfd-Test": "offline"}
+    answers = [shop.http.post(url, json=body, headers=once) for _ in range(2)]
+    if not is_over:
+        assert [answer.json()["code"] for answer in answers] == ["PERIOD_NOT_OVER"] * 2
+        return
+    assert answers[0].content == answers[1].content
+    warnings = answers[0].json()["warnings"]
+    assert [(each["code"], each["field"]) for each in warnings] == [
+        ("UNKNOWN_FIELD", field),
+        ("TEST_HEADER_IGNORED", "Mcfd-Test"),
+    ]
+    plain = shop.http.post(url, json={}, headers=shop.headers()).json()
+    assert "warnings" not in plain
+    if path == "reports/z":
+        stored = shop.get(f"reports/z/{answers[0].json()['z_number']}").json()
+        assert stored == {name: value for name, value in answers[0].json().items() if name != "warnings"}

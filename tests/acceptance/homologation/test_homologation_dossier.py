@@ -72,6 +72,22 @@ def test_each_case_comes_as_expected(shop: Shop) -> None:
     assert [result for result in results if result.state != "passed"] == []
 
 
+def test_the_documents_are_in_french_whatever_the_box_speaks(tmp_path: Path) -> None:
+    """Procedure, 3.2; and a box that takes sales on for later while its machine is out of order shows the regularisation as well."""
+    config, papers = {"server": {"language": "en"}}, tmp_path / "papers"
+    papers.mkdir()
+    with running_shop(tmp_path, config=config, per_machine={"when_out_of_order": "defer"}) as shop:
+        with _client(shop, shop.key("test")) as client:
+            cases = [case for case in read_cases() if case.id in {"FV", "PANNE", "Z"}]
+            results = list(CasePlayer(client, "H4", papers).play(cases))
+        assert [result for result in results if result.state != "passed"] == []
+    for name, title in {"FV": "FACTURE DE VENTE", "PANNE": "Régularisation de la vente", "Z": "RAPPORT Z"}.items():
+        text = pypdf.PdfReader(papers / f"{name}.pdf").pages[0].extract_text()
+        assert title in text
+        assert "SANS VALEUR FISCALE" in text
+        assert " / " not in text
+
+
 def test_a_machine_in_use_is_left_alone(shop: Shop) -> None:
     """A live machine that is not in test mode: nothing is certified; where somebody says that it is, no more than one."""
     with _client(shop, shop.headers()["Authorization"].partition(" ")[2]) as client:

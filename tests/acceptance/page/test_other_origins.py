@@ -119,6 +119,24 @@ def test_a_page_of_a_named_origin_certifies(browser: Browser, shop: Shop, origin
     assert [entry["number"] for entry in shop.machines[0].certified()].count("WEB-1") == 1
 
 
+def test_a_page_of_a_named_origin_sells_for_later(browser: Browser, shop: Shop, origins: tuple[str, str]) -> None:
+    """It does not wait for the answer, rehearses a failure with a test key, and takes back what waits."""
+    base = f"http://127.0.0.1:{shop.port}/v1/mcf/{NIM}"
+    key = f"Bearer {shop.key('test')}"
+    more = {
+        "Prefer": "respond-async",
+        "Mcfd-Test": "late:60",
+        "Idempotency-Key": "later",
+        "Content-Type": "application/json",
+    }
+    with opened(browser, origins[0]) as page:
+        body = json.dumps(invoice("WEB-9"))
+        sold = fetch(page, f"{base}/certify", method="POST", headers={"Authorization": key, **more}, body=body)
+        back = fetch(page, f"{base}/requests/later", method="DELETE", headers={"Authorization": key})
+    assert (sold["status"], json.loads(sold["text"])["status"]) == (202, "waiting")
+    assert (back["status"], json.loads(back["text"])["status"]) == (200, "abandoned")
+
+
 def test_a_page_of_another_origin_is_refused(browser: Browser, shop: Shop, origins: tuple[str, str]) -> None:
     """Even with a valid key: the browser asks first, is told nothing, and sends nothing."""
     certify = f"http://127.0.0.1:{shop.port}/v1/mcf/{NIM}/certify"

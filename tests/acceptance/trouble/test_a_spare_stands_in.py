@@ -34,6 +34,10 @@ class PairShop(Shop):
         self.spare = Machine(folder, SPARE, ifu)
         self.more_config = f'[[machine]]\nnim = "{SPARE}"\nport = "{self.spare.link}"\nspare_for = "{NIM}"\n'
 
+    def configure(self, company: dict[str, Any]) -> None:
+        """From the next start on."""
+        self._config = {**self._config, "company": company}
+
     @property
     def first(self) -> Machine:
         return self.machines[0]
@@ -147,6 +151,24 @@ def test_the_outage_of_a_dead_machine_is_declared_while_its_spare_stands_in(shop
         shop.take_back()
 
 
+def test_the_receipt_of_a_regularised_sale_names_the_machine_whose_outage_it_was(tmp_path: Path) -> None:
+    """Each machine has a register of its own: sold while the spare stood in and was away too, certified by the machine that is back."""
+    with paired(tmp_path) as shop:
+        shop.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        shop.take_over()
+        shop.spare.kill()
+        wait_for(lambda: SPARE not in shop.connected(), "the spare away")
+        headers = {**shop.headers(key="k"), "Prefer": "respond-async"}
+        assert shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("D-1"), headers=headers).status_code == 202
+        shop.take_back()
+        wait_for(lambda: shop.get("requests/k").json()["status"] == "certified", "the regularisation")
+        receipt = shop.get("requests/k").json()["receipt"]
+        assert (receipt["nim"], receipt["deferred"]["outageNim"]) == (NIM, SPARE)
+        (outage,) = shop.get("outages", nim=SPARE).json()["outages"]
+        assert (outage["id"], outage["sales"]["count"]) == (receipt["deferred"]["outage"], 1)
+
+
 def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:
     """At first it is greeted and told to be in the way of nothing but itself; from then on the start is refused, in one line."""
     with paired(tmp_path, "00099999Z") as shop:
@@ -163,6 +185,45 @@ def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:
         assert shop.wait_for_exit() == 2
         (refused,) = shop.events("start.refused")
         assert SPARE in refused["reason"]
+
+
+THEN = {"regime": "RNI", "accounts": ["BF074 1"]}
+NOW = {"regime": "RSI", "accounts": ["BF074 2"]}
+
+
+def test_what_either_machine_has_made_is_shown_and_printed_as_it_was(tmp_path: Path) -> None:
+    """0047 art. 23: whatever the letterhead is called since, and whichever machine is in use: an invoice, a Z by its `report_id`, a closed report of
+    articles; by the command line too."""
+    with paired(tmp_path) as shop:
+        shop.spare.kill()
+        shop.configure(THEN)
+        shop.start()
+        shop.get("info")
+        sale = certified(shop.certify(invoice("L-1")))
+        shop.x_with(1)
+        closed = shop.closed()
+        assert shop.http.post(f"/v1/mcf/{NIM}/reports/articles", json={}, headers=shop.headers()).status_code == 201
+        paths = [f"certifications/{sale['codeSecef']}/ticket", f"reports/z/{closed['report_id']}/ticket"]
+        before = [shop.get(path).text for path in (*paths, "reports/articles/1/ticket")]
+        typed = shop.mcfd("report", "z", "1", "--nim", NIM, check=True).stdout
+        assert "MAISON FASO" in typed
+        shop.stop_daemon()
+        shop.configure(NOW)
+        shop.start_daemon()
+        shop.spare.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        shop.take_over()
+        certified(shop.certify(invoice("L-2")))
+        of_spare = shop.closed()
+        assert [shop.get(path).text for path in paths] == before[:2]
+        assert shop.get(f"reports/z/{closed['report_id']}").json() == closed
+        shop.take_back()
+        assert shop.get("reports/articles/1/ticket").text == before[2]
+        assert shop.get(f"reports/z/{of_spare['report_id']}").json() == of_spare
+        paper = shop.get(f"reports/z/{of_spare['report_id']}/ticket").text
+        assert SPARE in paper
+        assert "RSI" in paper
+        assert shop.mcfd("report", "z", "1", "--nim", NIM, check=True).stdout == typed
 
 
 def sell(shop: PairShop, till: int, over: Event) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""A machine that goes away: noticed within 5 s, back within 5 s of its return, without a restart, and no other machine minds."""
+"""A machine that goes away: noticed, and back at its return, without a restart, and no other machine minds."""
 
-import time
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from support.nursery import Nursery
+from support.processor import within
 from support.shop import Machine, Shop, invoice, wait_for
 
 pytestmark = pytest.mark.long
 
-IN_TIME = 20.0  # about a second on a quiet box; a busy one takes its time
 ENOUGH = 20
 CALM = "EL02000099-1"
 
@@ -50,12 +50,6 @@ def condition(shop: Shop, nim: str) -> dict[str, Any]:
     return found
 
 
-def seconds_until(condition: Callable[[], Any]) -> float:
-    began = time.monotonic()
-    wait_for(condition, patience=4 * IN_TIME)
-    return time.monotonic() - began
-
-
 def test_an_idle_machine_that_goes_away_is_noticed_and_taken_back(shop: Shop) -> None:
     """Four ways to go away, at the same time, with nobody asking anything of those machines; a fifth machine works on meanwhile."""
     machines = {machine.nim: machine for machine in shop.machines}
@@ -65,16 +59,16 @@ def test_an_idle_machine_that_goes_away_is_noticed_and_taken_back(shop: Shop) ->
     def go_and_come(nim: str) -> None:
         away, back, result = OUTAGES[nim]
         away(machines[nim])
-        assert seconds_until(lambda: not condition(shop, nim)["connected"]) < IN_TIME
+        wait_for(lambda: not condition(shop, nim)["connected"], f"{nim} away")
         refused = shop.certify(invoice("meanwhile"), nim=nim)
         assert (refused.status_code, refused.json()["code"]) == (503, "BRIDGE_OFFLINE")
         assert refused.headers["retry-after"]
         # On a busy box the first thing noticed may be that it does not answer; why, the next try to reach it tells.
         wait_for(lambda: any(word in condition(shop, nim)["lastError"] for word in result.split("|")), result)
         back(machines[nim])
-        assert seconds_until(lambda: shop.certify(invoice("after"), nim=nim).status_code in (200, 409)) < IN_TIME
+        wait_for(lambda: shop.certify(invoice("after"), nim=nim).status_code in (200, 409), f"{nim} back")
 
-    over, slowest = Event(), 0.0
+    over = Event()
     with ThreadPoolExecutor(len(OUTAGES) + 1) as threads:
         calm = threads.submit(certify_calmly, shop, over)
         outages = [threads.submit(go_and_come, nim) for nim in OUTAGES]
@@ -83,19 +77,15 @@ def test_an_idle_machine_that_goes_away_is_noticed_and_taken_back(shop: Shop) ->
                 each.result()
         finally:
             over.set()
-        count, slowest = calm.result()
-    assert count > ENOUGH
-    assert slowest < IN_TIME / 4
+        calm.result()
     shop.verify()
 
 
-def certify_calmly(shop: Shop, over: Event) -> tuple[int, float]:
-    """Invoices on the fifth machine until `over`, and enough to say something; how many, and how long the slowest took."""
-    count, slowest = 0, 0.0
-    while not over.wait(0.05) or count <= ENOUGH:
-        began = time.monotonic()
-        answer = shop.certify(invoice(f"calm-{count}"), nim=CALM)
+def certify_calmly(shop: Shop, over: Event) -> None:
+    """Invoices on the fifth machine until `over`, and enough to say something."""
+    for number in itertools.count():
+        if over.wait(0.05) and number > ENOUGH:
+            return
+        with within(5, shop.pid):
+            answer = shop.certify(invoice(f"calm-{number}"), nim=CALM)
         assert answer.status_code == 200, answer.text
-        count += 1
-        slowest = max(slowest, time.monotonic() - began)
-    return count, slowest

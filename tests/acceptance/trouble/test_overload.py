@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -25,7 +26,8 @@ Sale = tuple[dict[str, Any], str]
 
 @pytest.fixture
 def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
-    with Lane(tmp_path / "lane", nursery) as lane:
+    """Whoever waits for the machine does so for as long as it takes."""
+    with Lane(tmp_path / "lane", nursery, per_machine={"queue_patience": 600.0}) as lane:
         yield lane
 
 
@@ -107,9 +109,9 @@ def test_more_tills_than_may_wait_are_told_to_come_back(tmp_path: Path, nursery:
         assert len(lane.machine.certified()) == result[200]
         lane.machine.order("think", ms=0)
         again = [sale for sale, answer in zip(sales, answers, strict=True) if not answer.is_success]
-        while again:
-            answers = at_once(lane, again)
-            again = [sale for sale, answer in zip(again, answers, strict=True) if not answer.is_success]
+        while again:  # so many as may wait
+            answers = at_once(lane, again[:20])
+            again[:20] = [sale for sale, answer in zip(again[:20], answers, strict=True) if not answer.is_success]
         lane.check()
         assert len(lane.certified) == TILLS
 
@@ -119,7 +121,7 @@ def test_clients_that_hang_up_leave_no_half_invoice(lane: Lane) -> None:
     lane.machine.order("think", ms=2)
     for each in range(50):
         body, key = lane.next_invoice(100, 200, 300)
-        hang_up(lane, body, key, after=None if each % 3 else 0.01)
+        hang_up(lane, body, key, after=0.0 if each % 3 else 0.01)
     wait_for(lambda: ended(lane) == 50, "the end of each of them")
     lane.check()
     assert lane.machine.order("snapshot", log=False)["stage"] == "idle"
@@ -127,13 +129,10 @@ def test_clients_that_hang_up_leave_no_half_invoice(lane: Lane) -> None:
     lane.certified_once(body, key)
 
 
-def hang_up(lane: Lane, body: dict[str, Any], key: str, after: float | None) -> None:
+def hang_up(lane: Lane, body: dict[str, Any], key: str, after: float) -> None:
     with socket.create_connection(("127.0.0.1", lane.shop.port)) as till:
         till.sendall(request(lane, body, key))
-        if after is not None:
-            till.settimeout(after)
-            with pytest.raises(TimeoutError):
-                till.recv(1)
+        time.sleep(after)
 
 
 def ended(lane: Lane) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 from support.ledgers.ledger import NIM, START, Till, invoice, opened_till, query
 
 from daemon.core.audit import Actor
@@ -13,7 +14,9 @@ from daemon.store import outbox
 from daemon.store.outbox import resettle
 from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
+from daemon.store.tables.book.books import new_book
 from daemon.store.tables.events import CLOSURE
+from daemon.usecases.delivery.webhook_events import WebhookEvents
 
 
 async def test_a_closure_waits_from_the_moment_it_exists(store: Store, till: Till) -> None:
@@ -30,6 +33,23 @@ async def test_a_closure_waits_from_the_moment_it_exists(store: Store, till: Til
     [backlog] = await store.outbox.backlog()
     assert (backlog.waiting, backlog.parked, backlog.oldest_at) == (2, 1, closures[2].created_at)
     assert (backlog.last_error, backlog.last_error_at, backlog.last_sent_at) == ("503 later", START + 3, START + 1)
+
+
+async def test_two_taxpayers_of_one_machine_have_one_queue(store: Store, till: Till) -> None:
+    """Its name may be the same for both: closures and events of both books are delivered."""
+    other = await Till.of(store)
+    other.book = await store.ledger.write(new_book, NIM, "live")
+    first, second = await till.close(), await other.close()
+    waiting = await store.outbox.waiting(NIM, "live", 10)
+    assert [each.report_id for each in waiting] == [first.report_id, second.report_id]
+    for entry in waiting:
+        await store.outbox.park(entry.id, "400 no", at=START)
+    assert await store.outbox.offer_again(NIM, "live", before=START + 1) == 2
+    events = WebhookEvents(store.outbox, store.events, store.ledger)
+    assert [msgspec.json.decode(each.body)["data"]["report_id"] for each in await events.waiting(NIM, "live", 10)] == [
+        first.report_id,
+        second.report_id,
+    ]
 
 
 async def test_replaying(store: Store) -> None:

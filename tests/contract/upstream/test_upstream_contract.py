@@ -33,7 +33,7 @@ def compose_here(entry):
     return compose(entry, "caisse-1")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[pytest.param(kind, marks=[pytest.mark.long] * (kind == "https-v1a")) for kind in KINDS])
 async def headquarters(request, tmp_path) -> AsyncIterator[Headquarters]:
     async with started(KINDS[request.param](tmp_path)) as server:
         yield server
@@ -104,7 +104,7 @@ async def test_nobody_there(headquarters, receiver):
     """Without headquarters a try ends soon, and as "again"."""
     headquarters.kill()
     entry = make_outgoing()
-    with within(2 * headquarters.options.timeout):
+    with within(5):
         outcome = await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
     assert isinstance(outcome, Again)
     assert outcome.error

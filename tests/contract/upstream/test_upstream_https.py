@@ -27,7 +27,7 @@ def compose_here(entry):
 
 @pytest.fixture
 async def headquarters(tmp_path):
-    async with started(HttpHeadquarters(tmp_path, timeout=60.0)) as server:
+    async with started(HttpHeadquarters(tmp_path)) as server:
         yield server
 
 

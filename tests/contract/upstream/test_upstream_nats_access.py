@@ -46,7 +46,7 @@ class TestEncryption:
 
         server = await asyncio.start_server(pretend, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        (outcome,) = await send(Options(url=f"tls://127.0.0.1:{port}", key_files=key, timeout=1.0))
+        (outcome,) = await send(Options(url=f"tls://127.0.0.1:{port}", key_files=key, timeout=60.0))
         assert outcome == Again("the server does not encrypt")
         assert bytes(content) == b""
         server.close()

@@ -70,7 +70,7 @@ class TestHttps:
         stranger.key_files[0].write_text("whsec_" + "A" * 32)
         assert await announce(web, options=stranger) == [None]
         web.kill()
-        with within(2 * web.options.timeout):
+        with within(5):
             assert await announce(web) == [None]
 
 
@@ -99,7 +99,7 @@ class TestNats:
 
     async def test_nobody_at_headquarters(self, nats):
         """Nobody is there to be asked: not heard, at once, and the stream keeps the word."""
-        with within(nats.options.timeout, nats.pid):
+        with within(5, nats.pid):
             assert await announce(nats, nim=SECOND) == [None]
         async with nats.reading() as client:
             assert (await client.jetstream().get_last_msg("PRESENCE", f"mcf.{SECOND}.presence")).data == WORD

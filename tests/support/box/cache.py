@@ -9,10 +9,14 @@ import functools
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 CACHE = Path("/var/cache/mcfd-tests")
+MOST_SECONDS = 800
+"""For what a test of the packages waits for, a network or another run among it: less than pytest's limit, whose traceback says no reason."""
 
 
 @contextlib.contextmanager
@@ -20,7 +24,7 @@ def keep(name: str, where: Path = CACHE) -> Iterator[tuple[Path, Path | None]]:
     """A folder that is made once: where it is, and where to make it if it is not there yet. One process at a time."""
     where.mkdir(parents=True, exist_ok=True)
     with (where / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _take(lock)
         if (where / name).is_dir():
             yield where / name, None
             return
@@ -29,6 +33,16 @@ def keep(name: str, where: Path = CACHE) -> Iterator[tuple[Path, Path | None]]:
         half.mkdir()
         yield where / name, half
         half.rename(where / name)
+
+
+def _take(lock: IO[str]) -> None:
+    deadline = time.monotonic() + MOST_SECONDS
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            assert time.monotonic() < deadline, f"another run has {lock.name} for {MOST_SECONDS} s: see lslocks"
+            time.sleep(0.1)
 
 
 @functools.cache

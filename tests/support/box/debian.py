@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from support.box import cgroups
-from support.box.cache import keep
+from support.box.cache import MOST_SECONDS, keep
 from support.box.trees import BOOKWORM, SID, TRIXIE, base, laid_out, mirror, quietly
 from support.tools import cannot, need
 
@@ -154,9 +155,15 @@ class Debian:
         clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
         # The box's own paths, but the tools that lead into it are the host's.
         line = [shutil.which(enter[0]) or enter[0], *enter[1:], *words]
-        done = subprocess.run(
-            line, env=clean | environment, text=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+        try:
+            done = subprocess.run(
+                line, env=clean | environment, text=True, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                timeout=MOST_SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as hung:
+            self.switch_off()  # or the next test waits in it as long
+            text = b"".join((hung.stdout or b"", hung.stderr or b"")).decode(errors="replace")
+            pytest.fail(f"{words} has not ended within {MOST_SECONDS} s; it said:\n{text}")
         assert not check or done.returncode == 0, f"{words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 

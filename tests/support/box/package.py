@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from support.box.cache import keep, scratch
+from support.box.cache import MOST_SECONDS, keep, scratch
 from support.box.trees import laid_out, output, quietly
 from support.tools import need
 
@@ -119,12 +121,18 @@ def _make(tree: Path, target: str, arch: str, umask: int = 0o022, **environ: str
     for name in _files(SOURCES if target == "deb" else HEADQUARTERS):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(TREE / name, tree / name)
-    done = subprocess.run(
+    with subprocess.Popen(
         ["make", target, f"ARCH={arch}", "RUN_STAMP=", "STAMP=", f"BIN={Path(sys.executable).parent}"],
-        cwd=tree, umask=umask, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        cwd=tree, umask=umask, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "WHEELS": str(CACHE / "wheels"), "COMPRESSION": LEVEL, **environ},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
+    ) as started:  # fmt: skip
+        try:
+            output, _ = started.communicate(timeout=MOST_SECONDS)
+        finally:
+            # With what it has started: pip, on a network that says nothing, has the lock on the wheels that the next run waits for.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
+    assert started.returncode == 0, output
     return next((tree / "dist").glob("*.deb"))
 
 

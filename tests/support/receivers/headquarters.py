@@ -73,7 +73,7 @@ class HttpHeadquarters:
 
     @property
     def options(self) -> Options:
-        return Options(**({"url": self.url, "key_files": (self.keys.file,), "timeout": 2.0} | self._options))
+        return Options(**({"url": self.url, "key_files": (self.keys.file,), "timeout": 60.0} | self._options))
 
     async def up(self) -> None:
         self._start()
@@ -141,7 +141,7 @@ class NatsHeadquarters:
     @property
     def options(self) -> Options:
         own = {"url": self.server.url, "credentials_file": self.site.shop, "tls_ca": self.site.authority.path}
-        return Options(**(own | {"timeout": 2.0} | self._options))
+        return Options(**(own | {"timeout": 60.0} | self._options))
 
     @property
     def pid(self) -> int:

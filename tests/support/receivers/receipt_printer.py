@@ -33,7 +33,7 @@ class ReceiptPrinter:
         """As new, once it is through with all that was sent to it: a document that nobody has waited for is not the next one's."""
         with socket.create_connection(self._socket.getsockname()) as last:
             last.shutdown(socket.SHUT_WR)
-            last.settimeout(20)
+            last.settimeout(60)
             last.recv(1)
         self.offline, self.paper, self.takes = FINE, FINE, None
         self.jobs.clear()
@@ -41,7 +41,7 @@ class ReceiptPrinter:
 
     def wait(self) -> Printed:
         """The document that came, once it is whole."""
-        assert self.done.wait(20), "nothing was printed"
+        assert self.done.wait(60), "nothing was printed"
         self.done.clear()
         return printed(self.jobs[-1])
 

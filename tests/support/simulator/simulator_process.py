@@ -21,7 +21,7 @@ from support.simulator.simulator_till import certification, events
 
 from bridge.frame import MachineReply, Request, encode
 
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 class Process:

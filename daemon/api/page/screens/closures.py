@@ -27,6 +27,7 @@ from daemon.core.report.fiscal_reports import AReport, ZReport
 from daemon.core.report.journal_csv import Cell
 from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title
 from daemon.paper.shop import Style, mark_of_test
+from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.closures import closures_between
 from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports import inspect, report
@@ -294,6 +295,7 @@ async def vat(visit: Visit) -> Reply:
         "vat.html",
         month_text=month,
         report=found,
+        elsewhere=await _elsewhere(visit, month),
         before=visit.link("/ui/vat", month=beside(month, -1)),
         after=visit.link("/ui/vat", month=beside(month, 1)),
         is_over=_is_over(visit, month),
@@ -315,7 +317,9 @@ async def vat_file(visit: Visit) -> Reply:
         raise NotFound("there is no such file")
     await inspect.learn_taxpayer(visit.worker)
     title = visit.say("VAT of {month}", month=formats.month(month, visit.language))
-    document = Document(title, visit.language, tuple(_document(visit, title, month, found)))
+    document = Document(
+        title, visit.language, tuple(_document(visit, title, month, found, await _elsewhere(visit, month)))
+    )
     return await pdf_answer(visit.deps, visit.holder, document, name)
 
 
@@ -325,12 +329,31 @@ def _is_over(visit: Visit, month: str) -> bool:
 
 async def _month(visit: Visit) -> tuple[str, AReport]:
     month = month_of(visit.query.get("month", ""), visit.today())
+    return month, await report.a_report(visit.worker, *_bounds(visit, month))
+
+
+def _bounds(visit: Visit, month: str) -> tuple[int, int]:
     first, *_, last = days_of(month)
-    start, _ = visit.day_bounds(first)
-    return month, await report.a_report(visit.worker, start, visit.day_bounds(last)[1])
+    return visit.day_bounds(first)[0], visit.day_bounds(last)[1]
 
 
-def _document(visit: Visit, title: str, month: str, found: AReport) -> Iterator[Element]:
+async def _elsewhere(visit: Visit, month: str) -> str:
+    """Whose sales of that month are not in this one: of the spare, or of the machine for which it stood; empty where there are none."""
+    ledger, bounds = visit.worker.ledger, _bounds(visit, month)
+    others = [
+        book.nim
+        for book in ledger.peek(take_overs.sharing, visit.worker.book)
+        if await ledger.read(tally_between, book, *bounds)
+    ]
+    if not others:
+        return ""
+    return visit.say(
+        "{nim} has certified in this month as well: its VAT stands on a page of its own, and both are declared.",
+        nim=", ".join(others),
+    )
+
+
+def _document(visit: Visit, title: str, month: str, found: AReport, elsewhere: str) -> Iterator[Element]:
     say, language, shop = visit.say, visit.language, visit.deps.paper.shop(visit.worker, visit.language)
     yield TextLine(shop.name, align="center", bold=True)
     yield TextLine(f"IFU {shop.ifu}   NIM {shop.nim}", align="center")
@@ -338,6 +361,8 @@ def _document(visit: Visit, title: str, month: str, found: AReport) -> Iterator[
     yield from mark_of_test(shop, Style(language), is_test=False)
     if not _is_over(visit, month):
         yield TextLine(say("This month is not over."), align="center", bold=True)
+    if elsewhere:
+        yield TextLine(elsewhere, bold=True)
     yield Table(
         (say("Group"), say("without VAT"), say("VAT"), say("with VAT")),
         tuple((each.group, *_amounts(each, language)) for each in found.by_group),

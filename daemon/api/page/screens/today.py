@@ -206,7 +206,11 @@ async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
         return None
     is_lasting = other.is_replaced or other.stands_for is not None
     is_closed = key and other.ledger.peek(find_key, other.book, _call_of_z(visit, other, key).key_hash)
-    return other if is_lasting or is_closed or (await report.x_report(other)).certs_count else None
+    if is_lasting or is_closed:
+        return other
+    period = await report.x_report(other)
+    has_worked = period.certs_count or (period.cash and (period.cash.deposits or period.cash.withdrawals))
+    return other if has_worked else None
 
 
 @screen("/ui/{rest:path}", "look", whole=False)
@@ -264,8 +268,7 @@ def reason_of(visit: Visit) -> str:
     return reason[:LONGEST_REASON]
 
 
-@screen("/ui/attention", "administer")
-async def attention(visit: Visit) -> Reply:
+async def _attention(visit: Visit) -> Reply:
     cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in visit.deps.workers.all()]
     return await render(
         visit,
@@ -278,7 +281,10 @@ async def attention(visit: Visit) -> Reply:
     )
 
 
-@screen("/ui/attention", "administer", change=True)
+attention = screen("/ui/attention", "administer")(_attention)
+
+
+@screen("/ui/attention", "administer", change=True, form=_attention, faults=(InvalidRequest,))
 async def decide(visit: Visit) -> Reply:
     case = await visit.page.decisions.case(visit.worker.book)
     form = visit.form

@@ -11,6 +11,7 @@ import sys
 from typing import Literal
 
 import msgspec
+from msgspec.structs import asdict
 
 from common.language import Text
 from common.language.reasons import INVOICE_IN_PROGRESS, to_stored
@@ -30,11 +31,11 @@ from daemon.core.ledger.attempt import (
     Record,
     marked,
 )
-from daemon.core.ledger.book import Book, Tally
+from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import Standing, standing, went_down
-from daemon.core.machine.state import Certified, LastInvoice, short_nim
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, short_nim
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import deferred, epochs, take_overs
@@ -54,23 +55,8 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
     """The intent and its key. DuplicateInvoice, MachineBusy, NumberWaits or KeyReused when the number or the key is taken, here or in a book that
     shares them; NotWaiting when its sale was taken back meanwhile; MachineOffline where a spare certifies instead."""
     invoice, base = attempt.invoice, attempt.base
-    values = (
-        book.id,
-        invoice.number,
-        invoice.type,
-        invoice.total_ttc,
-        attempt.begun_at,
-        base.tc,
-        base.fvc,
-        base.frc,
-        attempt.request_id,
-        pack(invoice_bytes(invoice)),
-        stored_key(invoice.number),
-        invoice.isf,
-        invoice.number_year or 0,
-        number_key(invoice.number),
-        attempt.deferred_id,
-    )
+    key, payload = number_key(invoice.number), pack(invoice_bytes(invoice))
+    values = asdict(invoice) | asdict(attempt) | asdict(base) | {"book": book.id, "number_key": key, "payload": payload}
     try:
         row = connection.execute(_SQL["insert"], values).fetchone()
     except sqlite3.IntegrityError:
@@ -337,20 +323,8 @@ def standing_of(connection: sqlite3.Connection, book: Book, last: LastInvoice | 
     return standing(last, seen, in_ledger=last is not None and has_code(connection, book, last.code))
 
 
-def stored_key(number: str) -> str | None:
-    """For the column: nothing where the number is its own key."""
-    key = number_key(number)
-    return None if key == number else key
-
-
 def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "begun") -> list[Record]:
     return [record_of(row) for row in connection.execute(_SQL["unfinished"], (book.id, state))]
-
-
-def tally_of(record: Record) -> Tally:
-    """What a record adds to the totals. One taken over from the machine, whose lines are unknown, adds nothing: it is
-    counted as unexplained."""
-    return contribution(record) if record.invoice.items else {}
 
 
 def _must_be_open(record: Record) -> None:
@@ -370,27 +344,10 @@ def _seal(
         record, seq=before.seq + 1, ended_at=max(record.ended_at, record.begun_at, before.at)
     )
     sealed = msgspec.structs.replace(placed, hash=chain.record_hash(before.hash, placed, content))
-    counters = (None, None, None) if sealed.counters is None else msgspec.structs.astuple(sealed.counters)
-    values = (
-        sealed.seq,
-        sealed.state,
-        sealed.total_ttc,
-        sealed.ended_at,
-        *counters,
-        sealed.line_ms,
-        sealed.duration_ms,
-        sealed.code or None,
-        sealed.machine_time or None,
-        sealed.ifu or None,
-        sealed.reason or None,
-        sealed.hash,
-        tally_bytes(tally_of(sealed)),
-        None if content == stored else pack(content),
-        epoch,
-        sealed.fc,
-        sealed.id,
-    )
-    connection.execute(_SQL["seal"], values)
+    counters = dict.fromkeys(FiscalCounters.__struct_fields__) if sealed.counters is None else asdict(sealed.counters)
+    payload = None if content == stored else pack(content)
+    beside = {"tally": tally_bytes(contribution(sealed)), "payload": payload, "epoch": epoch}
+    connection.execute(_SQL["seal"], asdict(sealed) | counters | beside)
     if sealed.invoice.deferred:
         deferred.follow(connection, sealed)
     return sealed, BookHead(sealed.seq, sealed.ended_at, sealed.hash)

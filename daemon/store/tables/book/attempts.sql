@@ -2,17 +2,18 @@
 -- Unless its spare certifies in its place, or the number is taken by another sale that waits or in a book that shares it.
 INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc,
                            request_id, payload, number_key, isf, number_year, epoch)
-SELECT ?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, (SELECT epoch FROM book WHERE id = ?1)
-WHERE NOT EXISTS (SELECT 1 FROM take_over WHERE book_id = ?1 AND ended_at IS NULL)
+SELECT :book, 'begun', :number, :type, :total_ttc, :begun_at, :tc, :fvc, :frc,
+       :request_id, :payload, nullif(:number_key, :number), :isf, coalesce(:number_year, 0), (SELECT epoch FROM book WHERE id = :book)
+WHERE NOT EXISTS (SELECT 1 FROM take_over WHERE book_id = :book AND ended_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM deferred
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key = ?14
-            AND state IN ('waiting', 'begun', 'doubtful') AND id <> ?15)
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = :book) AND number_key = :number_key
+            AND state IN ('waiting', 'begun', 'doubtful') AND id <> :deferred_id)
     AND NOT EXISTS (SELECT 1 FROM certification
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1 AND other_id <> ?1) AND number = ?2
-            AND state IN ('begun', 'certified', 'disputed') AND number_year >= ?13)
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = :book AND other_id <> :book) AND number = :number
+            AND state IN ('begun', 'certified', 'disputed') AND number_year >= coalesce(:number_year, 0))
     AND NOT EXISTS (SELECT 1 FROM certification
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1 AND other_id <> ?1) AND coalesce(number_key, number) = ?14
-            AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0 AND number_year >= ?13)
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = :book AND other_id <> :book) AND coalesce(number_key, number) = :number_key
+            AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0 AND number_year >= coalesce(:number_year, 0))
 RETURNING id;
 
 -- name: amend
@@ -20,10 +21,11 @@ UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ?
 
 -- name: seal
 UPDATE certification
-SET seq = ?, state = ?, total_ttc = ?, ended_at = ?, tc = ?, fvc = ?, frc = ?, line_ms = ?, duration_ms = ?,
-    code = ?, machine_time = ?, ifu = ?, reason = ?, hash = ?, tally = ?, payload = coalesce(?, payload),
-    epoch = coalesce(?, epoch), fc = ?, original_id = nullif(original_id, -1)
-WHERE id = ?;
+SET seq = :seq, state = :state, total_ttc = :total_ttc, ended_at = :ended_at, tc = :tc, fvc = :fvc, frc = :frc,
+    line_ms = :line_ms, duration_ms = :duration_ms, code = nullif(:code, ''), machine_time = nullif(:machine_time, ''),
+    ifu = nullif(:ifu, ''), reason = nullif(:reason, ''), hash = :hash, tally = :tally, payload = coalesce(:payload, payload),
+    epoch = coalesce(:epoch, epoch), fc = :fc, original_id = nullif(original_id, -1)
+WHERE id = :id;
 
 -- name: dispute
 UPDATE certification SET state = 'disputed', reason = ? WHERE id = ? AND book_id = ? AND state = 'begun';

@@ -7,6 +7,7 @@ import sqlite3
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import asdict
 
 from common.language import Text
 from common.language.reasons import to_stored
@@ -211,11 +212,8 @@ def read_start(connection: sqlite3.Connection, book_id: int) -> BookStart:
 
 
 def write_start(connection: sqlite3.Connection, book_id: int, start: BookStart) -> None:
-    place = (start.seq, start.z_number, start.entry_id, start.at, start.hash)
-    sums = (tally_bytes(start.running), tally_bytes(start.closed))
-    period = (start.closed_seq, start.period_start, start.fvc_start, start.cash.deposits, start.cash.withdrawals)
-    counted = (start.counted_seq, start.counted_z, start.counted_id, start.byte_count)
-    connection.execute(_SQL["write"], (*place, *sums, *period, *counted, book_id))
+    sums = {"running": tally_bytes(start.running), "closed": tally_bytes(start.closed)}
+    connection.execute(_SQL["write"], asdict(start) | asdict(start.cash) | sums | {"book": book_id})
 
 
 def standing(connection: sqlite3.Connection, book: Book) -> BookStanding:

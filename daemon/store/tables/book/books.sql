@@ -66,7 +66,8 @@ FROM book_start WHERE book_id = ?;
 -- name: write
 INSERT OR REPLACE INTO book_start (seq, z_number, entry_id, at, hash, running, closed, closed_seq, period_start, fvc_start, deposits,
                                    withdrawals, counted_seq, counted_z, counted_id, bytes, book_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (:seq, :z_number, :entry_id, :at, :hash, :running, :closed, :closed_seq, :period_start, :fvc_start, :deposits,
+        :withdrawals, :counted_seq, :counted_z, :counted_id, :byte_count, :book);
 
 -- name: standing
 SELECT z_number, coalesce((SELECT hash FROM closure WHERE book_id = book.id AND closure.z_number = book.z_number), x''),

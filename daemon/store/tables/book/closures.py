@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from common.language import Text
 from daemon.core.errors import NotFound
@@ -89,9 +90,9 @@ def close_period(
         hash=b"",
     )
     closure = msgspec.structs.replace(closure, hash=chain.closure_hash(head.hash, closure))
-    connection.execute(_SQL["insert"], (book.id, *_row(closure)))
-    values = (*msgspec.structs.astuple(counters), closure.z_number, seen_text(seen))
-    connection.execute(_SQL["advance"], (at, closure.hash, *values, book.id))
+    values = asdict(closure) | asdict(counters) | {"book": book.id, "seen": seen_text(seen)}
+    connection.execute(_SQL["insert"], values)
+    connection.execute(_SQL["advance"], values)
     totals.closed, totals.closed_seq, totals.period_start, totals.fvc_start = totals.running, totals.seq, at, 0
     write_totals(connection, book.id, totals)
     return closure
@@ -105,6 +106,7 @@ def find_closure(connection: sqlite3.Connection, book: Book, z_number: int) -> C
 
 
 def find_closure_by_id(connection: sqlite3.Connection, book: Book, report_id: str) -> Closure:
+    """Of this book, or of the other machine of a pair."""
     row = connection.execute(_SQL["by_report_id"], (book.id, report_id)).fetchone()
     if row is None:
         raise NotFound(Text("there is no Z with this report_id"))
@@ -140,9 +142,3 @@ def closure_of(row: tuple[Any, ...]) -> Closure:
     figures, counters, (*rest, chained_at, chained_start) = row[:7], row[7:10], row[10:]
     values = (*figures, FiscalCounters(*counters), *rest, chained_at or 0, chained_start or 0)
     return Closure(*values)
-
-
-def _row(closure: Closure) -> tuple[Any, ...]:
-    """The columns up to the hash; what a repair of its time leaves beside it comes later."""
-    *figures, counters, unexplained, first_seq, last_seq, body, link, _, _ = msgspec.structs.astuple(closure)
-    return (*figures, *msgspec.structs.astuple(counters), unexplained, first_seq, last_seq, body, link)

@@ -11,9 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from common.language.reasons import from_stored, to_stored
-from daemon.core.audit import Action, Actor, key_hash_of
+from daemon.core.audit import Actor, key_hash_of
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
@@ -32,18 +33,8 @@ _SQL = load(__name__, columns=COLUMNS)
 def insert(connection: sqlite3.Connection, book: Book, sale: DeferredSale) -> int:
     """Number and key are free: the caller has looked in the same transaction (`check_free`)."""
     payload = None if sale.invoice is None else pack(invoice_bytes(sale.invoice))
-    values = (
-        *(
-            book.id,
-            sale.key,
-            key_hash_of(sale.key),
-            sale.fingerprint,
-            sale.request_id,
-            sale.number,
-            number_key(sale.number),
-        ),
-        *(sale.type, sale.total_ttc, sale.sold_at, sale.address, sale.outage, payload),
-    )
+    keys = {"key_hash": key_hash_of(sale.key), "number_key": number_key(sale.number)}
+    values = asdict(sale) | keys | {"book": book.id, "payload": payload}
     (sale_id,) = connection.execute(_SQL["insert"], values).fetchone()
     return int(sale_id)
 
@@ -70,12 +61,10 @@ def follow(connection: sqlite3.Connection, record: Record) -> None:
     connection.execute(_SQL["follow"], (record.state == "certified", record.ended_at, record.id))
 
 
-def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: DeferredState, *, why: str, at: int) -> int:
-    """Its newest attempt, 0 for none."""
-    row = connection.execute(_SQL["end"], (state, at, to_stored(why), sale_id, book.id)).fetchone()
-    if row is None:
+def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: DeferredState, *, why: str, at: int) -> None:
+    """NotWaiting where it has ended, or an attempt is under way."""
+    if connection.execute(_SQL["end"], (state, at, to_stored(why), sale_id, book.id)).rowcount != 1:
         raise NotWaiting
-    return int(row[0])
 
 
 def withdraw(
@@ -98,7 +87,7 @@ def _note(
 ) -> None:
     placed = entries.append(connection, book, decided, at)
     detail = {"number": sale.number, "total_ttc": str(sale.total_ttc), "reason": str(from_stored(decided.reason))}
-    action: Action = "sale.withdrawn" if decided.decision == "withdrawn" else "sale.released"
+    action = "sale.withdrawn" if decided.decision == "withdrawn" else "sale.released"
     audit.add_of_book(connection, book, action, at=placed.at, by=by, detail=detail)
 
 
@@ -130,6 +119,11 @@ def by_address(connection: sqlite3.Connection, address: str) -> tuple[int, Defer
 
 def open_sales(connection: sqlite3.Connection, book: Book, after: int, limit: int) -> Sequence[DeferredSale]:
     return [_sale(row) for row in connection.execute(_SQL["open"], (book.id, after, limit))]
+
+
+def waiting_sales(connection: sqlite3.Connection, book: Book) -> Sequence[DeferredSale]:
+    """Of the book itself."""
+    return [_sale(row) for row in connection.execute(_SQL["waiting"], (book.id,))]
 
 
 def backlog(connection: sqlite3.Connection, book: Book) -> DeferredBacklog:

@@ -1,6 +1,7 @@
 -- name: insert
 INSERT INTO deferred (book_id, key, key_hash, fingerprint, request_id, number, number_key, type, total_ttc, sold_at, address, outage, payload)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id;
+VALUES (:book, :key, :key_hash, :fingerprint, :request_id, :number, :number_key, :type, :total_ttc, :sold_at, :address, :outage, :payload)
+RETURNING id;
 
 -- name: is_number_held
 SELECT EXISTS (SELECT 1 FROM deferred
@@ -24,8 +25,7 @@ WHERE attempt_id = ?3 AND state = 'begun';
 
 -- name: end
 UPDATE deferred SET state = ?, ended_at = ?, why = ?, payload = NULL
-WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state IN ('waiting', 'doubtful')
-RETURNING coalesce(attempt_id, 0);
+WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state IN ('waiting', 'doubtful');
 
 -- name: release
 UPDATE deferred SET state = 'waiting', why = '' WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'doubtful';
@@ -52,9 +52,14 @@ SELECT book_id, {columns} FROM deferred WHERE address = ?;
 -- name: open
 SELECT {columns} FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?) AND state IN ('waiting', 'begun', 'doubtful') AND id > ? ORDER BY id LIMIT ?;
 
+-- name: waiting
+SELECT {columns} FROM deferred WHERE book_id = ? AND state = 'waiting' AND state IN ('waiting', 'begun', 'doubtful') ORDER BY id;
+
 -- name: backlog
+-- Of a pair the one that certifies them counts them, so that no sale stands in two reports.
 SELECT count(*), coalesce(sum(total_ttc), 0), coalesce(min(sold_at), 0), coalesce(sum(state = 'doubtful'), 0)
-FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?) AND state IN ('waiting', 'begun', 'doubtful');
+FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?1) AND state IN ('waiting', 'begun', 'doubtful')
+    AND (book_id <> ?1 OR NOT EXISTS (SELECT 1 FROM served_book WHERE other_id = ?1 AND book_id <> ?1));
 
 -- name: highest_number
 SELECT count(*), coalesce(max(number_key), '') FROM deferred

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import asdict
 
 from daemon.core.invoice.invoice import invoice_without_lines
-from daemon.core.invoice.number import TakenFrom
+from daemon.core.invoice.number import TakenFrom, number_key
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
@@ -162,18 +163,8 @@ def _enter(
 ) -> Record:
     counters = state.counters
     invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as reported
-    base = (counters.tc, counters.fvc, counters.frc)
-    values = (
-        book.id,
-        last.number,
-        last.type,
-        last.total,
-        at,
-        *base,
-        pack(invoice_bytes(invoice)),
-        attempts.stored_key(last.number),
-    )
-    (attempt_id,) = connection.execute(_SQL["adopt"], values).fetchone()
+    beside = {"book": book.id, "at": at, "number_key": number_key(last.number), "payload": pack(invoice_bytes(invoice))}
+    (attempt_id,) = connection.execute(_SQL["adopt"], asdict(last) | asdict(counters) | beside).fetchone()
     word = Certified(last.code, last.time, state.ifu, counters)
     outcome = Outcome(word, invoice, last.total, at, reason=reason)
     record = attempts.certify(connection, book, attempt_id, outcome)

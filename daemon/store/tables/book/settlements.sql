@@ -17,4 +17,5 @@ SELECT id, at, decision, coalesce(attempt_id, 0) AS attempt_id, attention, reaso
 
 -- name: adopt
 INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc, payload, number_key, epoch)
-VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
+VALUES (:book, 'begun', :number, :type, :total, :at, :tc, :fvc, :frc, :payload, nullif(:number_key, :number),
+        (SELECT epoch FROM book WHERE id = :book)) RETURNING id;

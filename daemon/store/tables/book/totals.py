@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
 import msgspec
+from msgspec.structs import asdict
 
 from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS
@@ -54,17 +55,8 @@ def read_totals(connection: sqlite3.Connection, book_id: int) -> TotalRow:
 
 
 def write_totals(connection: sqlite3.Connection, book_id: int, totals: TotalRow) -> None:
-    values = (
-        totals.seq,
-        totals.at,
-        totals.closed_seq,
-        totals.period_start,
-        totals.fvc_start,
-        totals.fvc_end,
-        tally_bytes(totals.running),
-        tally_bytes(totals.closed),
-    )
-    connection.execute(_SQL["write"], (*values, book_id))
+    sums = {"running": tally_bytes(totals.running), "closed": tally_bytes(totals.closed)}
+    connection.execute(_SQL["write"], asdict(totals) | sums | {"book": book_id})
 
 
 def is_behind(connection: sqlite3.Connection, book: Book) -> bool:

@@ -2,8 +2,9 @@
 SELECT seq, at, closed_seq, period_start, fvc_start, fvc_end, running, closed FROM total WHERE book_id = ?;
 
 -- name: write
-UPDATE total SET seq = ?, at = ?, closed_seq = ?, period_start = ?, fvc_start = ?, fvc_end = ?, running = ?, closed = ?
-WHERE book_id = ?;
+UPDATE total SET seq = :seq, at = :at, closed_seq = :closed_seq, period_start = :period_start, fvc_start = :fvc_start, fvc_end = :fvc_end,
+                 running = :running, closed = :closed
+WHERE book_id = :book;
 
 -- name: behind
 SELECT book.last_seq > total.seq FROM book JOIN total ON total.book_id = book.id WHERE book.id = ?;

@@ -1,6 +1,7 @@
 """Signatures at a rotation, at another time, and damaged in every way."""
 
 import base64
+import sys
 
 import pytest
 
@@ -9,6 +10,7 @@ from common.wire.signing import MOST_SIGNATURES, NotSigned, WrongTime, sign, ver
 
 NOW = 1_765_000_000
 BODY = b'{"z":1}'
+OLD_SEED = b"\1" * 32
 OLD, NEW, STRANGER = (PrivateKey(bytes([n]) * 32) for n in (1, 2, 3))
 SECRET = SharedKey(b"s" * 24)
 
@@ -26,6 +28,18 @@ def test_any_of_several_signatures(signers):
     for key in (OLD, NEW, SECRET):
         headers = sign([key], "id", NOW, BODY)
         assert verify([public(OLD), SECRET, public(NEW)], headers, BODY, now=NOW).id == key.id
+
+
+@pytest.mark.parametrize("content", [b"", BODY, b"x" * 100_000])
+def test_a_headquarters_without_openssl(content, monkeypatch):
+    """Its package has libsodium alone: the same public half and the same signature; a seed of another length is no key."""
+    keys = [PrivateKey(OLD_SEED)]
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
+        keys.append(PrivateKey(OLD_SEED))
+        with pytest.raises(ValueError, match=r"seed|32"):
+            PrivateKey(OLD_SEED[1:])
+    assert {(key.public, key.id, key.sign(content)) for key in keys} == {(OLD.public, OLD.id, OLD.sign(content))}
 
 
 @pytest.mark.parametrize("off", [-86_400, -301, 301, 10**9])

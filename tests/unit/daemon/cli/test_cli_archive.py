@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,13 @@ import pytest
 from support.cli.command import Command
 from support.ledgers.ledger import IFU, Till, invoice, opened
 
-from daemon.core.clock import millis
+from daemon.core.clock import DAY, millis
 from daemon.core.ledger.entries import CashMove
+from daemon.core.machine.state import FiscalCounters
+from daemon.store.decisions import DecisionNote
+from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import acts
+from daemon.store.tables.book.entries import repair_time
 from daemon.whole_box import verify_archive
 from daemon.whole_box.year_archive import faults
 
@@ -82,6 +86,62 @@ def test_a_closed_year_is_one_file_that_is_checked_without_mcfd(box: Command, tm
     other = checked_elsewhere(archive, tmp_path / "other", "0000-" * 7 + "0000")
     assert (other.returncode, "of another box" in other.stdout) == (1, True)
     assert "archive.made" in box.ok("audit", "--json")
+
+
+async def adopted(till: Till) -> None:
+    """An older copy was put back, and what the machine has certified since was taken over: its lines are not known, and no total has it."""
+    sale = invoice("FOREIGN-1")
+    till.word(sale)
+    note = DecisionNote("looked", till.at)
+    await till.store.decisions.write(till.store.decisions.adopt, till.book, till.state(sale), unexplained=1, note=note)
+
+
+async def activated(till: Till) -> None:
+    till.counters = FiscalCounters(0, 0, 0)
+    state = till.state()
+    till.book = await till.store.ledger.begin_epoch(till.book, state, "EL02000015-2", at=till.at)
+
+
+async def ahead(till: Till) -> None:
+    """Sold and closed by a clock three years ahead, which closed the months and years up to then, and was set right."""
+    right, till.at = till.at, till.at + 1100 * DAY
+    await till.sell(500)
+    await till.close()
+    await till.sell(40)
+    now = right + DAY
+    await till.store.decisions.write(repair_time, till.book, now=now, ahead=till.at - now, reason="wrong year")
+    till.at = now
+
+
+async def closed_without_machine(till: Till) -> None:
+    await till.sell(300)
+    till.at += DAY
+    await till.store.ledger.close_period(
+        till.book, counters=till.counters, unexplained=0, at=till.at, without_machine=True
+    )
+
+
+@pytest.mark.parametrize("happened", [adopted, activated, ahead, closed_without_machine])
+async def test_a_year_in_which_something_happened_has_an_archive_as_well(
+    tmp_path: Path, happened: Callable[[Till], Awaitable[None]]
+) -> None:
+    mcfd = Command(tmp_path)
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 11))
+        for month in range(11, 28):
+            till.at = max(at(2025 + (month - 1) // 12, (month - 1) % 12 + 1), till.at)
+            await till.sell(1000 * month)
+            if month == 16:
+                await happened(till)
+            await till.close()
+    assert verify(mcfd.ledger).clean
+    into = tmp_path / "stick"
+    for year in ("2025", "2026"):
+        mcfd.ok("archive", year, "--into", str(into))
+    for archive in into.glob("*.tar"):
+        done = checked_elsewhere(archive, tmp_path / archive.stem)
+        assert done.returncode == 0, done.stdout
 
 
 def test_the_nightly_backup_makes_the_archives_that_are_missing(box: Command, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import html
 import os
 import re
 import unicodedata
+from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
@@ -11,12 +12,14 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper_samples import CREDIT, SALE, documents, record, shop
+from paper_samples import CREDIT, RATES, SALE, documents, record, shop
 from support.paper.escpos import printed
 
+from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.paper.escpos import CODE_PAGES, as_escpos
 from daemon.paper.html import as_html
-from daemon.paper.invoice import invoice_document
+from daemon.paper.invoice import invoice_document, waiting_document
 from daemon.paper.layout import WIDTHS, Document, Element, Logo, Pair, QrCode, Table, TextLine, Title, as_text, rows
 from daemon.paper.shop import Style
 
@@ -125,6 +128,20 @@ def test_a_machine_s_cents_are_printed_as_it_told_them():
     result = msgspec.structs.replace(certified, invoice=msgspec.structs.replace(certified.invoice, taxes=(line,)))
     text = as_text(invoice_document(result, shop(), Style("fr")), 48).replace("\N{NO-BREAK SPACE}", " ")
     assert "12 711,86   2 288,14   15 000" in text
+
+
+def test_the_lines_of_a_slip_have_the_cents_of_the_invoice():
+    """A machine with two decimals on a line: 30 x 33.49 without tax is 1 004.70 before its certification as after it."""
+    item = {"name": "Article", "taxGroup": "B", "unitPrice": Decimal("33.49"), "quantity": 30}
+    body = {**SALE, "priceMode": "HT", "items": [item], "payments": [{"method": "E", "amount": 1186}], "psvb": None}
+    defaults = Defaults("7", "Awa", "ISF1", line_cents=True)
+    certified = record(body, invoice=read_invoice(body, defaults=defaults, rates=RATES))
+    sale = DeferredSale(1, "k", b"", "r", certified.number, "FV", 1186, certified.begun_at, "a")
+    for document in (
+        invoice_document(certified, shop(), Style("fr")),
+        waiting_document(sale, certified.invoice, shop(), Style("fr"), ""),
+    ):
+        assert "1 004,7" in as_text(document, 48).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_a_sandbox_ticket_is_no_invoice():

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.processor import waited
 from support.shop import wait_for
 
 from bridge.recording.recording import RECEIVED, SENT, LineEvent, read
@@ -130,25 +131,25 @@ asyncio.run(main())
 
 
 def test_a_kill_loses_at_most_a_second(tmp_path) -> None:
-    """kill -9 in the middle of steady traffic: the last event on the disk is less than a second old."""
+    """kill -9 in the middle of steady traffic: the last event on the disk is less than a second old, but for what a busy machine takes."""
     with subprocess.Popen([sys.executable, "-c", LOSER, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout
         wait_for(lambda: segments(tmp_path), "the first second")
         time.sleep(1.3)
+        taken = waited(process.pid)
         os.kill(process.pid, 9)
         noted = [int(line) for line in process.stdout.read().split(b"\n")[:-1]]
     last = int(read(ring_text(tmp_path)).events[-1].data)
-    assert 0 <= noted[-1] - last < 1_000_000_000
+    assert 0 <= noted[-1] - last < (1 + taken) * 1e9
 
 
 async def test_what_is_odd_is_written_at_once_and_the_rest_within_the_second(tmp_path) -> None:
     """Nobody waits for it: the recorder's own calls return before anything is on the disk."""
     recordings = Recordings()
     recorder = recordings.open(place(tmp_path / "line"))
-    began = time.monotonic()
     recorder.sent(b"first")
+    assert not segments(tmp_path / "line")
     await asyncio.to_thread(wait_for, lambda: "first" in ring_text(tmp_path / "line"), "the first second")
-    assert time.monotonic() - began > 0.5
     name = recorder.odd("retry: silence")
     await asyncio.to_thread(wait_for, path_of(tmp_path / "line", name).exists, "the incident")
     recorder.sent(b"last")

@@ -11,7 +11,7 @@ from simulator.line.session import LineSession
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
 
-DEADLINE = 5.0
+DEADLINE = 60.0
 
 
 class Client:

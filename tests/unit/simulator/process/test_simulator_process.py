@@ -9,6 +9,7 @@ import termios
 import threading
 
 import pytest
+from support.shop import wait_for
 from support.simulator.simulator_process import DEADLINE, Control, Process, Serial
 from support.simulator.simulator_till import certification
 
@@ -170,11 +171,11 @@ def test_orders(tmp_path):
         state = serial.ask(0x24, 0xC1).data.decode().split(",")
         assert (state[0], state[12], state[13]) == ("EL02000015", "19.00", "10.00")
         control.order("silence")
-        assert serial.ask(0x25, 0xC1, patience=0.05) is None
+        assert serial.ask(0x25, 0xC2, patience=0.05) is None
         control.order("speak")
         control.order("fault", spec="drop-reply@C1h#1")
         assert serial.ask(0x26, 0xC1, patience=0.05) is None
-        assert control.order("snapshot", log=False)["struck"] == {"drop-reply": 1}
+        wait_for(lambda: control.order("snapshot", log=False)["struck"] == {"drop-reply": 1}, "the fault")
         control.order("think", ms=1)
         assert serial.ask(0x26, 0xC1) is not None
         assert serial.ask(0x27, 0xC0, "1,Awa,00084440Y,FV,TTC,1,F-1") is not None

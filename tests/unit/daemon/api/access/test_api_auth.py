@@ -32,12 +32,13 @@ from daemon.core.keys import ApiKey
 async def test_without_a_key_of_ours_nobody_comes_in(
     served: Served, usecases: UseCases, sent: list[str], expected: str
 ) -> None:
-    """401 with a challenge; the detail tells a mistyped key from an unknown one, and nothing was asked of the machine. Two headers are none."""
+    """401 with a challenge, which names an error only where a key was sent (RFC 6750, 3.1); the detail tells a mistyped key from an unknown one, and
+    nothing was asked of the machine. Two headers are none."""
     headers = [(b"authorization", value.encode("latin-1")) for value in sent]
     answer = await served.client.post(f"/v1/mcf/{NIM}/certify", json=INVOICE, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
     assert expected in answer.json()["detail"]
-    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert answer.headers["www-authenticate"] == 'Bearer realm="mcfd"' + (', error="invalid_token"' if sent else "")
     assert usecases.calls == []
 
 

@@ -30,6 +30,7 @@ async def test_a_body_that_is_too_slow_is_refused(
     assert usecases.calls == []
 
 
+@pytest.mark.quick_timers
 async def test_a_long_certification_is_no_slow_request(
     served: Served, usecases: UseCases, monkeypatch: pytest.MonkeyPatch
 ) -> None:

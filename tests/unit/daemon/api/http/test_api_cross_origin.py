@@ -24,7 +24,8 @@ PREFLIGHT_HEADERS = {
     "Access-Control-Request-Method": "POST",
     "Access-Control-Request-Headers": "authorization,content-type",
 }
-LISTED = "Authorization, Content-Type, Idempotency-Key, X-Request-ID, Mcfd-Strict, Last-Event-ID, Accept-Language"
+LISTED = "Authorization, Content-Type, Idempotency-Key, X-Request-ID, Mcfd-Strict, Mcfd-Test, Prefer, Last-Event-ID, Accept-Language"
+READABLE = "X-Request-ID, Idempotency-Replayed, Retry-After, Location, Preference-Applied"
 
 
 @pytest.fixture
@@ -51,9 +52,9 @@ async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
     assert "content-length" not in answer.headers
     expected = {
         "access-control-allow-origin": ORIGIN,
-        "access-control-allow-methods": "GET, POST",
+        "access-control-allow-methods": "GET, POST, DELETE",
         "access-control-allow-headers": LISTED,
-        "access-control-expose-headers": "X-Request-ID, Idempotency-Replayed, Retry-After, Location",
+        "access-control-expose-headers": READABLE,
         "access-control-max-age": "7200",
     }
     assert cors_headers(answer) == expected
@@ -102,7 +103,7 @@ async def test_answers_may_be_read_by_the_page_that_asked(allowing: Served) -> N
         assert answer.status_code == 200
         assert cors_headers(answer) == {
             "access-control-allow-origin": origin,
-            "access-control-expose-headers": "X-Request-ID, Idempotency-Replayed, Retry-After, Location",
+            "access-control-expose-headers": READABLE,
         }
         assert answer.headers["vary"] == "Origin"
     for path in ("/", "/ui/", "/ui/login", "/ui/static/page.css", "/metrics", "/nowhere"):

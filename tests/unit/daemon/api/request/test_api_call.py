@@ -14,7 +14,14 @@ WHO = Actor("key:1", "127.0.0.1")
 
 
 def call_for(*headers: tuple[bytes, bytes], strict_key: bool = False, body: bytes = b"{}", **scope: Any) -> Call:
-    whole = {"headers": headers, "state": {"request_id": "r-1"}, "method": "POST", "path": "/a", **scope}
+    whole = {
+        "headers": headers,
+        "state": {"request_id": "r-1"},
+        "method": "POST",
+        "path": "/a",
+        "query_string": b"",
+        **scope,
+    }
     request = SimpleNamespace(
         scope=whole, auth=SimpleNamespace(actor=WHO, key=SimpleNamespace(strict=strict_key), expires=0.0)
     )

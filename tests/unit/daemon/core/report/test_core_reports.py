@@ -1,8 +1,10 @@
 """X, Z and A reports and the history record, built from tallies."""
 
+import msgspec
 import pytest
 from support.core_samples import AT, BOOK, as_json, body, closure, credit_body, item, record
 
+from daemon.core.invoice.invoice import Psvb
 from daemon.core.ledger.book import Aggregate
 from daemon.core.ledger.entries import CashTotal
 from daemon.core.ledger.tally import add, contribution
@@ -121,6 +123,21 @@ def test_a_withholding_of_which_credits_leave_a_rounding_is_still_told(left):
     """A franc that is withheld, or a base, with nothing of the other: it is on the paper, or its sum would not add up."""
     (result,) = fiscal_reports.x_report(BOOK, aggregate(running={f"psvb.C.{left}": 1}), AT).psvb
     assert (result.group, {"base": result.base, "amount": result.amount}) == ("C", {"base": 0, "amount": 0} | {left: 1})
+
+
+def test_a_withholding_stands_under_the_rate_at_which_it_was_computed():
+    """The rates are configuration, and may be changed within a period; what an earlier version has counted keeps its totals."""
+    of_law = record(body(item(amountTtc=1000), psvbGroup="B"))
+    changed = msgspec.structs.replace(of_law.invoice, psvb=Psvb("B", 1000, 150, 15))
+    before = msgspec.structs.replace(changed, edition=1)
+    other, earlier = (msgspec.structs.replace(of_law, invoice=invoice) for invoice in (changed, before))
+    total = add(contribution(of_law), contribution(other))
+    found = fiscal_reports.x_report(BOOK, aggregate(running=total), AT).psvb
+    assert as_json(found) == [
+        {"group": "B", "base": 1000, "rate": 1, "amount": 10},
+        {"group": "B", "base": 1000, "rate": 1.5, "amount": 15},
+    ]
+    assert {"psvb.B.base", "psvb.B.amount"} <= contribution(earlier).keys()
 
 
 def test_payment_labels_are_configuration():

@@ -58,7 +58,7 @@ def newest() -> bytes:
 
 def values_for(block: str) -> dict[str, None] | list[None]:
     """NULL for each of its values, by name, by number or by place."""
-    if names := re.findall(r":([a-z]+)", block):
+    if names := re.findall(r":([a-z_]+)", block):
         return dict.fromkeys(names)
     numbers = [int(number) for number in re.findall(r"[?]([0-9]+)", block)]
     return [None] * (max(numbers) if numbers else block.count("?"))

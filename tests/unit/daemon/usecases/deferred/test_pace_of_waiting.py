@@ -50,8 +50,8 @@ class FakeShop:
         self.arrives = self.at + next(self.gaps)
 
     @property
-    def waiting(self) -> int:
-        return int(self.arrives <= self.at)
+    def queue(self) -> SimpleNamespace:
+        return SimpleNamespace(invoices=int(self.arrives <= self.at))
 
     @property
     def counters(self) -> FiscalCounters:
@@ -68,11 +68,11 @@ class FakeShop:
         self.at = until
 
     def certify_one(self) -> None:
-        if self.waiting:  # behind the till that is there
+        if self.queue.invoices:  # behind the till that is there
             self.go_on(max(self.arrives, self.free_at) + TOOK)
         self.at = self.free_at = self.at + TOOK
         self.worked_off += 1
-        self.met += self.waiting
+        self.met += self.queue.invoices
 
 
 class Looking(SalesThatWait):

@@ -7,10 +7,12 @@ import pytest
 from support.ledgers.ledger import START, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
+from daemon.core.clock import DAY
 from daemon.core.ledger.book import Book, Tally
+from daemon.store.decisions import DecisionNote
 from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports import report
-from daemon.usecases.reports.report import HOUR, Sales, latest, sales_between, totals_by_hour
+from daemon.usecases.reports.report import HOUR, Sales, articles_report, latest, sales_between, totals_by_hour
 
 EVER = 1 << 53
 
@@ -39,6 +41,26 @@ async def test_sales_to_the_last_one_whether_or_not_a_tick_has_come(tmp_path: Pa
         assert figures(await sales_between(worker, at, at + 1))[:2] == (1, 1000)
         assert figures(await sales_between(worker, at + 1, EVER))[:2] == (1, 1501)
         assert [record.number for record in await latest(worker, 2)] == ["X-1", "C-1"]
+
+
+@pytest.mark.parametrize("is_brought_in", [True, False])
+async def test_what_was_taken_over_from_the_machine_is_in_no_report(tmp_path: Path, is_brought_in: bool) -> None:
+    """Its lines are not known: the screen does not show it until the tick, and the report of articles counts what X counts."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        await till.sell(1000)
+        foreign = invoice("FOREIGN-1")
+        till.word(foreign)
+        note = DecisionNote("looked", till.at)
+        await store.decisions.write(store.decisions.adopt, till.book, till.state(foreign), unexplained=1, note=note)
+        if is_brought_in:
+            await store.ledger.aggregate(till.book)
+        worker = worker_of(till)
+        assert figures(await sales_between(worker, 0, EVER))[:2] == (1, 1000)
+        assert sum(await totals_by_hour(worker, START, 2, {})) == 1000
+        await store.ledger.aggregate(till.book)
+        sold = await articles_report(worker, 0, START + DAY)
+        assert (sold.certs_count, sold.total_ttc) == ((await report.x_report(worker)).certs_count, 1000)
 
 
 @pytest.mark.parametrize("is_brought_in", [True, False])
