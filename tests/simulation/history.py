@@ -112,7 +112,7 @@ class History:
             nothing_twice(expected)
             nothing_late(expected)
         sound(box)
-        self.expected[0].given(calendar_reports(box.ledger))
+        self.expected[0].note_calendar(calendar_reports(box.ledger))
 
     async def _play(self) -> None:
         tasks = [asyncio.create_task(self._happen(event)) for event in self.script.events]

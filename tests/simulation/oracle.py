@@ -145,7 +145,7 @@ class Expectations:
             fiscal = self.world.session.machine.fiscal
             self.taken_over.append((len(fiscal.log), fiscal.last.number if fiscal.last else ""))
 
-    def given(self, reports: Sequence[tuple[str, str, int, str]]) -> None:
+    def note_calendar(self, reports: Sequence[tuple[str, str, int, str]]) -> None:
         """What a ledger has closed of months and years."""
         for nim, kind, number, report in reports:
             assert self.calendar.setdefault((nim, kind, number), report) == report, (

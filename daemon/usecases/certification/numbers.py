@@ -86,7 +86,7 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     if lowest_open:
         floor = min(floor, lowest_open - 1)
     floor = max(floor, adopted, _missing(worker, prefix_of, str(type_), series.digits))
-    floor = max(floor, _told(worker, prefix, series.digits))
+    floor = max(floor, _machine_place(worker, prefix, series.digits))
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)
@@ -110,7 +110,7 @@ def _missing(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str,
     return floors[name]
 
 
-def _told(worker: MachineWorker, prefix: str, digits: int) -> int:
+def _machine_place(worker: MachineWorker, prefix: str, digits: int) -> int:
     """The highest place that a machine has told which was not compared yet with an older ledger: what that lacks may have all before it, and a sale may
     be accepted meanwhile. 0 without one; MachineOffline or MachineAttention while such a machine has told nothing."""
     highest = 0

@@ -321,7 +321,7 @@ class Troubles:
 
     def _note_calendar(self, ledger: Path | None) -> None:
         if ledger is not None and ledger.exists():
-            self.everybody[0].given(calendar_reports(ledger))
+            self.everybody[0].note_calendar(calendar_reports(ledger))
 
     async def new_disk(self, age: float, again: bool) -> None:
         """A backup is put back on a disk that has nothing else, perhaps twice; somebody has to say which was the last Z."""
