@@ -33,7 +33,7 @@ sys.dont_write_bytecode = False
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=40)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 settings.load_profile("ci")
 
 # A traceback that is drawn in frames takes half a second. Set where it stands: to configure would be seen by what asks whether a daemon has.

@@ -70,6 +70,8 @@ async function problemOf(answer) {
   return { code, status: answer.status, detail: text.slice(0, 200) };
 }
 
+const stateOf = (key) => `/requests/${encodeURIComponent(key)}`;
+
 function retryAfter(answer) {
   const text = answer.headers.get("Retry-After") ?? "";
   return /^\d+$/.test(text) ? Number(text) : WAIT;
@@ -147,11 +149,12 @@ export class Mcf {
 
   /** What became of the request with that key; null for one that is not known. */
   async findRequest(key) {
-    const answer = await this.#try("GET", `/requests/${encodeURIComponent(key)}`);
-    if (answer.ok) return answer.json();
-    const problem = await problemOf(answer);
-    if (answer.status === 404) return null;
-    throw errorOf(problem, answer.status);
+    try {
+      return await (await this.#send("GET", stateOf(key))).json();
+    } catch (error) {
+      if (error instanceof Refused && error.code === "NOT_FOUND") return null;
+      throw error;
+    }
   }
 
   /** Z. The key is the till's name for this closing, as its date: pressed again, it is the same Z. */
@@ -223,12 +226,13 @@ export class Mcf {
     }
   }
 
-  /** As `findRequest`, but whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that somebody
+  /** As `findRequest`, once: whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that somebody
    * has taken back: sent again, it would be certified. */
   async #look(key) {
     let found = null;
     try {
-      found = await this.findRequest(key);
+      const answer = await this.#try("GET", stateOf(key));
+      if (answer.ok) found = await answer.json();
     } catch {
       return null;
     }

@@ -10,6 +10,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from litestar.exceptions import HTTPException
 
+from common.language import Text
+
 if TYPE_CHECKING:
     from litestar import Request
 
@@ -27,6 +29,8 @@ HEADERS = {
 }
 
 FIRST: Final = "/ui/"
+ENDED: Final = Text("Your session had ended: what you sent was not done. Log in and send it again.")
+"""At the login, where a form led."""
 RIGHT: Final = "screen_right"
 LONGEST: Final = 1000
 COOKIE_SECONDS: Final = 3600

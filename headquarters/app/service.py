@@ -115,7 +115,8 @@ def _dependency(name: str) -> Provide:
 
 def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
     cookie = return_cookie(RETURN_COOKIE, return_url(request))
-    return Redirect("/ui/login", status_code=303, headers={"set-cookie": cookie})
+    path = "/ui/login" if request.method == "GET" else "/ui/login?ended=1"
+    return Redirect(path, status_code=303, headers={"set-cookie": cookie})
 
 
 def _problem(request: AnyRequest, error: Exception) -> Response[bytes]:

@@ -15,10 +15,28 @@ from common.language import LANGUAGES, Text
 from common.login_guard import DEVICE_SECONDS, Attempted, TooManyTries, new_device
 from common.passwords import is_of_today
 from common.turns import Busy
-from common.web.security import HEADERS, RIGHT, cookie_of, is_own_origin, name_of, redirect_after_login, return_cookie
+from common.web.security import (
+    ENDED,
+    HEADERS,
+    RIGHT,
+    cookie_of,
+    is_own_origin,
+    name_of,
+    redirect_after_login,
+    return_cookie,
+)
 from common.wire.instants import now_millis
 from headquarters.api.access import COOKIE, address_of_request
-from headquarters.page.shared import FOREIGN, LANGUAGE_COOKIE, RETURN_COOKIE, THROTTLED, AnyRequest, Screens, form_of
+from headquarters.page.shared import (
+    FOREIGN,
+    LANGUAGE_COOKIE,
+    RETURN_COOKIE,
+    THROTTLED,
+    AnyRequest,
+    Screens,
+    form_of,
+    text_of,
+)
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 FILES = ("tabler.css", "kit.css", "icon.svg")
@@ -29,7 +47,8 @@ DEVICE = "hq_device"
 
 @get("/ui/login")
 async def login_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    return screens.render(request, "login.html", name="")
+    problem = ENDED if text_of(request, "ended") else None
+    return screens.render(request, "login.html", name="", problem=problem)
 
 
 @post("/ui/login", status_code=303)

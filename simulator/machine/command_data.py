@@ -33,7 +33,7 @@ _UNESCAPES = {code: char for char, code in _ESCAPES.items()}
 _ESCAPED = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _RAW_SPECIAL = re.compile(r"[\t\n,<>&]")
 
-_NUMBER = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
+_NUMBER = re.compile(r"([0-9]{1,13})(?:\.([0-9]{1,3}))?")
 
 _REFERENCE = re.compile(r"RRR|([A-Z]{2}[0-9]{8})(?:-[0-9]{1,4})?-([0-9]{1,9})")
 

@@ -101,6 +101,7 @@ async def test_guesses(client, store):
     assert {(await post_join(client, code)).status_code for _ in range(30)} == {200}
 
 
+@pytest.mark.long
 async def test_guesses_from_everywhere(client):
     """However many addresses guess: together they have six hundred tries, then ten a second."""
     for tries in range(601):

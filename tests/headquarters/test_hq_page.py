@@ -312,6 +312,22 @@ def test_who_may_see_what(hq, name, path, status):
         assert "default-src 'self'" in answer.headers["content-security-policy"]
 
 
+def test_a_code_that_is_shown_once_is_not_lost_to_another_language(hq):
+    """The screen that shows it has no way to another language, which would ask for the screen again."""
+    with logged_in(hq, "Awa") as client:
+        assert "/ui/language/" in client.get("/ui/join").text
+        answer = client.post("/ui/join", data={"nims": "EL02000099-1"}, headers={"origin": hq.base})
+        assert ("join-code" in answer.text, "/ui/language/" in answer.text) == (True, False)
+
+
+def test_a_form_whose_session_has_ended_says_that_nothing_was_done(hq):
+    """At the login to which it leads."""
+    with client_of(hq) as client:
+        headers = {"origin": hq.base, "accept-language": "en"}
+        answer = client.post("/ui/join", data={"nims": "EL02000099-1"}, headers=headers)
+        assert "what you sent was not done" in client.get(answer.headers["location"], headers=headers).text
+
+
 def test_a_login_leads_to_what_was_asked_for(hq):
     """To the screen, as it was asked for, if the role may see it; nowhere else, whatever the browser's cookie says; and once."""
     query = "/ui/totals?month=2026-10"

@@ -41,7 +41,7 @@ def differing(row: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(
     "first",
-    [pytest.param(at, marks=[pytest.mark.long] * (at >= 3 * TOGETHER)) for at in range(0, len(COMBINATIONS), TOGETHER)],
+    [pytest.param(at, marks=[pytest.mark.long] * (at >= 2 * TOGETHER)) for at in range(0, len(COMBINATIONS), TOGETHER)],
 )
 async def test_a_day_at_machines_with_these_habits(tmp_path: Path, first: int) -> None:
     """Sales of each type, credit notes, Z, a refusal, lost answers, a kill, a stranger's invoice and an operator: every invoice is on the

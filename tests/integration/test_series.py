@@ -87,3 +87,46 @@ async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_u
         await shop.connected()
         assert [await place(shop.worker, shop) for _ in range(2)] == [5, 6]
     assert len({entry.number for entry in shop.on_machine}) == 6
+
+
+@pytest.mark.parametrize(
+    ("since", "next_places"),
+    [
+        (("FV", "FA"), {"FV": 3, "FA": 3}),
+        (("FA", "FA", "FV", "FV"), {"FV": 4, "FA": 4}),
+        (("FA", "FT", "FT", "FV", "FV"), {"FV": 4, "FT": 4, "FA": 3}),
+        (("FV",), {"FV": 3, "FT": 2, "FA": 2}),
+        (("FV", "FT", "FA"), {"FV": 4, "FT": 4, "FA": 3}),  # two sales of either type: one number of each is left out
+    ],
+)
+async def test_nor_one_of_another_type(tmp_path: Path, since: tuple[str, ...], next_places: dict[str, int]) -> None:
+    """The counters tell how many there may be beside the last one and those before it in its series. EV was not in use."""
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+
+    async def sell(shop: MemoryShop, type_: str) -> int:
+        credit = {"creditNoteNature": "RRR", "creditNoteRef": "RRR"} if type_ == "FA" else {}
+        call, body = shop.call({}), invoice("", invoiceType=type_, **credit)
+        record = (await certify(shop.worker, body, call, credit=bool(credit))).value
+        return int(record.number[-6:])
+
+    async with MemoryShop(path, defaults=GIVES) as shop:
+        await shop.connected()
+        assert [await sell(shop, type_) for type_ in ("FT", "FA", "FV")] == [1, 1, 1]
+        backup(path, copy, at=1)
+        for type_ in since:
+            await sell(shop, type_)
+    restore(copy, path, at=2)
+    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+        await shop.until(lambda: shop.worker.attention, "a question")
+        while (case := await shop.store.decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
+            await asyncio.sleep(0.002)
+        await shop.store.decisions.carry_out(case, "adopt", reason="seen", at=3)
+        await shop.until(lambda: not shop.worker.attention, "service")
+        await shop.connected()
+        assert {type_: await sell(shop, type_) for type_ in next_places} == next_places
+        assert await sell(shop, "EV") == 1
+        assert {type_: await sell(shop, type_) for type_ in next_places} == {
+            type_: place + 1 for type_, place in next_places.items()
+        }
+    numbers = [entry.number for entry in shop.on_machine]
+    assert len(set(numbers)) == len(numbers)

@@ -269,6 +269,24 @@ async def test_a_sale_that_waits_is_certified_by_the_machine_in_use_alone(shop: 
     assert (numbers(shop.first), numbers(shop.spare)) == (["B"], ["A"])
 
 
+async def test_a_sale_that_waits_stands_in_the_reports_of_the_machine_that_will_certify_it(shop: PairedShop) -> None:
+    """A day is closed in both books of a pair: two Z that both said it would say it twice."""
+
+    def waiting() -> list[int]:
+        return [shop.store.ledger.peek(deferred.backlog, each.worker.book).count for each in (shop.first, shop.spare)]
+
+    await shop.first_dies()
+    await shop.unplug(shop.spare)
+    await shop.defer("A", "a")
+    assert waiting() == [1, 0]
+    await shop.take_over()
+    assert waiting() == [0, 1]
+    await shop.defer("B", "b")
+    assert waiting() == [0, 2]
+    await shop.take_back()
+    assert waiting() == [2, 0]
+
+
 async def test_a_sale_is_taken_on_while_a_spare_that_was_never_plugged_in_stands_for_the_machine(
     shop: PairedShop,
 ) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from avepay_mcf.errors import FOR_A_PERSON, Answered, NoAnswer, Refused, error_of
+from avepay_mcf.errors import FOR_A_PERSON, NoAnswer, Refused, error_of
 from avepay_mcf.shapes import Preview, Problem, Receipt, RequestState
 from avepay_mcf.signing import PRIVATE, RequestSignature
 
@@ -89,12 +89,13 @@ class Mcf:
 
     def find_request(self, key: str) -> RequestState | None:
         """What became of the request with that key; None for one that is not known."""
-        answer = self._http.get(f"{self._base}/requests/{quote(key, safe='')}")
-        if answer.status_code == 404:  # noqa: PLR2004  # a status
-            return None
-        if answer.is_success:
-            return msgspec.json.decode(answer.content, type=RequestState)
-        raise error_of(_problem(answer), answer.status_code)
+        try:
+            answer = self._send("GET", _state_of(key))
+        except Refused as error:
+            if error.code == "NOT_FOUND":
+                return None
+            raise
+        return msgspec.json.decode(answer.content, type=RequestState)
 
     # -- the day -------------------------------------------------------------------------------------------------------
 
@@ -174,11 +175,12 @@ class Mcf:
                 return httpx.Response(200, content=msgspec.json.encode(found.receipt))
 
     def _look(self, key: str) -> RequestState | None:
-        """As `find_request`, but whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that
+        """As `find_request`, once: whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that
         somebody has taken back: sent again, it would be certified."""
         try:
-            found = self.find_request(key)
-        except (httpx.TransportError, msgspec.DecodeError, Answered):
+            answer = self._http.get(self._base + _state_of(key))
+            found = msgspec.json.decode(answer.content, type=RequestState) if answer.is_success else None
+        except (httpx.TransportError, msgspec.DecodeError):
             return None
         if found is not None and found.status == "abandoned" and found.problem is None:
             raise Refused(TAKEN_BACK)
@@ -188,6 +190,10 @@ class Mcf:
         if time.monotonic() + seconds > deadline:
             raise NoAnswer(key, last)
         self._sleep(seconds)
+
+
+def _state_of(key: str) -> str:
+    return f"/requests/{quote(key, safe='')}"
 
 
 def _problem(answer: httpx.Response) -> Problem:

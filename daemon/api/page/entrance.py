@@ -57,7 +57,10 @@ async def root(request: AnyRequest) -> Reply:
 
 @get("/ui/login")
 async def login_form(request: AnyRequest) -> Reply:
-    return await html(request, request.app.state["page"], "login.html", name="")
+    page: PageDeps = request.app.state["page"]
+    say = Speaker(language_of(request, page.language))
+    problem = say(security.ENDED) if request.scope["query_string"] == b"ended=1" else ""
+    return await html(request, page, "login.html", name="", problem=problem)
 
 
 @post("/ui/login", status_code=200)

@@ -215,6 +215,9 @@ FIELDS = {
     "quantity": Text("Quantity"),
     "kind": Text("Movement"),
     "machines": Text("Machines"),
+    "code": Text("Code"),
+    "time": Text("Time"),
+    "counters": Text("Counters"),
 }
 """What a field is called on the screen."""
 NAMED = Text("{name}: {found}")

@@ -261,7 +261,7 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
         security = remember_return_url(request)
         if is_fetched(request):
             return Answer(b"", media_type=HTML, headers=(TO_LOGIN, security))
-        return redirect("/ui/login", security)
+        return redirect("/ui/login" if request.scope["method"] == "GET" else "/ui/login?ended=1", security)
     fault = fault_of(error)
     content: dict[str, Any] = {
         "answered": fault.status,

@@ -37,7 +37,7 @@ from daemon.paper.invoice import waiting_document
 from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
-from daemon.usecases.reports import inspect
+from daemon.usecases.reports import acts, inspect
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {
     "invoiceNumber": "F-2026-000123",
@@ -184,7 +184,10 @@ async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
     wanted = read_wanted(request, paper)
     await inspect.learn_taxpayer(worker)
     if found.status == "certified" and record is not None:
-        return await rendered(request, await paper.invoice(worker, record, wanted.style), wanted)
+        style = wanted.style
+        if style.is_duplicate:
+            style = msgspec.structs.replace(style, copy=await acts.make_copy(worker, record, call_of(request, b"")))
+        return await rendered(request, await paper.invoice(worker, record, style), wanted)
     if sale is None or sale.invoice is None:
         raise NotFound(Text("there is no paper for this request"))
     url, shop = customer_url(request, sale.address), paper.shop(worker, wanted.style.language)

@@ -172,11 +172,12 @@ class Psvb(msgspec.Struct, frozen=True, array_like=True):
 
 class Deferral(msgspec.Struct, frozen=True, array_like=True):
     """Of an invoice that regularises a sale: when that was (ms), and why it was not certified then; `outage` is the number of the outage that
-    lasted, 0 for none."""
+    lasted, 0 for none, in the register of the machine `nim`."""
 
     sold_at: int
     reason: str
     outage: int = 0
+    nim: str = ""
 
 
 class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):

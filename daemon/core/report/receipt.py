@@ -14,11 +14,11 @@ from msgspec import Meta
 from common.language import Language
 from common.wire.closure import Withholding
 from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import NO_ITEM, Deferral, Invoice, Psvb, TaxLine, Warn
+from daemon.core.invoice.invoice import NO_ITEM, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import CODE as UNKNOWN_FIELD
 from daemon.core.ledger.attempt import UNTOLD, Record
-from daemon.core.machine.state import short_nim
+from daemon.core.machine.state import same_machine, short_nim
 
 
 class TaxDetail(msgspec.Struct, frozen=True):
@@ -53,6 +53,10 @@ class DeferredWord(msgspec.Struct, frozen=True, rename="camel"):
         ),
     ]
     outage: Annotated[int, Meta(description="Number of the outage in the register, 0 for none")]
+    outage_nim: Annotated[
+        str | msgspec.UnsetType,
+        Meta(description="The machine whose outage it is, where the other one of a pair has certified; else left out"),
+    ] = msgspec.UNSET
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -169,13 +173,17 @@ def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Re
         # As the machine sent it, also after a repair of the time.
         certified_at=millis_text(record.chained_at or record.ended_at),
         duration_ms=record.duration_ms,
-        deferred=_deferred(record.invoice.deferred),
+        deferred=_deferred(record),
         copies=copies or msgspec.UNSET,
     )
 
 
-def _deferred(found: Deferral | None) -> DeferredWord | msgspec.UnsetType:
-    return msgspec.UNSET if found is None else DeferredWord(millis_text(found.sold_at), found.reason, found.outage)
+def _deferred(record: Record) -> DeferredWord | msgspec.UnsetType:
+    if (found := record.invoice.deferred) is None:
+        return msgspec.UNSET
+    is_of_other = found.outage and found.nim and not same_machine(found.nim, record.nim)
+    word = DeferredWord(millis_text(found.sold_at), found.reason, found.outage)
+    return msgspec.structs.replace(word, outage_nim=found.nim) if is_of_other else word
 
 
 def counters_text(record: Record) -> str:

@@ -3,6 +3,9 @@ refused or abandoned leaves it to the next. Credit notes name one sale by its nu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 
 from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
@@ -15,7 +18,7 @@ from daemon.core.ledger.original import (
     read_original_number,
 )
 from daemon.core.machine.state import activation_of
-from daemon.store.tables.book import attempts, originals, uniqueness
+from daemon.store.tables.book import attempts, originals, settlements, uniqueness
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NUMBER = "invoiceNumber"
@@ -73,7 +76,8 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     if type_ not in (CREDITS if credit else SALES):
         return body, False
     first = worker.first or worker  # a spare goes on with the numbers of the machine for which it stands
-    prefix = series.prefix(str(type_), first.configured_nim or first.book.nim, worker.now())
+    prefix_of = partial(series.prefix, nim=first.configured_nim or first.book.nim, at=worker.now())
+    prefix = prefix_of(str(type_))
     floor = worker.series_floor.get(prefix)
     if floor is None:
         count, highest = worker.ledger.peek(uniqueness.count_numbers, worker.book, prefix, series.digits)
@@ -81,7 +85,7 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     lowest_open, adopted = worker.ledger.peek(uniqueness.bounds, worker.book, prefix, series.digits)
     if lowest_open:
         floor = min(floor, lowest_open - 1)
-    floor = max(floor, adopted)
+    floor = max(floor, adopted, _missing(worker, prefix_of, str(type_), series.digits))
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)
@@ -94,3 +98,12 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
         place += 1
     worker.series_floor[prefix] = floor
     return {**body, NUMBER: number}, True
+
+
+def _missing(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str, digits: int) -> int:
+    """Up to which place invoices of that type may have numbers that an older ledger lacks."""
+    name = f"{prefix_of(type_)} {worker.ledger.peek(settlements.decided, worker.book)}"  # a decision tells of them
+    floors = worker.series_floor
+    if name not in floors:
+        floors[name] = worker.ledger.peek(uniqueness.highest_missing, worker.book, type_, prefix_of, digits)
+    return floors[name]

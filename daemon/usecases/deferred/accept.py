@@ -72,7 +72,7 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: Outage
             await worker.ledger.check_free_space(worker.book)
             taken = worker.defaults.numbers.taken_from(worker.now())
             outage = await _outage(worker, reason)
-            waiting = _sale(invoice, call, reason, outage, worker.now())
+            waiting = _sale(worker, invoice, call, reason, outage)
             sale = await worker.ledger.defer(worker.book, waiting, reason or REQUESTED, taken)
             break
         except (DuplicateInvoice, NumberWaits):
@@ -99,7 +99,11 @@ async def _outage(worker: MachineWorker, reason: OutageReason | None) -> int:
     return lasting.number if lasting else 0
 
 
-def _sale(invoice: Invoice, call: Call, reason: OutageReason | None, outage: int, sold_at: int) -> DeferredSale:
+def _sale(
+    worker: MachineWorker, invoice: Invoice, call: Call, reason: OutageReason | None, outage: int
+) -> DeferredSale:
+    sold_at = worker.now()
+    deferral = Deferral(sold_at, reason or REQUESTED, outage, worker.book.nim if outage else "")
     return DeferredSale(
         id=0,
         key=call.key,
@@ -111,7 +115,7 @@ def _sale(invoice: Invoice, call: Call, reason: OutageReason | None, outage: int
         sold_at=sold_at,
         address=secrets.token_urlsafe(ADDRESS_BYTES),
         outage=outage,
-        invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason or REQUESTED, outage)),
+        invoice=msgspec.structs.replace(invoice, deferred=deferral),
     )
 
 

@@ -155,9 +155,9 @@ RECEIPT = {
 }  # fmt: skip
 
 
-def restarting() -> type[BaseHTTPRequestHandler]:
-    """A box that accepts a sale for later, and is then restarted behind its proxy before it certifies."""
-    readings = iter([None, 503])
+def restarting(between: int = 503) -> type[BaseHTTPRequestHandler]:
+    """A box that accepts a sale for later, and is then restarted behind its proxy, which answers `between`, before it certifies."""
+    readings = iter([None, between])
 
     class Box(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -191,6 +191,19 @@ def test_a_sale_accepted_for_later_is_followed_through_a_restart_of_the_box() ->
     with served(restarting()) as url:
         found = in_node('found.code = await outcome(() => till().certify(sale("L-1")));', url, "key", NIM, {})
     assert found == {"code": "CODE"}
+
+
+@pytest.mark.parametrize("status", [503, 504])
+def test_a_request_is_looked_up_through_a_restart_of_the_box(status: int) -> None:
+    """As all else: what a wait solves is no error, and least of all one for which somebody has to look."""
+    waited: list[float] = []
+    with served(restarting(status)) as url, Mcf(url, "key", NIM, till="py", sleep=waited.append) as mcf:
+        found = mcf.find_request("py-certify-L-1")
+    assert found is not None
+    assert (found.status, len(waited)) == ("certified", 2)
+    with served(restarting(status)) as url:
+        script = 'found.status = (await till().findRequest("js-certify-L-1")).status;'
+        assert in_node(script, url, "key", NIM, {}) == {"status": "certified"}
 
 
 def saying(status: int, found: dict[str, Any], seen: list[str]) -> type[BaseHTTPRequestHandler]:

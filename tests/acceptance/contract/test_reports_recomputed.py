@@ -186,8 +186,9 @@ async def settled(month: Month) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.long
 @pytest.mark.quick_timers
-@pytest.mark.parametrize("seed", [20261, pytest.param(20262, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [20261, 20262])
 async def test_reports_are_what_the_journal_says(tmp_path: Path, seed: int) -> None:
     """Every Z, the X, and A and the periodic X of random ranges: every figure, to the franc."""
     async with opened(tmp_path / "ledger.sqlite3", seed) as month:

@@ -63,6 +63,9 @@ def test_a_till_that_does_not_wait(shop: Shop) -> None:
     assert certified(again) == receipt
     assert again.headers["idempotency-replayed"] == "true"
     assert [entry["number"] for entry in shop.machines[0].certified(receipt["tc"] - 1)] == [number]
+    for copy in (1, 2):  # a duplicate is one, wherever it is fetched (SFE 2.11)
+        assert f"DUPLICATA N° {copy}" in shop.get(f"requests/{key}/ticket", copy="duplicate").text
+    assert shop.get(f"certifications/{receipt['codeSecef']}").json()["receipt"]["copies"] == 2
     problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
     shop.verify()
 

@@ -187,6 +187,14 @@ def test_unknown_fields_are_told_or_refused(shop: Shop) -> None:
     assert unclear.json()["errors"][0]["field"] == "Mcfd-Strict"
 
 
+def test_the_largest_amount_is_certified(own_shop: Shop) -> None:
+    """Of a price, a line, a total and a payment; a franc more is refused by name."""
+    most = 10**12
+    sale = certified(own_shop.certify(invoice(fresh(), most)))
+    assert (sale["totalTtc"], own_shop.x_with(1)["total_ttc"]) == (most, most)
+    assert "items[0].unitPrice" in invalid(own_shop.certify(invoice(fresh(), most + 1)))
+
+
 @pytest.mark.parametrize(
     ("path", "body", "near"),
     [

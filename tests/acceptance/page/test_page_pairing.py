@@ -31,6 +31,7 @@ def new_key(technician: httpx.Client) -> str:
     answer = technician.post("/ui/box/key", data={"label": "caisse 7", "role": "seller"})
     found = re.search(r'name="key" value="(ak_live_\w+)"', answer.text)
     assert found, answer.text
+    assert "/ui/language/" not in answer.text  # in another language the screen, and the key with it, would be gone
     return found[1]
 
 

@@ -140,12 +140,23 @@ def test_every_path_with_every_role(client: httpx.Client, as_role: BecomeRole, r
         if (method == "POST" and permitted) or (method == "GET" and role == "another site"):
             continue
         with client.stream(method, filled(path), headers={"Origin": origin}) as answer:
-            refused = answer.status_code == 403 or answer.headers.get("location") == "/ui/login"
+            refused = answer.status_code == 403 or answer.headers.get("location", "").startswith("/ui/login")
             if refused is permitted or (answer.status_code == 303) > (not role):
                 wrong[way] = answer.status_code
     assert wrong == {}
     if role == "seller":
         assert {client.get(f"/ui/paper/{each}").status_code for each in ("x/x", "z/1")} == {403}
+
+
+def test_a_form_whose_session_has_ended_says_that_nothing_was_done(client: httpx.Client, shop: Shop) -> None:
+    """At the login to which it leads: else a person cannot know whether the money was noted."""
+    headers = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "fr"}
+    before = shop.get("cash").json()["count"]
+    answer = client.post("/ui/cash", data={"kind": "deposit", "amount": "1000", "reason": "fond"}, headers=headers)
+    screen = client.get(answer.headers["location"], headers=headers).text
+    assert "Votre session avait pris fin" in screen
+    assert "Votre session avait pris fin" not in client.get("/ui/login", headers=headers).text
+    assert shop.get("cash").json()["count"] == before
 
 
 @pytest.mark.parametrize("way", [way for way in NEEDED if ":int}" in (way if isinstance(way, str) else way[1])])

@@ -334,6 +334,21 @@ def test_the_longest_names_fit(person: People, shop: Shop) -> None:
 
 
 @pytest.mark.long
+def test_letters_twice_as_large_fit(person: People, shop: Shop) -> None:
+    """On a phone whose person has doubled the text (WCAG 1.4.4) no screen is wider than it is, and the menu's words are whole."""
+    assert shop.certify(invoice("LARGE", 8_765_400)).status_code == 200
+    assert shop.close_period().status_code == 201
+    assert shop.certify(invoice("LARGE-2", 8_765_400)).status_code == 200
+    page = person("technician", FRENCH_PHONE).page
+    for path in (*SCREENS, "/ui/closures/1"):
+        page.goto(f"http://127.0.0.1:{shop.port}{path}")
+        page.evaluate("document.documentElement.style.fontSize = '200%'")
+        fits(page)
+        cut = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.innerText)"
+        assert page.locator(".shell-menu a > span").evaluate_all(cut) == [], path
+
+
+@pytest.mark.long
 @in_both_views
 def test_reading_needs_no_script(browser: Browser, shop: Shop, view: View) -> None:
     """With JavaScript switched off, log in, and every screen that is for reading reads: the journal is searched by its button, totals have

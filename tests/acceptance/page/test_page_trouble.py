@@ -86,6 +86,8 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     )  # it was decided by somebody else meanwhile, or looks different by now
     assert audited(shop, "attempt.settled") == before
     tech.complaints.clear()  # Chromium notes what was refused
+    expect(tech.page.locator("[name=reason]")).to_have_value("machine remplacée par le réparateur")
+    expect(tech.page.locator("[value=adopt]")).to_be_checked()
     tech.go("/ui/attention").locator("[value=adopt]").check()
     tech.page.locator("[name=reason]").fill("machine remplacée par le réparateur")
     tech.press("Decide")

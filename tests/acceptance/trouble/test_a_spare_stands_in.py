@@ -151,6 +151,24 @@ def test_the_outage_of_a_dead_machine_is_declared_while_its_spare_stands_in(shop
         shop.take_back()
 
 
+def test_the_receipt_of_a_regularised_sale_names_the_machine_whose_outage_it_was(tmp_path: Path) -> None:
+    """Each machine has a register of its own: sold while the spare stood in and was away too, certified by the machine that is back."""
+    with paired(tmp_path) as shop:
+        shop.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        shop.take_over()
+        shop.spare.kill()
+        wait_for(lambda: SPARE not in shop.connected(), "the spare away")
+        headers = {**shop.headers(key="k"), "Prefer": "respond-async"}
+        assert shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("D-1"), headers=headers).status_code == 202
+        shop.take_back()
+        wait_for(lambda: shop.get("requests/k").json()["status"] == "certified", "the regularisation")
+        receipt = shop.get("requests/k").json()["receipt"]
+        assert (receipt["nim"], receipt["deferred"]["outageNim"]) == (NIM, SPARE)
+        (outage,) = shop.get("outages", nim=SPARE).json()["outages"]
+        assert (outage["id"], outage["sales"]["count"]) == (receipt["deferred"]["outage"], 1)
+
+
 def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:
     """At first it is greeted and told to be in the way of nothing but itself; from then on the start is refused, in one line."""
     with paired(tmp_path, "00099999Z") as shop:

@@ -33,7 +33,7 @@ def compose_here(entry):
     return compose(entry, "caisse-1")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[pytest.param(kind, marks=[pytest.mark.long] * (kind == "https-v1a")) for kind in KINDS])
 async def headquarters(request, tmp_path) -> AsyncIterator[Headquarters]:
     async with started(KINDS[request.param](tmp_path)) as server:
         yield server

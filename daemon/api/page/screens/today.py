@@ -268,8 +268,7 @@ def reason_of(visit: Visit) -> str:
     return reason[:LONGEST_REASON]
 
 
-@screen("/ui/attention", "administer")
-async def attention(visit: Visit) -> Reply:
+async def _attention(visit: Visit) -> Reply:
     cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in visit.deps.workers.all()]
     return await render(
         visit,
@@ -282,7 +281,10 @@ async def attention(visit: Visit) -> Reply:
     )
 
 
-@screen("/ui/attention", "administer", change=True)
+attention = screen("/ui/attention", "administer")(_attention)
+
+
+@screen("/ui/attention", "administer", change=True, form=_attention, faults=(InvalidRequest,))
 async def decide(visit: Visit) -> Reply:
     case = await visit.page.decisions.case(visit.worker.book)
     form = visit.form

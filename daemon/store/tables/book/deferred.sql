@@ -56,8 +56,10 @@ SELECT {columns} FROM deferred WHERE book_id IN (SELECT other_id FROM served_boo
 SELECT {columns} FROM deferred WHERE book_id = ? AND state = 'waiting' AND state IN ('waiting', 'begun', 'doubtful') ORDER BY id;
 
 -- name: backlog
+-- Of a pair the one that certifies them counts them, so that no sale stands in two reports.
 SELECT count(*), coalesce(sum(total_ttc), 0), coalesce(min(sold_at), 0), coalesce(sum(state = 'doubtful'), 0)
-FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?) AND state IN ('waiting', 'begun', 'doubtful');
+FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?1) AND state IN ('waiting', 'begun', 'doubtful')
+    AND (book_id <> ?1 OR NOT EXISTS (SELECT 1 FROM served_book WHERE other_id = ?1 AND book_id <> ?1));
 
 -- name: highest_number
 SELECT count(*), coalesce(max(number_key), '') FROM deferred

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 
+from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book, KeyUse
 from daemon.store.sqlite.file import load
@@ -44,6 +46,28 @@ def bounds(connection: sqlite3.Connection, book: Book, prefix: str, digits: int)
     found = connection.execute(_SQL["bounds"], (book.id, prefix + "[0-9]" * digits)).fetchone()
     lowest, highest = (int(number[len(prefix) :]) if number else 0 for number in found)
     return lowest, highest
+
+
+def highest_missing(
+    connection: sqlite3.Connection, book: Book, type_: str, prefix_of: Callable[[str], str], digits: int
+) -> int:
+    """Up to which place of its series invoices of that type may have numbers that an older ledger lacks, where it has taken over its machine's last
+    invoice: by the counter of sales or of credit notes, less those that the series of that last one tells of. 0 without one."""
+
+    def last_before(prefix: str, attempt_id: int) -> int:
+        values = (book.id, prefix, prefix + "[0-9]" * digits, attempt_id)
+        return int(connection.execute(_SQL["last_before"], values).fetchone()[0][len(prefix) :] or 0)
+
+    found = 0
+    for attempt_id, last_type, number, sold, credited in connection.execute(_SQL["adopted"], (book.id,)).fetchall():
+        highest = last_before(prefix_of(type_), attempt_id)
+        missing, prefix = credited if type_ in CREDITS else sold, prefix_of(last_type)
+        if (last_type in CREDITS) == (type_ in CREDITS):
+            place = number[len(prefix) :] if number.startswith(prefix) else ""
+            missing -= int(place) - last_before(prefix, attempt_id) if place.isdecimal() else 1
+        if highest:
+            found = max(found, highest + missing)
+    return found
 
 
 def is_reserved(connection: sqlite3.Connection, book: Book, number: str) -> bool:

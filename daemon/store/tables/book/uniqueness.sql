@@ -22,6 +22,19 @@ SELECT (SELECT min(coalesce(number_key, number)) FROM certification
     (SELECT max(coalesce(number_key, number)) FROM settlement JOIN certification ON certification.id = attempt_id
         WHERE settlement.book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND decision = 'adopted' AND coalesce(number_key, number) GLOB ?2);
 
+-- name: adopted
+-- Each invoice that an older ledger has taken over from its machine, with how far the counters of sales and credit notes had gone on before.
+SELECT last.id, last.type, coalesce(last.number_key, last.number), last.fvc - before.fvc, last.frc - before.frc
+FROM settlement JOIN certification AS last ON last.id = attempt_id
+JOIN certification AS before ON before.id = (SELECT id FROM certification
+    WHERE book_id = last.book_id AND seq < last.seq AND state = 'certified' ORDER BY seq DESC LIMIT 1) AND before.epoch = last.epoch
+WHERE settlement.book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND decision = 'adopted';
+
+-- name: last_before
+SELECT coalesce(max(coalesce(number_key, number)), '') FROM certification
+WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
+    AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0 AND id < ?4;
+
 -- name: is_reserved
 -- Spelled so, or equal to it, or by a sale that waits.
 SELECT EXISTS (SELECT 1 FROM certification

@@ -102,3 +102,22 @@ def test_no_text_leaves_the_plural_to_the_reader(texts, code):
 def test_the_terminal_is_french_unless_it_says_english(environ, expected):
     """French is the default of the shop; an English locale gets English."""
     assert ambient(environ) == expected
+
+
+def test_french_has_one_apostrophe():
+    """The straight one, which is on every keyboard and in the code pages of receipt printers; both side by side look like a fault."""
+    assert re.findall("^(?!msgid|#).*\N{RIGHT SINGLE QUOTATION MARK}.*$", PO.read_text(), re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("month", ["avril 2026", "août 2026", "octobre 2026"])
+def test_no_month_needs_an_elision(month):
+    """French says "d'août": no sentence has "de" before a month that is put in."""
+    assert not re.search(r"\bde [ao]", Speaker("fr")("VAT of {month}", month=month))
+
+
+@pytest.mark.parametrize("folder", ["common/web", "daemon/api/page", "headquarters/page"])
+def test_no_template_has_a_colon_of_french(folder):
+    """With a space in front: what both languages write differently is a text."""
+    sheets = {path.name: path.read_text() for path in (ROOT / folder / "templates").glob("*.html")}
+    assert sheets
+    assert [name for name, sheet in sheets.items() if re.search(r"[}\w>\"] : [{\w<\"]|\" : \"", sheet)] == []
