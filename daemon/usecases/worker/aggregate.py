@@ -15,10 +15,13 @@ log = structlog.get_logger(__name__)
 
 
 async def tick(worker: MachineWorker) -> None:
-    """Brings in everything that has ended. One that cannot be stored is made up for by the next: nothing waits for it."""
+    """Brings in everything that has ended. One that cannot be stored is made up for by the next: nothing waits for it. Of a machine with which nobody sells
+    now, as a spare in the cupboard, no sale to come closes the year of its last Z, of which there has to be an archive."""
     try:
         worker.aggregate = await worker.ledger.aggregate(worker.book)
         await worker.ledger.close_over_months(worker.book, worker.aggregate.at)
+        if (worker.is_retired or not worker.is_in_use) and not worker.time.question():
+            await worker.ledger.close_over_months(worker.book, worker.now(), upto_z=True)
     except StorageError as error:
         log.warning("aggregate.failed", nim=worker.book.nim, mode=worker.book.mode, cause=str(error))
         worker.schedule_tick(lambda: tick(worker))

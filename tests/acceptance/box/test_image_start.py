@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,6 +51,17 @@ def _ready(client: httpx.Client) -> bool:
         return client.get("/health/ready").is_success
     except httpx.TransportError:
         return False
+
+
+def test_the_image_has_what_the_package_depends_on() -> None:
+    """But for what a container does without: an init, devices, and the C library that Python brings."""
+    control = (TREE / "debian/control").read_text()
+    depends = re.search(r"^Package: mcfd$.*?^Depends: (.*?)^\S", control, re.MULTILINE | re.DOTALL)
+    included = re.search(r"--include=(\S+)", (TREE / "packaging/image/build").read_text())
+    assert depends
+    assert included
+    wanted = {each.split()[0] for each in depends[1].split(",")} - {"${misc:Depends}", "libc6", "systemd", "udev"}
+    assert set(included[1].split(",")) == wanted
 
 
 def test_a_developer_starts_it_twice(tmp_path: Path) -> None:

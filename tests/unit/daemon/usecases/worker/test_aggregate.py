@@ -1,0 +1,41 @@
+"""The aggregation tick: what it closes besides."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import Till, opened
+from support.ledgers.worker import worker_of
+
+from daemon.core.clock import millis
+from daemon.core.ledger.entries import CalendarKind
+from daemon.store.tables.book.calendar_closures import calendar_list, closed_of
+from daemon.usecases.worker.aggregate import tick
+
+
+def at(year: int, month: int) -> int:
+    return millis(datetime(year, month, 10, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("is_retired", [False, True])
+async def test_the_year_of_a_machine_with_which_nobody_sells_any_more_is_closed(
+    tmp_path: Path, is_retired: bool
+) -> None:
+    """0047 art. 23: there is an archive of it. Of one in use the next sale closes it; and no empty months go on for ever."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 11))
+        till.at = at(2025, 11)
+        await till.sell()
+        await till.close()
+        worker = worker_of(till)
+        worker.is_retired = is_retired
+        till.at = at(2026, 4)
+        for _ in range(2):
+            await tick(worker)
+
+        def closed(kind: CalendarKind) -> list[str]:
+            return [closed_of(each).period for each in store.ledger.peek(calendar_list, till.book, kind, limit=9)]
+
+        assert closed("month") == (["2025-11", "2025-12"] if is_retired else [])
+        assert closed("year") == (["2025"] if is_retired else [])
