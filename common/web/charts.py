@@ -71,8 +71,8 @@ def _axis(step: int, line: int, high: int) -> str:
 
 
 def _short(value: int) -> str:
-    """As it stands beside an axis: 1 500, 15 k, 1,5 M."""
-    for unit, letter in ((1_000_000, "M"), (1000, "k")):
+    """As it stands beside an axis: 1 500, 15 k, 1,5 M, 2 Md (milliards)."""
+    for unit, letter in ((1_000_000_000, "Md"), (1_000_000, "M"), (1000, "k")):
         if value >= 10 * unit or (value >= unit and value % (unit // 10) == 0):
             tenths = value * 10 // unit
             return f"{amount(tenths // 10)}{f',{tenths % 10}' if tenths % 10 else ''}{SPACE}{letter}"

@@ -1,7 +1,10 @@
+import re
+
 import pytest
 
 from common.language import chosen
 from common.numbers import amount, compact, money, percentage, plain_cell, scaled
+from common.web.charts import bars
 
 
 def test_numbers_are_grouped_in_threes_and_lose_no_digit():
@@ -40,6 +43,14 @@ def test_a_narrow_cell_has_thousands_or_millions():
     assert visible == "0 k, 0 k, 1 k, 924 k, 999 k, 1 M, 1.01 M, 1.25 M, 9.99 M, 10 M"
     assert compact(1_250_000, "fr").startswith("1,25")
     assert compact(1_250_000, "en") == "1.25\N{NO-BREAK SPACE}M"
+
+
+@pytest.mark.parametrize("most", [999, 1500, 37_500, 950_000, 8_400_000, 420_000_000, 2_600_000_000, 749_999_999_997])
+def test_what_stands_beside_an_axis_is_short(most):
+    """Six characters at the most, whatever a year has sold: more of them are cut off at the left, and "1 000 M" is read as "000 M" on a phone."""
+    axis = re.findall(r'class="axis"[^>]*>([^<]*)<', bars([("", most, "")], "sales"))
+    assert len(axis) == 5
+    assert [text for text in axis if len(text) > 6] == []
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ if (beside) {
   });
 }
 // Of a row that scrolls, the chosen one is in sight.
-for (const chosen of document.querySelectorAll(".tabs [aria-current], .chips [aria-current]")) chosen.scrollIntoView({ block: "nearest", inline: "center" });
+for (const chosen of document.querySelectorAll(".tabs [aria-current], .chips [aria-current], main .machines [aria-current]")) chosen.scrollIntoView({ block: "nearest", inline: "center" });
 // As the server reads what people write: three digits behind a point or a comma are thousands.
 const whole = (text) => {
   const plain = text.replace(/\s/g, "");
