@@ -80,82 +80,80 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """Unknown fields are of a later version, and ignored."""
 
 
-class Counters(Shape, frozen=True):
-    tc: Count
-    fvc: Count
-    frc: Count
+class GroupTotal(Shape, frozen=True):
+    group: Annotated[Text, msgspec.Meta(description="Tax group")]
+    ht: Annotated[Whole, msgspec.Meta(description="Without VAT")]
+    tva: Annotated[Whole, msgspec.Meta(description="VAT")]
+    ttc: Annotated[Whole, msgspec.Meta(description="With VAT; `ht + tva = ttc`, always")]
 
 
-class ZGroupTotal(Shape, frozen=True):
-    group: Text
-    ht: Whole
-    tva: Whole
-    ttc: Whole
+class TypeTotal(Shape, frozen=True):
+    invoice_type: Annotated[Text, msgspec.Meta(description="Invoice type")]
+    count: Annotated[Count, msgspec.Meta(description="How many")]
+    total_ttc: Annotated[Whole, msgspec.Meta(description="Positive, with VAT")]
 
 
-class ZTypeTotal(Shape, frozen=True):
-    invoice_type: Text
-    count: Count
-    total_ttc: Whole
+class TypeGroupTotal(Shape, frozen=True):
+    invoice_type: Annotated[Text, msgspec.Meta(description="Invoice type")]
+    group: Annotated[Text, msgspec.Meta(description="Tax group")]
+    ht: Annotated[Whole, msgspec.Meta(description="Without VAT")]
+    tva: Annotated[Whole, msgspec.Meta(description="VAT")]
+    ttc: Annotated[Whole, msgspec.Meta(description="With VAT; `ht + tva = ttc`, always")]
 
 
-class ZTypeGroupTotal(Shape, frozen=True):
-    invoice_type: Text
-    group: Text
-    ht: Whole
-    tva: Whole
-    ttc: Whole
+class PaymentTotal(Shape, frozen=True):
+    method: Annotated[Text, msgspec.Meta(description="Letter")]
+    label: Annotated[Text, msgspec.Meta(description="For people")]
+    amount: Annotated[Whole, msgspec.Meta(description="XOF, net")]
 
 
-class ZPaymentTotal(Shape, frozen=True):
-    method: Text
-    label: Text
-    amount: Whole
+class NatureTotal(Shape, frozen=True):
+    nature: Annotated[Text, msgspec.Meta(description="COR, RAN, RAM or RRR")]
+    label: Annotated[Text, msgspec.Meta(description="For people")]
+    count: Annotated[Count, msgspec.Meta(description="How many")]
+    total: Annotated[Whole, msgspec.Meta(description="Positive, with VAT")]
 
 
-class ZCreditNotes(Shape, frozen=True):
-    count: Count = 0
-    total: Whole = 0
+class CreditNotes(Shape, frozen=True):
+    count: Annotated[Count, msgspec.Meta(description="How many")]
+    total: Annotated[Whole, msgspec.Meta(description="Positive, with VAT")]
 
 
-class ZNatureTotal(Shape, frozen=True):
-    """Credit notes of one nature (COR, RAN, RAM, RRR)."""
+class Withholding(Shape, frozen=True):
+    """PSVB: `rate` in percent, `base` and `amount` in whole XOF."""
 
-    nature: Text
-    label: Text
-    count: Count
-    total: Whole
-
-
-class ZCashDrawer(Shape, frozen=True):
-    """Cash moved beside sales in the period, and what is expected in the drawer for it."""
-
-    deposits: Whole
-    withdrawals: Whole
-    expected: Whole
+    group: Annotated[Text, msgspec.Meta(description="PSVB group A…D")]
+    base: Annotated[Whole, msgspec.Meta(description="What it is taken on, XOF")]
+    rate: Annotated[int | float, msgspec.Meta(description="Percent")]
+    amount: Annotated[Whole, msgspec.Meta(description="Withheld, XOF, rounded half up")]
 
 
-class ZCashCount(Shape, frozen=True):
-    """What a person counted in the drawer at the closure, and that less what was expected."""
+class CashDrawer(Shape, frozen=True):
+    """`expected` is what the period should have left in the drawer: cash payments + stamp duty + deposits - withdrawals."""
 
-    counted: Whole
-    difference: Whole
-
-
-class ZWaitingSales(Shape, frozen=True):
-    """Sales that waited for their certification at the closure; in none of its totals."""
-
-    count: Count
-    total: Whole
+    deposits: Annotated[Whole, msgspec.Meta(description="Put into the drawer, XOF")]
+    withdrawals: Annotated[Whole, msgspec.Meta(description="Taken out, XOF, positive")]
+    expected: Annotated[
+        Whole, msgspec.Meta(description="Cash payments + stamp duty + deposits - withdrawals of the period")
+    ]
 
 
-class ZPsvbTotal(Shape, frozen=True):
-    """`rate` in percent: the one figure here that is no whole number, and no amount."""
+class CounterValues(Shape, frozen=True):
+    tc: Annotated[Count, msgspec.Meta(description="All transactions the machine recorded, its own reports included")]
+    fvc: Annotated[Count, msgspec.Meta(description="Sales invoices (FV, FT)")]
+    frc: Annotated[Count, msgspec.Meta(description="Credit notes")]
 
-    group: Text
-    base: Whole
-    rate: int | float
-    amount: Whole
+
+class CashCount(Shape, frozen=True):
+    counted: Annotated[Whole, msgspec.Meta(description="What was in the drawer at the closure, counted by a person")]
+    difference: Annotated[Whole, msgspec.Meta(description="Counted less what was expected; below 0 what is missing")]
+
+
+class WaitingSales(Shape, frozen=True):
+    """In X and Z, outside every total."""
+
+    count: Annotated[Count, msgspec.Meta(description="Sales that wait for their certification")]
+    total: Annotated[Whole, msgspec.Meta(description="What they come to, with VAT; in no other figure of the report")]
 
 
 class ZGap(Shape, frozen=True):
@@ -178,33 +176,33 @@ class ClosureData(Shape, frozen=True):
     total_ttc: Whole
     total_ht: Whole
     total_tva: Whole
-    by_group: tuple[ZGroupTotal, ...]
-    by_type: tuple[ZTypeTotal, ...]
+    by_group: tuple[GroupTotal, ...]
+    by_type: tuple[TypeTotal, ...]
     fvc_start: Count
     fvc_end: Count
     z_number: Count
     report_id: Id
     created_at: str
-    mcf_counters: Counters
+    mcf_counters: CounterValues
     mode: Mode
     box: Text
-    by_type_and_group: tuple[ZTypeGroupTotal, ...] = ()
-    by_payment: tuple[ZPaymentTotal, ...] = ()
-    credit_notes: ZCreditNotes = ZCreditNotes()
+    by_type_and_group: tuple[TypeGroupTotal, ...] = ()
+    by_payment: tuple[PaymentTotal, ...] = ()
+    credit_notes: CreditNotes = CreditNotes(0, 0)
     specific_tax: Whole = 0
-    psvb: tuple[ZPsvbTotal, ...] = ()
+    psvb: tuple[Withholding, ...] = ()
     incomplete: Count = 0
     unexplained: Count = 0
     reductions: Whole = 0
-    by_nature: tuple[ZNatureTotal, ...] = ()
+    by_nature: tuple[NatureTotal, ...] = ()
     isfs: tuple[Text, ...] = ()
     letterhead: Text = ""
     stamp_duty: Whole = 0
-    cash: ZCashDrawer | None = None
+    cash: CashDrawer | None = None
     """None in the event of a box that does not know of cash."""
-    cash_count: ZCashCount | msgspec.UnsetType = msgspec.UNSET
+    cash_count: CashCount | msgspec.UnsetType = msgspec.UNSET
     """Left out where it was not counted."""
-    waiting: ZWaitingSales | msgspec.UnsetType = msgspec.UNSET
+    waiting: WaitingSales | msgspec.UnsetType = msgspec.UNSET
     """Left out by a box that certifies no sale later."""
     chain_previous: str = ""
     """What the closure is chained to: the last entry of its period, or the closure before when there is none."""
@@ -219,7 +217,7 @@ class ClosureData(Shape, frozen=True):
     first_seq: Count = 0
     """The entries of the book that are in it; `last_seq` is one less than `first_seq` in an empty period."""
     last_seq: Count = 0
-    opening_counters: Counters | None = None
+    opening_counters: CounterValues | None = None
     """The machine's at the beginning of the period; None when the ledger does not know them (a book's first closure)."""
     gaps: tuple[ZGap, ...] = ()
     """Between the closure before and this one."""

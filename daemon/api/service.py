@@ -15,6 +15,7 @@ from litestar.types import BeforeRequestHookHandler
 
 from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
+from daemon.api.access.throttle import WrongKeys
 from daemon.api.document import openapi
 from daemon.api.document.describe import Access
 from daemon.api.document.openapi import document
@@ -75,7 +76,7 @@ def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -
     """The page that a box without a configuration shows; nothing of the API is there."""
     app = Litestar(
         route_handlers=[*handlers_in(first_start), entrance.choose_language, entrance.static],
-        state=State({"page": first, "rendering": Rendering(), "wrong_codes": first_start.new_wrong_codes()}),
+        state=State({"page": first, "rendering": Rendering(), "wrong_codes": WrongKeys(first_start.WRONG_CODES)}),
         openapi_config=None,
         logging_config=None,
     )

@@ -19,6 +19,7 @@ CORE_VERSION: Final = "10"
 PARTS: Final = (
     "bridge",
     "common/numbers.py",
+    "common/wire/closure.py",
     "daemon/core",
     "daemon/paper",
     "daemon/store/tables/book",

@@ -13,8 +13,8 @@ from msgspec import UnsetType
 
 from common.language import Counted, Text
 from common.numbers import amount, percentage, scaled
+from common.wire.closure import WaitingSales
 from daemon.core.clock import HOUR, millis_text
-from daemon.core.ledger.deferred import WaitingSales
 from daemon.core.ledger.entries import OutageReason, Recipient
 from daemon.core.ledger.outage import Outage
 from daemon.core.report.articles import ArticlesReport, ArticleTotal

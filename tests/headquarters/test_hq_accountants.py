@@ -18,7 +18,7 @@ from support.hq.in_process import log_in, pages
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import received
 
-from common.wire.closure import ZGroupTotal, ZPaymentTotal
+from common.wire.closure import GroupTotal, PaymentTotal
 from common.wire.keys import PrivateKey
 
 MOST = 2**53 - 1
@@ -28,11 +28,11 @@ months = itertools.count(12 * 30)
 
 amounts = st.integers(-MOST, MOST) | st.integers(-20_000, 20_000)
 payments = st.lists(
-    st.builds(ZPaymentTotal, method=st.sampled_from("EVCMBA"), label=st.sampled_from(LABELS), amount=amounts),
+    st.builds(PaymentTotal, method=st.sampled_from("EVCMBA"), label=st.sampled_from(LABELS), amount=amounts),
     max_size=5,
 )
 groups = st.lists(
-    st.builds(ZGroupTotal, group=st.sampled_from(("A", "B", "=C")), ht=amounts, tva=amounts, ttc=amounts), max_size=4
+    st.builds(GroupTotal, group=st.sampled_from(("A", "B", "=C")), ht=amounts, tva=amounts, ttc=amounts), max_size=4
 )
 closures = st.fixed_dictionaries(
     {
@@ -151,7 +151,7 @@ async def test_two_payments_of_one_label(store):
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1, label="=Bobo")
     paid = (("E", "Divers", 10_000), ("C", "Divers", 6_000), ("V", "Z", 1), ("M", "=1", 2), ("B", "'=1", 3))
-    payments = tuple(ZPaymentTotal(method=method, label=label, amount=amount) for method, label, amount in paid)
+    payments = tuple(PaymentTotal(method=method, label=label, amount=amount) for method, label, amount in paid)
     store.closures.take([received(box, box.close(by_payment=payments), store)], now=10)
     async with pages(store) as client:
         log_in(client, store)

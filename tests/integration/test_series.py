@@ -89,6 +89,31 @@ async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_u
     assert len({entry.number for entry in shop.on_machine}) == 6
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_a_sale_that_is_accepted_before_an_older_ledger_was_compared_gets_no_number_that_its_machine_has_used(
+    tmp_path: Path, is_there: bool
+) -> None:
+    """While a person is asked, sales are accepted: by the machine's last invoice, where it answers; no number is given where it does not."""
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+    async with MemoryShop(path, defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        backup(path, copy, at=1)
+        assert [await place(shop.worker, shop) for _ in range(2)] == [2, 3]
+    restore(copy, path, at=2)
+    if not is_there:
+        shop.session.unplug(0.0, 1e6)
+    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+        if is_there:
+            await shop.until(lambda: shop.worker.attention, "a question")
+            assert await place(shop.worker, shop, "key", later=True) == 4
+            await shop.adopt(unexplained=2)
+            assert await place(shop.worker, shop) == 5
+        else:
+            with pytest.raises(MachineOffline):
+                await place(shop.worker, shop, "key", later=True)
+
+
 @pytest.mark.parametrize(
     ("since", "next_places"),
     [

@@ -161,6 +161,8 @@ class Box:
         self.folder = folder
         self.ledger = folder / "ledger"
         self.machines: Sequence[AtTheBox] = ()
+        self.new = b""
+        """An empty ledger."""
         self.began = datetime(2026, 3, 4, *draw.choice(((9, 30, 0), (23, 59, 50), (12, 0, 0))), tzinfo=UTC)
         self.defaults = DEFAULTS
         if script.is_new_year:

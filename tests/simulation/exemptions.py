@@ -4,10 +4,14 @@ What is no exemption: an operator may be asked after a cause (`World.blame`), an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from simulation.world import World
 
 from daemon.core.clock import BOUND, EARLIEST, FIRST_BOUND, SLACK
 from daemon.core.invoice.invoice import CREDITS
+from daemon.core.invoice.number import DIGITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.receipt import Receipt
 from simulator.machine.fiscal_memory import CertifiedInvoice
@@ -45,6 +49,20 @@ def sales_are_named_alike(world: World) -> bool:
 def is_lost(number: str, lost: set[str]) -> bool:
     """An older ledger has no trace of what was certified since, of its keys and answers, nor has a machine that was reset: it tells its last invoice alone."""
     return number in lost
+
+
+def number_was_unknown(world: World, number: str, taken_over: Sequence[tuple[int, str]]) -> bool:
+    """An older ledger lacks more than one invoice, and the machine names only its last: the series goes on after that one, where it is of that series
+    and the ledger takes it over. `taken_over`: how many invoices there were then, and the number of the last."""
+    log = world.session.machine.fiscal.log
+    places = [place for place, entry in enumerate(log) if entry.number == number and not entry.foreign]
+    return all(
+        any(
+            one < count <= other and not (last[:-DIGITS] == number[:-DIGITS] and last >= number)
+            for count, last in taken_over
+        )
+        for one, other in pairwise(places)
+    )
 
 
 def strangers_are_uncounted(world: World) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import structlog
 from simulation.box import Box, Unreachable
+from simulation.drawn.copies import calendar_reports
 from simulation.drawn.events import Event, Script
 from simulation.drawn.outside import TillsOutside
 from simulation.drawn.script import drawn
@@ -111,6 +112,7 @@ class History:
             nothing_twice(expected)
             nothing_late(expected)
         sound(box)
+        self.expected[0].note_calendar(calendar_reports(box.ledger))
 
     async def _play(self) -> None:
         tasks = [asyncio.create_task(self._happen(event)) for event in self.script.events]
@@ -207,6 +209,7 @@ def play(script: Script, *, show: bool = False) -> Outcome:
         (path / "ledger").write_bytes(new_ledger())
         history = History(script, loop, path, show=show)
         box = history.box
+        box.new = new_ledger()
         box.disk.files.settle()
         with simulated(box.disk, box.process, cuts_power=script.cuts_power), with_lane(script, box.millis):
             try:

@@ -493,6 +493,20 @@ MISTAKES = (
         "    lowest_open = adopted = 0\n",
     ),
     Mistake(
+        9922263,
+        "a sale that is accepted before an older ledger was compared gets a number that its machine has used",
+        NUMBERS,
+        "    floor = max(floor, _machine_place(worker, prefix, series.digits))\n",
+        "",
+    ),
+    Mistake(
+        9911333,
+        "the number of a month that another ledger has closed is given again",
+        "daemon.store.tables.book.calendar_closures",
+        "    number = max(last.number if last else 0, highest) + 1\n",
+        "    number = (last.number if last else 0) + 1\n",
+    ),
+    Mistake(
         21,
         "a number is free as soon as its year is over",
         "daemon.core.invoice.number",

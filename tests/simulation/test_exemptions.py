@@ -85,6 +85,11 @@ def test_is_lost() -> None:
     assert after("FV F-1", "reset") == after("reset")
 
 
+def test_number_was_unknown() -> None:
+    """A sale of ours that an older ledger lacks, before the machine's last: it may have had any number."""
+    assert after("FV FV-2026-000001", "FA K-1") == after("FV OTHER", "FA K-1")
+
+
 def test_strangers_are_uncounted() -> None:
     """Strangers before a reset, or none; ours or theirs, to an older ledger; ours before theirs, or two of theirs; one before the first meeting of a
     new ledger, or years ago."""

@@ -28,7 +28,7 @@ from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
 from daemon.core.report.receipt import Adjustment, Receipt, adjustments, receipt
-from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus, find_request
+from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
 CUSTOMER_PATH: Final = "/f/"
@@ -182,10 +182,6 @@ def outcome_of(request: ApiRequest, found: FoundRequest) -> RequestOutcome:
         ticket=f"{_path(request, sale)}/ticket",
         customer_page=f"{CUSTOMER_PATH}{sale.address}",
     )
-
-
-async def found_for(request: ApiRequest, sale: DeferredSale) -> FoundRequest | None:
-    return await find_request(request.auth.worker, sale.key)
 
 
 def customer_url(request: ApiRequest, address: str) -> str:

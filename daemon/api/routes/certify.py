@@ -23,7 +23,6 @@ from daemon.api.request.outcome import (
     accepted,
     call_of,
     customer_url,
-    found_for,
     is_dry_run,
     outcome_of,
     own_warnings,
@@ -103,7 +102,7 @@ async def certify_invoice(request: ApiRequest) -> Answer:
     done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
     if isinstance(done.value, Record):
         return _certified(request, done, done.value)
-    found = await found_for(request, done.value)
+    found = await find_request(request.auth.worker, done.value.key)
     return accepted(request, done.value, found, replayed=done.replayed, is_async=is_async)
 
 

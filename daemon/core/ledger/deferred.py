@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta
 
 from common.language import Text
+from common.wire.closure import WaitingSales
 from daemon.core.clock import HOUR
 from daemon.core.errors import InvalidRequest, McfdError
 from daemon.core.invoice.invoice import Invoice
@@ -71,13 +71,6 @@ class DeferredBacklog(msgspec.Struct, frozen=True):
     def urgency(self, now: int) -> Literal["", "amber", "red"]:
         age = now - self.oldest_at if self.oldest_at else 0
         return "red" if age >= RED else "amber" if age >= AMBER else ""
-
-
-class WaitingSales(msgspec.Struct, frozen=True):
-    """In X and Z, outside every total."""
-
-    count: Annotated[int, Meta(description="Sales that wait for their certification")]
-    total: Annotated[int, Meta(description="What they come to, with VAT; in no other figure of the report")]
 
 
 class KeyRequired(InvalidRequest):

@@ -15,18 +15,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import CASH, CREDITS, NATURES, PAYMENT_LABELS, PAYMENT_METHODS, SALES
-from daemon.core.invoice.rules import PSVB_RATES
-from daemon.core.invoice.taxes import percent
-from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
-from daemon.core.ledger.deferred import WaitingSales
-from daemon.core.ledger.entries import NO_CASH, CashTotal
-from daemon.core.ledger.tally import subtract
-from daemon.core.machine.state import FiscalCounters
-from daemon.core.report.report_parts import (
+from common.wire.closure import (
+    CashCount,
     CashDrawer,
-    ClosureSummary,
     CounterValues,
     CreditNotes,
     GroupTotal,
@@ -34,9 +25,18 @@ from daemon.core.report.report_parts import (
     PaymentTotal,
     TypeGroupTotal,
     TypeTotal,
+    WaitingSales,
     Withholding,
-    counter_values,
 )
+from daemon.core.clock import millis_text
+from daemon.core.invoice.invoice import CASH, CREDITS, NATURES, PAYMENT_LABELS, PAYMENT_METHODS, SALES
+from daemon.core.invoice.rules import PSVB_RATES
+from daemon.core.invoice.taxes import percent
+from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
+from daemon.core.ledger.entries import NO_CASH, CashTotal
+from daemon.core.ledger.tally import subtract
+from daemon.core.machine.state import FiscalCounters
+from daemon.core.report.report_parts import ClosureSummary, counter_values
 
 Labels = Mapping[str, str]
 _WITHHELD = re.compile(r"psvb\.([A-D](?:\.[0-9]+)?)\.(?:base|amount)")
@@ -122,11 +122,6 @@ class Period(Totals, frozen=True, kw_only=True):
 
 class XReport(Period, frozen=True, kw_only=True):
     kind: Annotated[Literal["X"], Meta(description="X")]
-
-
-class CashCount(msgspec.Struct, frozen=True):
-    counted: Annotated[int, Meta(description="What was in the drawer at the closure, counted by a person")]
-    difference: Annotated[int, Meta(description="Counted less what was expected; below 0 what is missing")]
 
 
 class ZReport(Period, frozen=True, kw_only=True):

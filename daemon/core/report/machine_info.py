@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Counted, Text
+from common.wire.closure import CounterValues
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import DAY, machine_millis
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import MachineState, ServerLink, short_nim
-from daemon.core.report.report_parts import CounterValues, counter_values
+from daemon.core.report.report_parts import counter_values
 
 ALERT_DAYS = 7
 """Without contact to the tax server for longer, the law wants a daily warning (protocol 4)."""

@@ -12,13 +12,13 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Language
+from common.wire.closure import Withholding
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import NO_ITEM, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import CODE as UNKNOWN_FIELD
 from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.machine.state import same_machine, short_nim
-from daemon.core.report.report_parts import Withholding
 
 
 class TaxDetail(msgspec.Struct, frozen=True):

@@ -173,9 +173,13 @@ class Verification:
             self.note(Text("audit log: its newest entries are missing"))
 
     def _check_book(self, book: Book, total: int) -> None:
-        note = partial(_note_book, self.note, book)
+        before = self._records
+
+        def note(problem: str) -> None:
+            self.note(Text("{nim} ({mode}): {problem}", nim=book.nim, mode=book.mode, problem=problem))
+
         recomputation = BookRecomputation(
-            self._connection, book, note, partial(_report_progress, self._progress, self._records, total)
+            self._connection, book, note, lambda done: self._progress(before + done, total)
         )
         self._books += 1
         try:
@@ -186,10 +190,6 @@ class Verification:
         check_beside_chain(self._connection, book, note)
 
 
-def _report_progress(progress: Progress, before: int, total: int, done: int) -> None:
-    progress(before + done, total)
-
-
 def _file_problems(connection: sqlite3.Connection) -> Iterator[str]:
     for text in file_faults(connection, most=MOST):
         yield Text("file: {text}", text=text)
@@ -197,7 +197,3 @@ def _file_problems(connection: sqlite3.Connection) -> Iterator[str]:
         yield Text(
             "file: row {row_id} of {table} refers to a missing {parent}", row_id=row_id, table=table, parent=parent
         )
-
-
-def _note_book(note: Callable[[str], None], book: Book, problem: str) -> None:
-    note(Text("{nim} ({mode}): {problem}", nim=book.nim, mode=book.mode, problem=problem))

@@ -10,7 +10,7 @@ import msgspec
 
 from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice, Warn
-from daemon.core.invoice.number import read_reference
+from daemon.core.invoice.number import number_key, read_reference
 from daemon.core.ledger.original import (
     FIELD,
     ORIGINAL_NUMBER,
@@ -86,6 +86,7 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     if lowest_open:
         floor = min(floor, lowest_open - 1)
     floor = max(floor, adopted, _missing(worker, prefix_of, str(type_), series.digits))
+    floor = max(floor, _machine_place(worker, prefix, series.digits))
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)
@@ -107,3 +108,21 @@ def _missing(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str,
     if name not in floors:
         floors[name] = worker.ledger.peek(uniqueness.highest_missing, worker.book, type_, prefix_of, digits)
     return floors[name]
+
+
+def _machine_place(worker: MachineWorker, prefix: str, digits: int) -> int:
+    """The highest place that a machine has told which was not compared yet with an older ledger: what that lacks may have all before it, and a sale may
+    be accepted meanwhile. 0 without one; MachineOffline or MachineAttention while such a machine has told nothing."""
+    highest = 0
+    for each in (worker, worker.spare, worker.first):
+        if each is None or not each.is_behind:
+            continue
+        evidence = worker.ledger.peek(settlements.read_evidence, each.book)
+        if evidence is None:
+            worker.ready()  # one that was declared lost is no reason
+        elif evidence.state.last is not None:
+            number = number_key(evidence.state.last.number)
+            end = number.removeprefix(prefix)
+            if number != end and len(end) == digits and end.isdecimal():
+                highest = max(highest, int(end))
+    return highest

@@ -14,6 +14,7 @@ from typing import Protocol
 import msgspec
 
 from common.numbers import whole_number
+from common.wire.closure import GroupTotal, PaymentTotal
 from daemon.core.clock import HOUR, millis
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import Record
@@ -24,7 +25,6 @@ from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
-from daemon.core.report.report_parts import GroupTotal, PaymentTotal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, take_overs
 from daemon.store.tables.book.acts import cash_between, cash_of_period, last_closed

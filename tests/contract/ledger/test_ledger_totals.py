@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.ledgers.ledger import MINUTE, START, ZONE, Till, invoice, opened, opened_till, query
 
+from common.wire.closure import Withholding
 from daemon.core.invoice.invoice import Psvb
 from daemon.core.ledger.attempt import NOT_SENT, Record
 from daemon.core.ledger.book import Closure, Tally
 from daemon.core.ledger.tally import add, contribution, subtract
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.fiscal_reports import a_report, x_report
-from daemon.core.report.report_parts import Withholding
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
 from daemon.store.tables.book.closures import closures_between

@@ -12,7 +12,7 @@ from support.hq.first_version import make_tables
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, open_findings, presence_word, received, take
 
-from common.wire.closure import Counters
+from common.wire.closure import CounterValues
 from headquarters.core.reception import KeysOfRevision, Message, receive
 from headquarters.store import tables
 from headquarters.store.book.closures import TakeOutcome
@@ -199,7 +199,7 @@ def test_head_that_is_not_its_own(store, box):
 def test_counters(store, box):
     """Counters that went down, that do not add up, and FVC ranges that do not join."""
     box.close()
-    box.close(mcf_counters=Counters(tc=3, fvc=3, frc=0), opening_counters=None)
+    box.close(mcf_counters=CounterValues(tc=3, fvc=3, frc=0), opening_counters=None)
     box.close(opening_counters=None, fvc_start=40, fvc_end=41)
     box.close(unexplained=2)
     take(store, box, *box.closures)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections import defaultdict
 from pathlib import Path
 
 from daemon.core.machine.state import short_nim
@@ -17,9 +18,20 @@ def restored_at(ledger: Path) -> str:
     return ""
 
 
-def stored_numbers(ledger: Path, nim: str) -> tuple[set[str], set[str]]:
-    """The numbers that a ledger holds as certified, and as begun or disputed, at the machine `nim`."""
-    query = "SELECT number, state FROM certification JOIN book ON book.id = book_id WHERE book.nim GLOB ?"
+def stored_sales(ledger: Path, nim: str) -> dict[str, set[tuple[str, int]]]:
+    """Number and total of each attempt that a ledger holds at the machine `nim`, by its state, or by the decision `adopted`."""
+    query = """SELECT coalesce((SELECT decision FROM settlement WHERE attempt_id = certification.id AND decision = 'adopted'), state),
+        number, total_ttc FROM certification JOIN book ON book.id = book_id WHERE book.nim GLOB ?"""
+    found = defaultdict[str, set[tuple[str, int]]](set)
     with contextlib.closing(sqlite3.connect(ledger)) as connection:
-        rows = list(connection.execute(query, (f"{short_nim(nim)}*",)))
-    return {n for n, state in rows if state == "certified"}, {n for n, state in rows if state in ("begun", "disputed")}
+        for state, *sale in connection.execute(query, (f"{short_nim(nim)}*",)):
+            found[state].add(tuple(sale))
+    return found
+
+
+def calendar_reports(ledger: Path) -> list[tuple[str, str, int, str]]:
+    """Machine, kind, number and report of each month and year that a ledger has closed."""
+    query = """SELECT substr(nim, 1, 10), json_extract(CAST(body AS TEXT), '$.kind'), json_extract(CAST(body AS TEXT), '$.number'), hex(entry.hash)
+        FROM entry JOIN book ON book.id = book_id WHERE json_extract(CAST(body AS TEXT), '$.type') = 'calendar'"""
+    with contextlib.closing(sqlite3.connect(ledger)) as connection:
+        return list(connection.execute(query))

@@ -50,4 +50,14 @@ MORE: dict[str, _How] = {
     "new_disk": {"age": _seconds(2.0, 20.0), "again": _one(True, False)},
 }
 WEIGHTS = [weight for weight, _ in TROUBLES.values()]
+COPIES: dict[str, _How] = {
+    "restore": TROUBLES["restore"][1],
+    "new_disk": MORE["new_disk"],
+    "restore_twice": {
+        "age": _seconds(2.0, 20.0),
+        "stays": _seconds(1.0, 10.0),
+        "first": _one("own", "own", "another"),
+        "then": _one("aside", "aside", "own"),
+    },
+}
 LASTING = ("disk", "box_clock", "machine_clock")

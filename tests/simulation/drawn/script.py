@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from simulation.drawn.events import Event, LanePart, MachinePart, Script, by_total
-from simulation.drawn.kinds import DAY, LASTING, MORE, TROUBLES, WEIGHTS
+from simulation.drawn.kinds import COPIES, DAY, LASTING, MORE, TROUBLES, WEIGHTS
 from support.hostile import FAMILY, slow_down
 
 from simulator.machine.options import SimulatorOptions
@@ -322,7 +322,7 @@ FIRST_TOTAL = 100_000
 def _with_numbers(draw: random.Random, script: Script, length: float) -> Script:
     """Half of them over the end of a year, where no clock is wrong by days."""
     if draw.random() >= NUMBERED_DAYS:
-        return script
+        return _with_copies(random.Random(f"copies {script.seed}"), script, length)
     if not script.has_spare and draw.random() < 0.5:
         script = _with_deferred_sales(draw, script, length)
     is_new_year = draw.random() < 0.5
@@ -344,7 +344,35 @@ def _with_numbers(draw: random.Random, script: Script, length: float) -> Script:
         machines = tuple(
             part._replace(options=msgspec.structs.replace(part.options, clock_offset=0.0)) for part in machines
         )
-    return script._replace(machines=machines, events=tuple(events), gives_numbers=True, is_new_year=is_new_year)
+    script = script._replace(machines=machines, events=tuple(events), gives_numbers=True, is_new_year=is_new_year)
+    return (
+        script if script.has_spare else _with_copies(random.Random(f"copies of numbers {script.seed}"), script, length)
+    )
+
+
+COPY_DAYS = 0.4
+"""On how many of the long days that are left, and of those on which the box gives numbers, copies are put back near a sale, and most often a
+stranger's invoice comes while one is in doubt."""
+
+
+def _with_copies(draw: random.Random, script: Script, length: float) -> Script:
+    if script.seed < SHORT_DAYS or draw.random() >= COPY_DAYS:
+        return script
+    sales = [event for event in script.events if event.what == "sell"]
+    more = []
+    for kind in draw.choices(list(COPIES), (1, 1, 3), k=draw.choice((0, 1, 1, 2))):
+        sale = draw.choice(sales)
+        how = {name: of(draw) for name, of in COPIES[kind].items()}
+        more.append(Event(max(0.0, sale.at + draw.uniform(-3.0, 3.0)), kind, how, sale.machine))
+    for _ in range(draw.choice((0, 1, 2))):
+        sale = draw.choice(sales)
+        end = _ended(draw, sale.at + 0.3 * draw.random(), "kill", "unplug", "cut_box", seconds=1.0 + draw.random())
+        stranger = Event(end.at + draw.random(), "foreign", {"kind": draw.choice(("FV", "FA", "EV")), "total": 700})
+        more += [event._replace(machine=sale.machine) for event in (end, stranger)]
+    events = sorted(
+        (*script.events, *(event._replace(at=round(event.at, 3)) for event in more)), key=lambda event: event.at
+    )
+    return script._replace(events=tuple(events))
 
 
 def _end_beside(draw: random.Random, at: float, machine: int) -> Event:

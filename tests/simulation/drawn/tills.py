@@ -271,7 +271,7 @@ class Tills:
         for total in range(FILLING, FILLING + await self._missing_numbers()):
             sale = {"prices": (total,), "kind": "FV", "mode": "TTC", "keyed": True, "after": "again", "pause": 0.1}
             await self.sell(number=by_total(total), hangs_up=0.0, pick=0.0, **sale)
-        assert not await self._missing_numbers(), "a number of the series is missing"
+        assert self.world.was_restored or not await self._missing_numbers(), "a number of the series is missing"
 
     async def _missing_numbers(self) -> int:
         while True:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from simulation import exemptions as exempt
 from simulation.box import Seat, Unreachable, state_of
-from simulation.drawn.copies import restored_at, stored_numbers
+from simulation.drawn.copies import calendar_reports, restored_at, stored_sales
 from simulation.oracle import Expectations
 from simulation.storage.disk import Process
 from simulation.virtual_loop import PROCESS
@@ -34,7 +34,7 @@ from daemon.store.tables.book.books import book_state, open_book
 from daemon.store.tables.book.deferred import open_sales
 from daemon.store.tables.book.entries import hours_ahead, repair_time
 from daemon.store.tables.events import DEFAULT_DESTINATIONS
-from daemon.store.tables.meta import write_meta
+from daemon.store.tables.meta import LEDGER_ID, write_meta
 from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
@@ -295,6 +295,34 @@ class Troubles:
                 elif self._put_back(saved, sync):
                     self._was_put_back("an older ledger was put back")
 
+    async def restore_twice(self, age: float, stays: float, first: str, then: str) -> None:
+        """A copy is put back by mistake, perhaps that of another box, and some time later the ledger that gave way to it, or the box's own copy."""
+        async with self.lasting():
+            saved = await self._saved(age)
+            if saved is None:
+                return
+            async with self._down():
+                wrong = saved if first == "own" else self._of_another_box()
+                aside = restore(wrong, self.box.ledger, at=self.box.millis()).aside
+                self._note_calendar(aside)
+                self._was_put_back("a ledger was put back by mistake")
+            await asyncio.sleep(stays)
+            async with self._down():
+                right = aside if then == "aside" and aside and aside.exists() else saved
+                self._note_calendar(restore(right, self.box.ledger, at=self.box.millis()).aside)
+                self._was_put_back(f"the mistake is mended by {right.name}")
+
+    def _of_another_box(self) -> Path:
+        other = self.box.folder / "copy of another box"
+        other.write_bytes(self.box.new)
+        with contextlib.closing(sqlite3.connect(other)) as connection, connection:
+            write_meta(connection, LEDGER_ID, "another box")
+        return other
+
+    def _note_calendar(self, ledger: Path | None) -> None:
+        if ledger is not None and ledger.exists():
+            self.everybody[0].note_calendar(calendar_reports(ledger))
+
     async def new_disk(self, age: float, again: bool) -> None:
         """A backup is put back on a disk that has nothing else, perhaps twice; somebody has to say which was the last Z."""
         async with self.lasting():
@@ -329,9 +357,10 @@ class Troubles:
         """Whether it is the older ledger that is there afterwards: where the power goes before the so many-th sync, it may be either, whole."""
         box = self.box
         box.disk.files.cut_at(sync, lambda: box.note("power cut"))
-        restore(saved, box.ledger, at=box.millis())
+        aside = restore(saved, box.ledger, at=box.millis()).aside
         if not box.disk.files.is_cut:
             box.disk.files.cut_at(0, lambda: None)
+            self._note_calendar(aside)
             return True
         before = restored_at(box.ledger)
         with box.disk.ending(power_cut=True):
@@ -343,8 +372,8 @@ class Troubles:
         self.box.note(note)
         under_way = set[str]().union(*(expected.pending() for expected in self.everybody))
         for expected in self.everybody:
-            rest, begun = (set(), set()) if vanished else stored_numbers(self.box.ledger, expected.world.nim)
-            expected.was_put_back(rest, begun, under_way, vanished=vanished)
+            sales = {} if vanished else stored_sales(self.box.ledger, expected.world.nim)
+            expected.was_put_back(sales, under_way, vanished=vanished)
             expected.world.box_was_wrong_at_first |= anew and self.box.jump != 0
 
     @contextlib.asynccontextmanager
@@ -410,7 +439,8 @@ class Troubles:
         """Those that an older ledger does not know the end of: certified by what the machine's paper says, or to be certified still."""
         sales = await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 100), seat)
         for sale in (sale for sale in sales if sale.state == "doubtful"):
-            decide = withdraw if self.expected.on_machine(sale.number) else release
+            name = self.expected.name_of(sale.number, sale.total_ttc)
+            decide = withdraw if self.expected.on_machine(name) else release
             await self.world.ask(decide(seat.worker, sale, "seen", by=Actor("shell:root")), seat)
             self.world.note(f"{sale.number}: {decide.__name__}")
             return True

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from support.receivers.vectors import event_of, proven
 
-from common.wire.closure import GENESIS, ClosureData, Counters, ZGroupTotal, ZPaymentTotal, ZTypeTotal
+from common.wire.closure import GENESIS, ClosureData, CounterValues, GroupTotal, PaymentTotal, TypeTotal
 from common.wire.instants import instant_text
 from common.wire.keys import PrivateKey
 from common.wire.presence import TYPE, Presence, encode_presence
@@ -54,15 +54,15 @@ class PaperBox:
             total_ttc=8000 * sales,
             total_ht=6780 * sales,
             total_tva=1220 * sales,
-            by_group=(ZGroupTotal(group="B", ht=6780 * sales, tva=1220 * sales, ttc=8000 * sales),) if sales else (),
-            by_type=(ZTypeTotal(invoice_type="FV", count=sales, total_ttc=8000 * sales),) if sales else (),
-            by_payment=(ZPaymentTotal(method="E", label="Espèces", amount=8000 * sales),) if sales else (),
+            by_group=(GroupTotal(group="B", ht=6780 * sales, tva=1220 * sales, ttc=8000 * sales),) if sales else (),
+            by_type=(TypeTotal(invoice_type="FV", count=sales, total_ttc=8000 * sales),) if sales else (),
+            by_payment=(PaymentTotal(method="E", label="Espèces", amount=8000 * sales),) if sales else (),
             fvc_start=fvc + 1 if sales else fvc,
             fvc_end=fvc + sales,
             z_number=z,
             report_id=self._id(name),
             created_at=instant_text(at),
-            mcf_counters=Counters(tc=fvc + sales, fvc=fvc + sales, frc=0),
+            mcf_counters=CounterValues(tc=fvc + sales, fvc=fvc + sales, frc=0),
             mode="live",
             box="caisse-1",
             chain_previous=entry if sales else before,
@@ -72,7 +72,7 @@ class PaperBox:
             previous_chain_head=before,
             first_seq=seq + 1,
             last_seq=seq + sales,
-            opening_counters=Counters(tc=fvc, fvc=fvc, frc=0) if last else None,
+            opening_counters=CounterValues(tc=fvc, fvc=fvc, frc=0) if last else None,
             key_id=self.key.id,
         )
         closure = proven(msgspec.structs.replace(closure, **changes))

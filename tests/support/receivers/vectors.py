@@ -18,13 +18,13 @@ from common.wire.closure import (
     TYPES,
     ClosureData,
     ClosureEvent,
-    Counters,
+    CounterValues,
+    GroupTotal,
     Mode,
+    PaymentTotal,
+    TypeGroupTotal,
+    TypeTotal,
     ZGap,
-    ZGroupTotal,
-    ZPaymentTotal,
-    ZTypeGroupTotal,
-    ZTypeTotal,
     closure_head,
     link_of,
 )
@@ -100,8 +100,8 @@ def closure(
 ) -> ClosureData:
     """The closure after `before`; chained to an entry of the book, or to `before` itself when nothing was sold."""
     z_number = before.z_number + 1 if before else 1
-    opening = before.mcf_counters if before else Counters(tc=10, fvc=10, frc=0)
-    counters = Counters(tc=opening.tc + sales, fvc=opening.fvc + sales, frc=opening.frc)
+    opening = before.mcf_counters if before else CounterValues(tc=10, fvc=10, frc=0)
+    counters = CounterValues(tc=opening.tc + sales, fvc=opening.fvc + sales, frc=opening.frc)
     last_seq = before.last_seq if before else 0
     head = before.chain_head if before else GENESIS.hex()
     ht, tva = 6780 * sales, 1220 * sales
@@ -112,12 +112,12 @@ def closure(
         total_ttc=ht + tva,
         total_ht=ht,
         total_tva=tva,
-        by_group=(ZGroupTotal(group="B", ht=ht, tva=tva, ttc=ht + tva),) if sales else (),
-        by_type=(ZTypeTotal(invoice_type="FV", count=sales, total_ttc=ht + tva),) if sales else (),
-        by_type_and_group=(ZTypeGroupTotal(invoice_type="FV", group="B", ht=ht, tva=tva, ttc=ht + tva),)
+        by_group=(GroupTotal(group="B", ht=ht, tva=tva, ttc=ht + tva),) if sales else (),
+        by_type=(TypeTotal(invoice_type="FV", count=sales, total_ttc=ht + tva),) if sales else (),
+        by_type_and_group=(TypeGroupTotal(invoice_type="FV", group="B", ht=ht, tva=tva, ttc=ht + tva),)
         if sales
         else (),
-        by_payment=(ZPaymentTotal(method="E", label="Espèces", amount=ht + tva),) if sales else (),
+        by_payment=(PaymentTotal(method="E", label="Espèces", amount=ht + tva),) if sales else (),
         period_start=before.period_end if before else instant_text(EVENING - DAY),
         period_end=instant_text(EVENING + (z_number - 1) * DAY),
         fvc_start=opening.fvc + 1 if sales else counters.fvc,

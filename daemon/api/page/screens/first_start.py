@@ -18,7 +18,6 @@ from common.passwords import fault_of_password
 from common.sockets import in_url
 from common.web.security import cookie_of
 from daemon.api.access.login import session_cookie
-from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import FirstStart, SetupRequest
 from daemon.api.page.rendering import BoxFailed, Foreign, NotLoggedIn, fault_of
@@ -277,7 +276,3 @@ def _query(request: AnyRequest) -> dict[str, str]:
 def link(base: str, code: str) -> str:
     """What the box shows, to be opened or scanned."""
     return f"{base}{START}/code?{urlencode({'code': code})}"
-
-
-def new_wrong_codes() -> WrongKeys:
-    return WrongKeys(limit=WRONG_CODES)

@@ -9,7 +9,6 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.visit import Visit, name_of, redirect, render, screen
 from daemon.core.clock import DAY, millis, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
-from daemon.core.ledger.outage import Outage
 from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
 from daemon.store.tables.book.outages import newest_outages
@@ -24,7 +23,7 @@ async def _screen(visit: Visit) -> Reply:
     """Those of the machine, and of the one for which it stands."""
     now = visit.worker.now()
     rows = [
-        (outage, _lasted(outage, visit, now), name_of(each))
+        (outage, duration_text(outage.duration(now), Style(visit.language)), name_of(each))
         for each in (visit.worker.stands_for, visit.worker)
         if each is not None
         for outage in await each.ledger.read(newest_outages, each.book, start=now - SPAN, end=now + 1, limit=PER_PAGE)
@@ -52,10 +51,6 @@ async def note(visit: Visit) -> Reply:
         body["at"] = _instant(at, visit)
     await note_notified(visit.worker, number, body, visit.call())
     return redirect(visit.link("/ui/outages", noted="1"))
-
-
-def _lasted(outage: Outage, visit: Visit, now: int) -> str:
-    return duration_text(outage.duration(now), Style(visit.language))
 
 
 def _instant(text: str, visit: Visit) -> str:

@@ -2,10 +2,11 @@
 
 from decimal import Decimal
 
+from common.wire import closure
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.machine.state import FiscalCounters
-from daemon.core.report import fiscal_reports, report_parts
+from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.paper.invoice import invoice_document
 from daemon.paper.reports import articles_document, report_document
@@ -130,29 +131,29 @@ _TOTALS = {
     "total_ttc": 1_085_000,
     "total_ht": 919_492,
     "total_tva": 165_508,
-    "by_group": (fiscal_reports.GroupTotal("B", 919_492, 165_508, 1_085_000),),
-    "by_type": (fiscal_reports.TypeTotal("FA", 1, 15_000), fiscal_reports.TypeTotal("FV", 12, 1_100_000)),
+    "by_group": (closure.GroupTotal("B", 919_492, 165_508, 1_085_000),),
+    "by_type": (closure.TypeTotal("FA", 1, 15_000), closure.TypeTotal("FV", 12, 1_100_000)),
     "by_type_and_group": (
-        fiscal_reports.TypeGroupTotal("FA", "B", 12_712, 2_288, 15_000),
-        fiscal_reports.TypeGroupTotal("FV", "A", 100_000, 0, 100_000),
-        fiscal_reports.TypeGroupTotal("FV", "B", 847_458, 152_542, 1_000_000),
+        closure.TypeGroupTotal("FA", "B", 12_712, 2_288, 15_000),
+        closure.TypeGroupTotal("FV", "A", 100_000, 0, 100_000),
+        closure.TypeGroupTotal("FV", "B", 847_458, 152_542, 1_000_000),
     ),
     "by_payment": (
-        fiscal_reports.PaymentTotal("E", "Espèces", 885_000),
-        fiscal_reports.PaymentTotal("M", "Mobile money", 200_000),
+        closure.PaymentTotal("E", "Espèces", 885_000),
+        closure.PaymentTotal("M", "Mobile money", 200_000),
     ),
-    "credit_notes": fiscal_reports.CreditNotes(1, 15_000),
+    "credit_notes": closure.CreditNotes(1, 15_000),
     "specific_tax": 100,
-    "psvb": (report_parts.Withholding("C", 69_000, 0.2, 138),),
+    "psvb": (closure.Withholding("C", 69_000, 0.2, 138),),
     "incomplete": 2,
     "reductions": 4_000,
     "by_nature": (
-        fiscal_reports.NatureTotal("RAM", "Avoir suite reprise biens/services", 1, 13_000),
-        fiscal_reports.NatureTotal("RRR", "Remise, ristourne, rabais", 1, 2_000),
+        closure.NatureTotal("RAM", "Avoir suite reprise biens/services", 1, 13_000),
+        closure.NatureTotal("RRR", "Remise, ristourne, rabais", 1, 2_000),
     ),
     "isfs": ("ISF1", "ISF2"),
     "stamp_duty": 150,
-    "cash": fiscal_reports.CashDrawer(20_000, 5_000, 900_000),
+    "cash": closure.CashDrawer(20_000, 5_000, 900_000),
 }
 _PERIOD = {
     **_TOTALS,
@@ -168,7 +169,7 @@ Z = fiscal_reports.ZReport(
     z_number=12,
     report_id="5f0c7d8e-1111-4222-8333-944455556666",
     created_at="2026-11-20T19:30:00.000Z",
-    mcf_counters=report_parts.CounterValues(310, 292, 12),
+    mcf_counters=closure.CounterValues(310, 292, 12),
     unexplained=0,
     chain_previous="00" * 32,
 )

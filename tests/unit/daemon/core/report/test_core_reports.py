@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from support.core_samples import AT, BOOK, as_json, body, closure, credit_body, item, record
 
+from common.wire.closure import GroupTotal
 from daemon.core.invoice.invoice import Psvb
 from daemon.core.ledger.book import Aggregate
 from daemon.core.ledger.entries import CashTotal
@@ -106,7 +107,7 @@ def test_a_group_whose_sales_were_all_credited_is_there_with_zero():
     """It occurred; only groups that do not occur are left out (decision 17)."""
     total = add(contribution(record()), contribution(record(credit_body(), credit=True)))
     report = fiscal_reports.x_report(BOOK, aggregate(running=total), AT)
-    assert report.by_group == (fiscal_reports.GroupTotal("B", 0, 0, 0),)
+    assert report.by_group == (GroupTotal("B", 0, 0, 0),)
     assert report.certs_count == 2
     assert report.total_ttc == 0
 
