@@ -19,6 +19,7 @@ from daemon.core.ledger.original import (
 )
 from daemon.core.machine.state import activation_of
 from daemon.store.tables.book import attempts, originals, settlements, uniqueness
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NUMBER = "invoiceNumber"
@@ -110,12 +111,18 @@ def _missing(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str,
     return floors[name]
 
 
+def _is_behind(worker: MachineWorker) -> bool:
+    """Whether an older ledger, or an empty one in the place of another, was not compared with its machine yet."""
+    is_empty = bool(worker.attention) and worker.ledger.peek(book_state, worker.book).counters is None
+    return worker.attempts.is_restored or is_empty
+
+
 def _machine_place(worker: MachineWorker, prefix: str, digits: int) -> int:
     """The highest place that a machine has told which was not compared yet with an older ledger: what that lacks may have all before it, and a sale may
     be accepted meanwhile. 0 without one; MachineOffline or MachineAttention while such a machine has told nothing."""
     highest = 0
     for each in (worker, worker.spare, worker.first):
-        if each is None or not each.is_behind:
+        if each is None or not _is_behind(each):
             continue
         evidence = worker.ledger.peek(settlements.read_evidence, each.book)
         if evidence is None:

@@ -185,12 +185,6 @@ class MachineWorker(MachinePair):
         return from_stored(self.attempts.attention)
 
     @property
-    def is_behind(self) -> bool:
-        """Whether an older ledger, or an empty one in the place of another, was not compared with its machine yet."""
-        is_empty = bool(self.attention) and self.ledger.peek(book_state, self.book).counters is None
-        return self.attempts.is_restored or is_empty
-
-    @property
     def waiting(self) -> int:
         return len(self.queue)
 

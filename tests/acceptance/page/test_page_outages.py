@@ -96,6 +96,13 @@ def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, l
     assert dead.get("outages").json()["outages"][0]["to"] is None
 
 
+def test_who_closes_the_day_is_told_of_sales_that_wait(dead: Shop) -> None:
+    """They are not in the Z: without a word the drawer seems to have too much."""
+    with browser(dead, "manager") as client:
+        dialogue = client.get("/ui/z").text
+    assert "<li>1 vente attend sa certification</li>" in dialogue.replace("\N{NO-BREAK SPACE}", " "), dialogue
+
+
 def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
     """By a decision that was made, with its reason; then its number is free."""
     with browser(dead, "manager") as client:

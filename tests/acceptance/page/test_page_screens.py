@@ -349,6 +349,15 @@ def test_letters_twice_as_large_fit(person: People, shop: Shop) -> None:
 
 
 @pytest.mark.long
+def test_what_is_printed_is_dark_on_white_and_has_no_form(person: People) -> None:
+    """Also of who looks by night."""
+    page = person("technician", ENGLISH_DESKTOP).go("/ui/a")
+    page.emulate_media(media="print")
+    expect(page.locator("main form")).to_be_hidden()
+    expect(page.locator("main .quiet").first).to_have_css("color", "rgb(75, 85, 99)")
+
+
+@pytest.mark.long
 @in_both_views
 def test_reading_needs_no_script(browser: Browser, shop: Shop, view: View) -> None:
     """With JavaScript switched off, log in, and every screen that is for reading reads: the journal is searched by its button, totals have

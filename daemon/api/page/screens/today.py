@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from common.language import Speaker, Text, tell
+from common.language import Counted, Speaker, Text, tell
 from common.numbers import money, whole_number
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
@@ -36,6 +36,7 @@ from daemon.core.ledger.paper import read_paper
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
+from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.totals import tally_between
 from daemon.store.tables.book.uniqueness import find_key
 from daemon.usecases.certification.certify import certify
@@ -139,6 +140,9 @@ async def _waiting(visit: Visit) -> list[str]:
     """What is still on its way, which the Z will not have, or which headquarters has not."""
     worker, say = visit.worker, visit.say
     found = [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
+    if later := (await worker.ledger.read(backlog, worker.book)).count:
+        one, several = "{count} sale waits for its certification", "{count} sales wait for their certification"
+        found.append(say(Counted(one, several, later)))
     if (other := await _closed_together(visit)) is not None:
         note = say("the period of {nim} is closed with it", nim=other.book.nim)
         found.append(note if other.connected else say("{note}, without that machine", note=note))
@@ -149,7 +153,7 @@ async def _waiting(visit: Visit) -> list[str]:
     headquarters = visit.page.headquarters()
     sends = headquarters.is_configured or headquarters.address
     backlogs = await visit.deps.upstream() if visit.deps.upstream and sends else ()
-    if unsent := sum(backlog.waiting for backlog in backlogs):
+    if unsent := sum(each.waiting for each in backlogs):
         found.append(say("closures that headquarters has not had yet: {count}", count=unsent))
     return found
 
