@@ -25,7 +25,7 @@ from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.file import open_file, open_to_read
-from daemon.store.sqlite.lock import LedgerLock
+from daemon.store.sqlite.lock import LedgerLock, read_mark
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit
 from daemon.store.tables.meta import begin_epoch, write_meta
@@ -73,6 +73,7 @@ def restore(
     place: by whom, and from which file (`origin`, else `source`). LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
     named, target = target, real_path(target)
     lock = LedgerLock.acquire(target, is_command=True)
+    mark = read_mark(target)
     try:
         with in_the_making(target) as copy:
             with _copy_errors(source), closing(open_to_read(source)) as saved:
@@ -83,7 +84,7 @@ def restore(
                     audit.add(connection, "ledger.restored", str(target), at=at, by=by, detail=detail)
                     take_over_people(connection, target, at=at, by=by)
                     mark_restored(connection, at)
-                    begin_epoch(connection, at)
+                    begin_epoch(connection, at, after=mark.epoch if mark else 0)
 
                 _copy(saved, copy, prepare, progress)
             findings = _verified(copy, source, progress)

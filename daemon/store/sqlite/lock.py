@@ -99,6 +99,10 @@ class MarkRow(NamedTuple):
     name: str
     number: int
 
+    @property
+    def epoch(self) -> int:
+        return int(self.name.rpartition(".")[2] or 0)
+
 
 def mark_path(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + SUFFIX)

@@ -114,10 +114,10 @@ def read_lineage(connection: sqlite3.Connection) -> Lineage:
     return Lineage(read_meta(connection, LEDGER_ID), epochs)
 
 
-def begin_epoch(connection: sqlite3.Connection, at: int) -> None:
-    """`at` in ms, by whatever the clock says."""
+def begin_epoch(connection: sqlite3.Connection, at: int, *, after: int = 0) -> None:
+    """`at` in ms, by whatever the clock says; `after`: the number that a ledger before it had in its place."""
     identify(connection)
     lineage = read_lineage(connection)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM closure").fetchone()
-    begun = ClosureEpoch(last, max(lineage.epoch + 1, at // 1000))
+    begun = ClosureEpoch(last, max(lineage.epoch + 1, after + 1, at // 1000))
     write_meta(connection, EPOCHS, msgspec.json.encode([*lineage.epochs, begun]).decode())

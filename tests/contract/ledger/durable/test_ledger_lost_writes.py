@@ -12,6 +12,7 @@ from support.ledgers.ledger import NIM, Till, opened, opened_till, query
 
 from common.language.reasons import from_stored
 from daemon.core.ledger.book import BookState
+from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.lock import mark_path
 from daemon.store.tables.book.books import book_state, open_book
@@ -135,3 +136,17 @@ async def test_a_mark_that_is_behind_or_of_another_ledger_says_nothing(killed: K
         await (await Till.of(store)).sell()
     shutil.copy(mark_path(killed.path), mark_path(other))
     assert (await state_of(other)).lost == ""
+
+
+async def test_a_copy_put_back_twice_lacks_nothing(tmp_path: Path) -> None:
+    """Each time under another epoch, whatever the clock says: what was acknowledged after the first time is not missing after the second."""
+    path, saved = tmp_path / "ledger.sqlite3", tmp_path / "saved"
+    async with opened_till(path) as (_, till):
+        await till.sell()
+    assert backup(path, saved, at=1).clean
+    for _ in range(2):
+        restore(saved, path, at=1)
+        assert not (await state_of(path)).lost
+        async with opened_till(path) as (_, till):
+            for _ in range(SALES):
+                await till.sell()
