@@ -153,7 +153,7 @@ async def _opened(
             lost = await connection.run(partial(look_for_lost, ledger=path, mark=mark, alone=True))
             await _prepare(connection, path, is_examined=not is_command)
             if lost:
-                await connection.run(partial(note_lost, found=lost))
+                await connection.run(partial(note_lost, found=lost, mark=mark))
         except LedgerInUse:
             raise
         except StorageError as error:

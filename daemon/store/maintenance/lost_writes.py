@@ -56,10 +56,12 @@ def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | 
 
 
 def count_missing(connection: sqlite3.Connection, mark: MarkRow | None) -> int:
-    """Acknowledged commits of this ledger that it does not hold; also for one that others write: `mark` was read before its present view."""
-    if mark is None or mark.name != ledger_name(connection):
+    """Acknowledged commits of this ledger that it does not hold; also for one that others write: `mark` was read before its present view. A mark
+    of a later epoch is of what a copy, put in its place by hand, lacks: how many they are it does not say."""
+    lineage = read_lineage(connection)
+    if mark is None or not lineage.ledger_id or mark.ledger_id != lineage.ledger_id or mark.epoch < lineage.epoch:
         return 0
-    return max(0, mark.number - int(read_meta(connection, COMMITS) or 0))
+    return max(int(mark.epoch > lineage.epoch), mark.number - int(read_meta(connection, COMMITS) or 0))
 
 
 def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
@@ -80,13 +82,13 @@ def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
     return commits
 
 
-def note_lost(connection: sqlite3.Connection, found: str) -> None:
+def note_lost(connection: sqlite3.Connection, found: str, mark: MarkRow | None) -> None:
     """Every book has to be compared with its machine, and headquarters learns that this is not the ledger it knew."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         (at,) = connection.execute(_SQL["newest"]).fetchone()
         mark_restored(connection, max(at, 1))
-        begin_epoch(connection, at)
+        begin_epoch(connection, at, after=mark.epoch if mark else 0)
         write_meta(connection, LOST_WRITES, to_stored(found))
         connection.execute("COMMIT")
     except BaseException:

@@ -100,6 +100,10 @@ class MarkRow(NamedTuple):
     number: int
 
     @property
+    def ledger_id(self) -> str:
+        return self.name.rpartition(".")[0]
+
+    @property
     def epoch(self) -> int:
         return int(self.name.rpartition(".")[2] or 0)
 

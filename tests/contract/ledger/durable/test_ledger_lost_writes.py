@@ -150,3 +150,20 @@ async def test_a_copy_put_back_twice_lacks_nothing(tmp_path: Path) -> None:
         async with opened_till(path) as (_, till):
             for _ in range(SALES):
                 await till.sell()
+
+
+async def test_an_older_copy_that_was_put_in_place_by_hand_is_noticed_after_a_restore_too(tmp_path: Path) -> None:
+    """Its epoch is before that of the mark."""
+    path, saved = tmp_path / "ledger.sqlite3", tmp_path / "saved"
+    async with opened_till(path) as (_, till):
+        await till.sell()
+    assert backup(path, saved, at=1).clean
+    restore(saved, path, at=1)
+    async with opened_till(path) as (_, till):
+        await till.sell()
+    for _ in range(2):
+        shutil.copy(saved, path)
+        assert not verify(path).clean
+        state = await state_of(path)
+        assert "acknowledged write" in from_stored(state.lost)
+        assert state.is_restored
