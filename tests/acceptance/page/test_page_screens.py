@@ -339,7 +339,10 @@ def test_letters_twice_as_large_fit(person: People, shop: Shop) -> None:
     assert shop.certify(invoice("LARGE", 8_765_400)).status_code == 200
     assert shop.close_period().status_code == 201
     assert shop.certify(invoice("LARGE-2", 8_765_400)).status_code == 200
-    page = person("technician", FRENCH_PHONE).page
+    tech = person("technician", FRENCH_PHONE)
+    page = tech.go("/ui/box/backups")
+    tech.press(FRENCH_PHONE.say("Make a copy now"))
+    expect(page.locator("#box-jobs li a").first).to_be_visible()
     for path in (*SCREENS, "/ui/closures/1"):
         page.goto(f"http://127.0.0.1:{shop.port}{path}")
         page.evaluate("document.documentElement.style.fontSize = '200%'")
