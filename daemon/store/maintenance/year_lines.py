@@ -17,6 +17,7 @@ from daemon.core.audit import GENESIS as AUDIT_GENESIS
 from daemon.core.ledger.book import Book, Closure
 from daemon.core.ledger.chain import GENESIS, closure_link, record_link
 from daemon.core.ledger.entries import Placed
+from daemon.core.report.journal import journal_record
 from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import all_books, book_state
 from daemon.store.tables.book.calendar_closures import closed_of, find_calendar_closure
@@ -84,8 +85,6 @@ def chain_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[L
 
 
 def _record_line(row: tuple[Any, ...]) -> Line:
-    from daemon.core.report.journal import journal_record  # noqa: PLC0415  30 ms, also of commands that archive nothing
-
     content = unpack(row[PAYLOAD])
     record = record_of(row, content)
     beside = {"invoice": base64.b64encode(content).decode(), "fc": record.fc, "hash": record.hash.hex()}
