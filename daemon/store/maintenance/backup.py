@@ -84,7 +84,7 @@ def restore(
                     audit.add(connection, "ledger.restored", str(target), at=at, by=by, detail=detail)
                     take_over_people(connection, target, at=at, by=by)
                     mark_restored(connection, at)
-                    begin_epoch(connection, at, after=mark.epoch if mark else 0)
+                    begin_epoch(connection, at, mark)
 
                 _copy(saved, copy, prepare, progress)
             findings = _verified(copy, source, progress)

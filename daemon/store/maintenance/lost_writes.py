@@ -88,7 +88,7 @@ def note_lost(connection: sqlite3.Connection, found: str, mark: MarkRow | None) 
     try:
         (at,) = connection.execute(_SQL["newest"]).fetchone()
         mark_restored(connection, max(at, 1))
-        begin_epoch(connection, at, after=mark.epoch if mark else 0)
+        begin_epoch(connection, at, mark)
         write_meta(connection, LOST_WRITES, to_stored(found))
         connection.execute("COMMIT")
     except BaseException:

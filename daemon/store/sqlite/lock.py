@@ -97,6 +97,7 @@ def _write_holder(descriptor: int, word: str) -> None:
 
 class MarkRow(NamedTuple):
     name: str
+    """`<ledger id>.<epoch>`; empty of a ledger that has no id yet"""
     number: int
 
     @property

@@ -19,6 +19,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.disk_failure import DAMAGED
 from daemon.store.sqlite.file import load
+from daemon.store.sqlite.lock import MarkRow
 
 _SQL = load(__name__)
 
@@ -114,10 +115,10 @@ def read_lineage(connection: sqlite3.Connection) -> Lineage:
     return Lineage(read_meta(connection, LEDGER_ID), epochs)
 
 
-def begin_epoch(connection: sqlite3.Connection, at: int, *, after: int = 0) -> None:
-    """`at` in ms, by whatever the clock says; `after`: the number that a ledger before it had in its place."""
+def begin_epoch(connection: sqlite3.Connection, at: int, mark: MarkRow | None) -> None:
+    """`at` in ms, by whatever the clock says; `mark` of the ledger before it in its place, whose epoch is over."""
     identify(connection)
     lineage = read_lineage(connection)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM closure").fetchone()
-    begun = ClosureEpoch(last, max(lineage.epoch + 1, after + 1, at // 1000))
+    begun = ClosureEpoch(last, max(lineage.epoch + 1, mark.epoch + 1 if mark else 0, at // 1000))
     write_meta(connection, EPOCHS, msgspec.json.encode([*lineage.epochs, begun]).decode())
