@@ -23,7 +23,7 @@ from daemon.api.request.body import parse, read_empty, read_query
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest
-from daemon.core.invoice.unknown import Unknown, misspelt, refusals_of, unknown_of, warnings_of
+from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
@@ -91,7 +91,7 @@ async def read_optional(request: ApiRequest, shape: type[msgspec.Struct]) -> Opt
     """InvalidRequest for a field that `shape` has not where the request is strict (decision 27)."""
     raw = await read_empty(request.scope["headers"], request.receive)
     fields = parse(raw) if raw else {}
-    unknown = unknown_of(fields, frozenset(shape.__struct_encode_fields__))
+    unknown = unknown_of(fields, fields_of(shape))
     if unknown and _is_strict(request):
         raise InvalidRequest(refusals_of(unknown))
     return OptionalBody(raw, fields, unknown)

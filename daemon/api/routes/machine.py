@@ -19,7 +19,7 @@ from daemon.api.request.outcome import call_of, read_optional, sent_once
 from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.fields import Fields
-from daemon.core.invoice.unknown import refusals_of, unknown_of
+from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of
 from daemon.core.people import USUAL, Role
 from daemon.core.report.machine_info import MachineInfo
 from daemon.usecases.reports import inspect
@@ -115,7 +115,7 @@ async def move_clock(request: ApiRequest) -> Answer:
 
 def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:
     """Hours, and whether the tax server is reachable (None: as it is)."""
-    errors = refusals_of(unknown_of(body, frozenset(ClockBody.__struct_encode_fields__)))
+    errors = refusals_of(unknown_of(body, fields_of(ClockBody)))
     fields = Fields(body, "", errors)
     hours = 24 * _whole(fields, "days", MOST_DAYS) + _whole(fields, "hours", MOST_HOURS)
     server = fields.choice("taxServer", _SERVERS, "")

@@ -14,7 +14,7 @@ from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
 from daemon.api.request.body import MAX_LIMIT, json_of, read_bytes, read_page
 from daemon.api.request.outcome import call_of, sent_once
 from daemon.core.errors import InvalidRequest, NotFound
-from daemon.core.invoice.unknown import unknown_of
+from daemon.core.invoice.unknown import fields_of, unknown_of
 from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
 from daemon.paper.reports import outage_document
 from daemon.store.tables.book.outages import find_outage
@@ -70,7 +70,7 @@ async def note_notified(request: ApiRequest) -> Answer:
     raw = await read_bytes(headers, request.receive)
     body = json_of(headers, raw)
     done = await outages.note_notified(request.auth.named, number, body, call_of(request, raw))
-    return sent_once(request, done, unknown_of(body, frozenset(NotifiedBody.__struct_encode_fields__)))
+    return sent_once(request, done, unknown_of(body, fields_of(NotifiedBody)))
 
 
 @get(

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
+import msgspec
+
 from common.language import Text
 from common.language.reasons import MORE_UNKNOWN_FIELDS, UNKNOWN_FIELD, UNKNOWN_FIELD_NEAR, to_stored
 from daemon.core.errors import FieldError
@@ -25,8 +27,14 @@ from daemon.core.invoice.request import (
 
 FieldNames = frozenset[str]
 
+
+def fields_of(shape: type[msgspec.Struct]) -> FieldNames:
+    """As they stand in JSON."""
+    return frozenset(shape.__struct_encode_fields__)
+
+
 FIELDS: Final[Mapping[str, FieldNames]] = {
-    kind: frozenset(body.__struct_encode_fields__)
+    kind: fields_of(body)
     for kind, body in (
         ("", CertifyBody),
         ("customer", CustomerBody),
@@ -36,7 +44,7 @@ FIELDS: Final[Mapping[str, FieldNames]] = {
     )
 }
 """What each object of a request may hold."""
-CREDIT_FIELDS: Final = frozenset(CreditNoteBody.__struct_encode_fields__) - FIELDS[""]
+CREDIT_FIELDS: Final = fields_of(CreditNoteBody) - FIELDS[""]
 
 MEANT: Final[Mapping[str, Mapping[str, str]]] = {
     "": {"number": "invoiceNumber", "type": "invoiceType", "operator": "operatorId", "client": "customer"},

@@ -15,7 +15,7 @@ from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.intake import Defaults, read_operator_id
 from daemon.core.invoice.request import NAME_LENGTH, Line, Name, OperatorId, Positive
-from daemon.core.invoice.unknown import refusals_of, unknown_of, warnings_of
+from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.entries import (
     CashKind,
     CashMove,
@@ -109,7 +109,7 @@ def read_move(body: dict[str, object], *, defaults: Defaults, strict: bool) -> t
         operator_id=read_operator_id(fields) or defaults.operator_id,
         operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
     )
-    unknown = unknown_of(body, frozenset(CashBody.__struct_encode_fields__))
+    unknown = unknown_of(body, fields_of(CashBody))
     if strict:
         errors += refusals_of(unknown)
     if errors:

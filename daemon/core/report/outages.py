@@ -13,7 +13,7 @@ from daemon.core.clock import HOUR, millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.request import MIDDLE_LENGTH
-from daemon.core.invoice.unknown import refusals_of, unknown_of
+from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of
 from daemon.core.ledger.entries import OutageReason, Recipient
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.ranges import read_instant
@@ -119,7 +119,7 @@ def read_notice(body: dict[str, object], *, now: int, strict: bool) -> Notice:
     reference = fields.text("reference", MIDDLE_LENGTH, required=True).strip()
     at = _read_at(fields, now)
     if strict:
-        errors += refusals_of(unknown_of(body, frozenset(NotifiedBody.__struct_encode_fields__)))
+        errors += refusals_of(unknown_of(body, fields_of(NotifiedBody)))
     if errors:
         raise InvalidRequest(errors)
     return Notice(cast("Recipient", who), reference, at)
