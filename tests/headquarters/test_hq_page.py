@@ -317,9 +317,9 @@ def test_what_a_browser_keeps_of_the_page_is_of_this_version(hq):
     """Each file has a hash of its content in its address; without it, it is asked for anew each time."""
     with client_of(hq) as client:
         found = re.findall(r'href="(/ui/static/[^"]+)"', client.get("/ui/login").text)
-        kept = {client.get(address).headers["cache-control"] for address in found}
+        stored = {client.get(address).headers["cache-control"] for address in found}
         compared = {client.get(address.partition("?")[0]).headers["cache-control"] for address in found}
-        assert (len(found), kept, compared) == (3, {"max-age=31536000, immutable"}, {"no-cache"})
+        assert (len(found), stored, compared) == (3, {"max-age=31536000, immutable"}, {"no-cache"})
 
 
 def test_a_code_that_is_shown_once_is_not_lost_to_another_language(hq):

@@ -285,15 +285,15 @@ def test_the_vendored_files_are_those_of_the_table() -> None:
 
 
 def test_what_a_browser_keeps_of_the_page_is_of_this_version(client: httpx.Client) -> None:
-    """Styles and scripts have a hash of their content in their address, and are asked for once; at an address without it, or with another version's, and
+    """Styles and scripts have a hash of their content in their address, and are fetched once; at an address without it, or with another version's, and
     at those of the API's page, they are compared each time."""
     found = re.findall(r'(?:src|href)="(/ui/static/[^"]+)"', client.get("/ui/login").text)
     assert len(found) == 6
     for address in found:
         plain, _, of_content = address.partition("?")
-        kept = client.get(address, headers={"Accept-Encoding": "identity"})
-        assert of_content == hashlib.sha256(kept.content).hexdigest()[:16]
-        assert kept.headers["cache-control"] == "max-age=31536000, immutable"
+        stored = client.get(address, headers={"Accept-Encoding": "identity"})
+        assert of_content == hashlib.sha256(stored.content).hexdigest()[:16]
+        assert stored.headers["cache-control"] == "max-age=31536000, immutable"
         for other in (plain, f"{plain}?0123456789abcdef"):
             compared = client.get(other)
             assert compared.headers["cache-control"] == "no-cache"
