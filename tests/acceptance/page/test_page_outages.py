@@ -166,7 +166,9 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
             contact = f"{datetime.now(UTC) + timedelta(seconds=seconds):%Y%m%d%H%M%S}"
             shop.machines[0].order("tax-server", reachable=True, last_contact=contact)
             wait_for(
-                lambda contact=contact: shop.get("info").json()["taxServer"]["lastContact"] == contact, "the reading", 60
+                lambda contact=contact: shop.get("info").json()["taxServer"]["lastContact"] == contact,
+                "the reading",
+                60,
             )
             with browser(shop, "reader") as client:
                 state = client.get("/ui/state").text
