@@ -124,7 +124,9 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         certified(shop.certify(invoice(fresh(), 1000)))
         shop.x_with(1)
-        assert f"la période de {SPARE} est clôturée en même temps" in technician.look(f"/ui/z?m={NIM}")
+        dialogue = technician.look(f"/ui/z?m={NIM}")
+        assert f"la période de {SPARE} est clôturée en même temps" in dialogue
+        assert 'data-expected="21000"' in dialogue
         done = technician.send("/ui/z", key=fresh(), m=NIM, counted="21000")
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}

@@ -133,7 +133,8 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
         return None
     out_of_order = say("the machine is out of order, what is sold is certified later")
     if len(live) > 1:
-        out_of_order = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=out_of_order)
+        names = ", ".join(each.book.nim for each in stopped)
+        out_of_order = say("out of order: {nims}; what is sold there is certified later", nims=names)
     causes = [out_of_order] if stopped else []
     causes += [say("{nim}, for which sales wait, is no longer in the configuration", nim=nim) for nim in gone]
     if waiting:
