@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import subprocess
 import time
@@ -310,6 +311,15 @@ def test_who_may_see_what(hq, name, path, status):
         answer = client.get(path)
         assert answer.status_code == status
         assert "default-src 'self'" in answer.headers["content-security-policy"]
+
+
+def test_what_a_browser_keeps_of_the_page_is_of_this_version(hq):
+    """Each file has a hash of its content in its address; without it, it is asked for anew each time."""
+    with client_of(hq) as client:
+        found = re.findall(r'href="(/ui/static/[^"]+)"', client.get("/ui/login").text)
+        stored = {client.get(address).headers["cache-control"] for address in found}
+        compared = {client.get(address.partition("?")[0]).headers["cache-control"] for address in found}
+        assert (len(found), stored, compared) == (3, {"max-age=31536000, immutable"}, {"no-cache"})
 
 
 def test_a_code_that_is_shown_once_is_not_lost_to_another_language(hq):

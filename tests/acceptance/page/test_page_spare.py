@@ -60,13 +60,13 @@ class Visitor:
 
 def test_a_technician_decides_and_the_day_is_closed_in_both_books(paired: tuple[Shop, Machine]) -> None:
     shop, _ = paired
-    certified(shop.certify(invoice(fresh(), 1000)))
+    code = certified(shop.certify(invoice(fresh(), 1000)))["codeSecef"]
     shop.x_with(1)
     with Visitor(shop, "technician") as technician:
-        _replaced_for_a_day(shop, technician)
+        _replaced_for_a_day(shop, technician, code)
 
 
-def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
+def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
     shop.machines[0].kill()
     wait_for(lambda: "sa machine de secours peut prendre la relève" in technician.look("/ui/state"), "the banner")
     page = technician.look("/ui/spare")
@@ -81,7 +81,13 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
     page = technician.look("/ui/spare")
     assert "ne démarre plus" in page
     assert f"la machine de secours {SPARE} certifie à la place de {NIM}" in technician.look("/ui/state")
-    assert certified(shop.certify(invoice(fresh(), 500)))["nim"] == SPARE
+    receipt = certified(shop.certify(invoice(fresh(), 500)))
+    assert receipt["nim"] == SPARE
+    for query in (f"q={code}", f"q={code}&m={SPARE}", f"q={code}&m={NIM}", f"q={code.lower()}&state=certified"):
+        assert f'href="/ui/journal/1?m={NIM}"' in technician.look(f"/ui/journal?{query}"), query
+    for query in (f"q={receipt['codeSecef']}", f"q={receipt['codeSecef']}&m={NIM}"):
+        assert f'href="/ui/journal/1?m={SPARE}"' in technician.look(f"/ui/journal?{query}"), query
+    assert 'data-testid="journal-row"' not in technician.look(f"/ui/journal?q={code}&state=refused")
     shop.x_with(1)
     assert technician.look("/ui/box")
     dialogue = technician.look("/ui/z")

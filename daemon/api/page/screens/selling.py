@@ -300,8 +300,7 @@ PER_PAGE = 100
 DECISIONS: Final = {"release": release, "withdraw": withdraw}
 
 
-@screen("/ui/waiting", "look")
-async def waiting(visit: Visit) -> Reply:
+async def _waiting(visit: Visit) -> Reply:
     worker, since = visit.worker, whole_number(visit.query.get("after", "")) or 0
     sales = await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)
     return await render(
@@ -314,7 +313,10 @@ async def waiting(visit: Visit) -> Reply:
     )
 
 
-@screen("/ui/waiting/{sale:int}", "close", change=True)
+waiting = screen("/ui/waiting", "look")(_waiting)
+
+
+@screen("/ui/waiting/{sale:int}", "close", change=True, form=_waiting, faults=(InvalidRequest,))
 async def decide_sale(visit: Visit) -> Reply:
     """It is taken back, or, in doubt after a restore, was not certified and waits again."""
     worker = visit.worker

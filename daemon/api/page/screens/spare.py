@@ -10,8 +10,7 @@ from daemon.core.errors import InvalidRequest, NotFound
 from daemon.store.tables.book.deferred import backlog
 
 
-@screen("/ui/spare", "administer")
-async def spare(visit: Visit) -> Reply:
+async def _spare(visit: Visit) -> Reply:
     now = visit.deps.clock()
     pairs = [
         {
@@ -27,7 +26,10 @@ async def spare(visit: Visit) -> Reply:
     return await render(visit, "spare.html", pairs=pairs)
 
 
-@screen("/ui/spare", "administer", change=True)
+spare = screen("/ui/spare", "administer")(_spare)
+
+
+@screen("/ui/spare", "administer", change=True, form=_spare, faults=(InvalidRequest,))
 async def decide_spare(visit: Visit) -> Reply:
     """What is on the line comes to its end before."""
     first = visit.worker
