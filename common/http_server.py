@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from common.front_config import TRUSTED_HEADER, error_files
 from common.sockets import bind, bind_unix
@@ -97,7 +97,8 @@ class _Protocol(H11Protocol):
     """What is no HTTP gets the answer that HAProxy would give (decision 11), which uvicorn has in plain text."""
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
-        if not self.cycle or self.cycle.response_complete or not self.cycle.response_started:
+        cycle: RequestResponseCycle | None = self.cycle  # none before the first request
+        if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(error_files()["400.http"])
         self.transport.close()
 
