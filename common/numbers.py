@@ -11,7 +11,6 @@ from common.language import Language
 
 MILLION: Final = 1_000_000
 SPACE: Final = "\N{NO-BREAK SPACE}"
-_GROUPS: Final[dict[Language, str]] = {"fr": SPACE, "en": ","}
 _POINTS: Final[dict[Language, str]] = {"fr": ",", "en": "."}
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _BEFORE_A_FORMULA: Final = " ;,\t\"'\N{NO-BREAK SPACE}"
@@ -20,9 +19,9 @@ _INSIDE: Final = re.compile(r"""([;|\t\r\n][\s"']*)(?=[=+@\-＝＋－＠])""")
 """Where a spreadsheet that cuts at semicolons, as French ones do, would begin another cell."""
 
 
-def amount(value: int, language: Language = "fr") -> str:
-    """In threes."""
-    return f"{value:,}".replace(",", _GROUPS[language])
+def amount(value: int) -> str:
+    """In threes, in every language: a comma is a decimal one to who reads French."""
+    return f"{value:,}".replace(",", SPACE)
 
 
 def money(value: int) -> str:
@@ -44,7 +43,7 @@ def scaled(value: int, decimals: int, language: Language) -> str:
     sign = "-" if value < 0 else ""
     whole, rest = divmod(abs(value), 10**decimals)
     digits = str(rest).rjust(decimals, "0").rstrip("0")
-    return sign + amount(whole, language) + (_POINTS[language] + digits if digits else "")
+    return sign + amount(whole) + (_POINTS[language] + digits if digits else "")
 
 
 def percentage(rate: int, language: Language) -> str:

@@ -43,7 +43,7 @@ class SettingsError(Exception):
 
 def read_toml(content: bytes, file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise SettingsError(file, "", tr("is not TOML: {why}", why=error)) from None
 

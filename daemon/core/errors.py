@@ -219,7 +219,7 @@ class LedgerInUse(LedgerUnusable):
             text = Text(
                 "{ledger} is in use by another mcfd (process {process}); stop that one first (the service: sudo systemctl stop mcfd)"
             )
-        super().__init__(text.format(ledger=ledger, process=process or "?"))
+        super().__init__(text(ledger=ledger, process=process or "?"))
 
 
 class EntryDamaged(LedgerUnusable):

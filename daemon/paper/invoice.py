@@ -125,12 +125,12 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
         before = f"{scaled(item.original_price, 2, language)} {invoice.price_mode}"
         yield Pair(say("Price before reduction"), before, indent=2)
     if item.discount:
-        reduction = f"{amount(-_reduction(item, invoice), language)} {invoice.price_mode}"
+        reduction = f"{amount(-_reduction(item, invoice))} {invoice.price_mode}"
         yield Pair(say("Reduction included"), reduction, indent=2)
     if item.specific_tax:
         name = item.specific_name or say("specific tax")
         rate = scaled(item.specific_rate, 2, language)
-        value = f"{quantity} x {rate} = {amount(item.specific_tax, language)}"
+        value = f"{quantity} x {rate} = {amount(item.specific_tax)}"
         yield TextLine(say("{name}: {value}", name=name, value=value), indent=2)
         vat = divide_half_up(item.specific_tax * item.rate * HUNDREDTHS, WHOLE)
         if vat:
@@ -138,7 +138,7 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
 
 
 def _line(item: Item, language: Language) -> str:
-    return scaled(item.line_hundredths, 2, language) if item.line_cents else amount(item.line_amount, language)
+    return scaled(item.line_hundredths, 2, language) if item.line_cents else amount(item.line_amount)
 
 
 def _reduction(item: Item, invoice: Invoice) -> int:
@@ -160,21 +160,21 @@ def _totals(record: Record, style: Style) -> Iterator[Element]:
     )
     for line in invoice.taxes:
         if reduction := sum(item.discount for item in invoice.items if item.group == line.group):
-            gross, net = amount(line.ttc + reduction, language), amount(line.ttc, language)
-            value = f"{gross} - {amount(reduction, language)} = {net}"
+            gross, net = amount(line.ttc + reduction), amount(line.ttc)
+            value = f"{gross} - {amount(reduction)} = {net}"
             yield Pair(say("{group} before and after reduction", group=line.group), value)
     if invoice.specific_tax:
-        yield Pair(say("of which specific tax"), amount(invoice.specific_tax, language))
+        yield Pair(say("of which specific tax"), amount(invoice.specific_tax))
     yield Pair(say("Total excl. tax"), scaled(sum(figures(line)[0] for line in invoice.taxes), 2, language))
     yield Pair(say("Total VAT"), scaled(sum(figures(line)[1] for line in invoice.taxes), 2, language))
-    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(record.total_ttc, language), bold=True)
+    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(record.total_ttc), bold=True)
     yield TextLine(say("The sum {amount}", amount=sum_of(record.total_ttc, language)))
     if invoice.discount:
-        yield Pair(say("Reductions included"), amount(-invoice.discount, language))
+        yield Pair(say("Reductions included"), amount(-invoice.discount))
     for psvb in invoice.withholdings:
-        rate, base = percentage(psvb.rate, language), amount(psvb.base, language)
+        rate, base = percentage(psvb.rate, language), amount(psvb.base)
         name = say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=base)
-        yield Pair(name, amount(psvb.amount, language))
+        yield Pair(name, amount(psvb.amount))
 
 
 def figures(line: TaxLine) -> tuple[int, int, int]:
@@ -186,9 +186,9 @@ def figures(line: TaxLine) -> tuple[int, int, int]:
 def _payments(invoice: Invoice, shop: Shop, style: Style) -> Iterator[Element]:
     yield Rule()
     for payment in invoice.payments:
-        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount, style.language))
+        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount))
     if invoice.stamp_duty:
-        yield Pair(style.law(STAMP_DUTY), amount(invoice.stamp_duty, style.language))
+        yield Pair(style.law(STAMP_DUTY), amount(invoice.stamp_duty))
 
 
 def _comments(invoice: Invoice, shop: Shop, style: Style) -> Iterator[Element]:
@@ -237,9 +237,9 @@ def _waiting_elements(sale: DeferredSale, invoice: Invoice, shop: Shop, style: S
     for item in invoice.items:
         yield from _waiting_item(item, invoice, style)
     yield Rule()
-    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(sale.total_ttc, language), bold=True)
+    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(sale.total_ttc), bold=True)
     for payment in invoice.payments:
-        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount, language))
+        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount))
     yield Rule()
     due = moment(millis_text(sale.due_at), shop.zone, language)
     yield TextLine(say("The certified invoice is due by {due} at the latest.", due=due))

@@ -114,7 +114,7 @@ def _times(start: str, end: str, at: str, shop: Shop, style: Style) -> Iterator[
 
 def _type(report: Totals, kind: str, count: int, style: Style) -> Iterator[Element]:
     """One invoice type by tax group, with its sums; positive for credit notes too."""
-    say, language = style.say, style.language
+    say = style.say
     groups = [entry for entry in report.by_type_and_group if entry.invoice_type == kind]
     rows = [(entry.group, entry.ht, entry.tva, entry.ttc) for entry in groups]
     rows.append(("Total", sum(row[1] for row in rows), sum(row[2] for row in rows), sum(row[3] for row in rows)))
@@ -122,7 +122,7 @@ def _type(report: Totals, kind: str, count: int, style: Style) -> Iterator[Eleme
     yield Pair(f"{kind} {style.law(TITLES[kind])}", say("{count} doc.", count=count), bold=True)
     yield Table(
         (say("Group"), say("Excl. tax"), say("VAT"), say("Incl. tax")),
-        tuple((name, *(amount(value, language) for value in values)) for name, *values in rows),
+        tuple((name, *(amount(value) for value in values)) for name, *values in rows),
     )
 
 
@@ -130,27 +130,27 @@ def _sums(report: Totals, style: Style) -> Iterator[Element]:
     """Net: sales minus credit notes; then what reduced them."""
     say, language = style.say, style.language
     yield Pair(say("Documents"), str(report.certs_count))
-    yield Pair(say("Total excl. tax"), amount(report.total_ht, language))
-    yield Pair(say("Total VAT"), amount(report.total_tva, language))
-    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(report.total_ttc, language), bold=True)
+    yield Pair(say("Total excl. tax"), amount(report.total_ht))
+    yield Pair(say("Total VAT"), amount(report.total_tva))
+    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(report.total_ttc), bold=True)
     credit = report.credit_notes
-    yield Pair(say("Credit notes ({count})", count=credit.count), amount(-credit.total, language))
+    yield Pair(say("Credit notes ({count})", count=credit.count), amount(-credit.total))
     for entry in report.by_nature:
         label = style.beside(entry.label, NATURES[entry.nature])
-        yield Pair(f"{entry.nature} {label} ({entry.count})", amount(-entry.total, language), indent=2)
+        yield Pair(f"{entry.nature} {label} ({entry.count})", amount(-entry.total), indent=2)
     if report.specific_tax:
-        yield Pair(say("of which specific tax"), amount(report.specific_tax, language))
+        yield Pair(say("of which specific tax"), amount(report.specific_tax))
     for psvb in report.psvb:
         rate = percentage(round(psvb.rate * WHOLE_PERCENT), language)
-        name = say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=amount(psvb.base, language))
-        yield Pair(name, amount(psvb.amount, language))
+        name = say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=amount(psvb.base))
+        yield Pair(name, amount(psvb.amount))
     if report.reductions:
-        yield Pair(say("Price reductions"), amount(-report.reductions, language))
+        yield Pair(say("Price reductions"), amount(-report.reductions))
     yield Pair(say("Incomplete sales"), str(report.incomplete))
     if isinstance(report, Period) and isinstance(report.waiting, WaitingSales) and report.waiting.count:
         yield Pair(
             say("Waiting for certification ({count})", count=report.waiting.count),
-            amount(report.waiting.total, style.language),
+            amount(report.waiting.total),
         )
     if report.test is not msgspec.UNSET:
         yield Pair(say("of which in test mode, without fiscal value"), str(report.test), bold=True)
@@ -160,9 +160,9 @@ def _payments(report: Totals, style: Style) -> Iterator[Element]:
     yield Rule()
     yield TextLine(style.say("Payments"), bold=True)
     for entry in report.by_payment:
-        yield Pair(entry.label, amount(entry.amount, style.language))
+        yield Pair(entry.label, amount(entry.amount))
     if report.stamp_duty:
-        yield Pair(style.law(STAMP_DUTY), amount(report.stamp_duty, style.language))
+        yield Pair(style.law(STAMP_DUTY), amount(report.stamp_duty))
 
 
 def _cash(report: Totals, style: Style) -> Iterator[Element]:
@@ -172,15 +172,15 @@ def _cash(report: Totals, style: Style) -> Iterator[Element]:
         return
     yield Rule()
     if cash.deposits or cash.withdrawals:
-        yield Pair(say("Cash put in"), amount(cash.deposits, style.language))
-        yield Pair(say("Cash taken out"), amount(-cash.withdrawals, style.language))
+        yield Pair(say("Cash put in"), amount(cash.deposits))
+        yield Pair(say("Cash taken out"), amount(-cash.withdrawals))
     if isinstance(report, AReport | CalendarReport):  # of several days, or a part of one: no drawer has that
-        yield Pair(say("Cash of the range"), amount(cash.expected, style.language))
+        yield Pair(say("Cash of the range"), amount(cash.expected))
     else:
-        yield Pair(say("Expected in the drawer"), amount(cash.expected, style.language), bold=True)
+        yield Pair(say("Expected in the drawer"), amount(cash.expected), bold=True)
     if isinstance(report, ZReport) and not isinstance(report.cash_count, UnsetType):
-        yield Pair(say("Counted in the drawer"), amount(report.cash_count.counted, style.language), bold=True)
-        yield Pair(say("Difference"), amount(report.cash_count.difference, style.language), bold=True)
+        yield Pair(say("Counted in the drawer"), amount(report.cash_count.counted), bold=True)
+        yield Pair(say("Difference"), amount(report.cash_count.difference), bold=True)
 
 
 def _closure(report: ZReport, style: Style) -> Iterator[Element]:
@@ -202,8 +202,8 @@ def _calendar(report: CalendarReport, style: Style) -> Iterator[Element]:
     yield TextLine(say("Grand total since the beginning"), bold=True)
     yield Pair(say("Documents"), str(grand.certs_count))
     for name, value in ((say("Total excl. tax"), grand.total_ht), (say("Total VAT"), grand.total_tva)):
-        yield Pair(name, amount(value, style.language))
-    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(grand.total_ttc, style.language), bold=True)
+        yield Pair(name, amount(value))
+    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(grand.total_ttc), bold=True)
     yield TextLine(report.report_id)
 
 
@@ -219,7 +219,7 @@ def _closures(report: AReport, shop: Shop, style: Style) -> Iterator[Element]:
                 moment(entry.period_end, shop.zone, style.language)[:10],
                 str(entry.z_number),
                 str(entry.certs_count),
-                amount(entry.total_ttc, style.language),
+                amount(entry.total_ttc),
             )
             for entry in report.closures
         ),
@@ -249,10 +249,10 @@ def _articles(report: ArticlesReport, shop: Shop, style: Style, title: str, prin
             yield from _article(article, style)
             subtotal += article.amount
         if category:
-            yield Pair(say("Total of {category}", category=category), amount(subtotal, style.language), bold=True)
+            yield Pair(say("Total of {category}", category=category), amount(subtotal), bold=True)
     yield Rule()
     total = sum(article.amount for article in report.articles)
-    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(total, style.language), bold=True)
+    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(total), bold=True)
     yield from paper_shop.mark_of_test(shop, style, is_test=False)
 
 
@@ -267,10 +267,10 @@ def _article(article: ArticleTotal, style: Style) -> Iterator[Element]:
     yield Pair(f"{say('Group')} {article.group} {rate}", price, indent=2)
     if article.amount_sold:
         name = say("Sold {quantity}", quantity=scaled(sold, 3, language))
-        yield Pair(name, amount(article.amount_sold, language), indent=2)
+        yield Pair(name, amount(article.amount_sold), indent=2)
     if article.amount_returned:
         name = say("Returned {quantity}", quantity=scaled(returned, 3, language))
-        yield Pair(name, amount(-article.amount_returned, language), indent=2)
+        yield Pair(name, amount(-article.amount_returned), indent=2)
 
 
 def outage_document(outage: Outage, shop: Shop, style: Style, *, at: int) -> Document:
@@ -331,9 +331,9 @@ def _elements(outage: Outage, shop: Shop, style: Style, at: int) -> Iterator[Ele
 
 
 def _sales(outage: Outage, style: Style) -> Iterator[Element]:
-    say, language = style.say, style.language
+    say = style.say
     if not outage.sales:
         yield TextLine(say("No sale made meanwhile waits for its invoice on this box."))
         return
     count = Counted("{count} sale made meanwhile", "{count} sales made meanwhile", outage.sales)
-    yield Pair(say(count), f"{amount(outage.sales_total, language)} XOF", bold=True)
+    yield Pair(say(count), f"{amount(outage.sales_total)} XOF", bold=True)

@@ -47,6 +47,8 @@ def problems(settings: Settings) -> Problems:
         yield from _upstream(settings.upstream)
     if settings.backup and bool(settings.backup.recipients) == bool(settings.backup.passphrase_file):
         yield "backup", tr("needs either recipients or passphrase_file")
+    if settings.server.public_url:
+        yield from _address(settings.server.public_url, ("https", "http"), "server.public_url")
     if settings.printer and "://" in settings.printer.address:
         yield from _address(settings.printer.address, ("tcp",), "printer.address")
     yield from _webhooks(settings.webhook)

@@ -18,7 +18,17 @@ from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.state import same_machine, short_nim
-from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
+from daemon.settings.paper import (
+    LABELS,
+    AnyLine,
+    Company,
+    Invoices,
+    Language,
+    Numbering,
+    Printer,
+    StampDutySection,
+    rules_of,
+)
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
@@ -251,7 +261,7 @@ class Upstream(Section, frozen=True):
     """https: an answer counts only with the receipt that proves it read the event, so that no login page passes for a delivery (docs/upstream.md)."""
     presence: bool = True
     """Say every five minutes that this box is there and how it is: no amounts, no customers (docs/upstream.md)."""
-    box: str = ""
+    box: AnyLine = ""
     """Name of this box in the events; left out, the NIM."""
 
 

@@ -167,6 +167,8 @@ def _overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
         if (key and key.is_table) or variable.startswith(of_file):
             raise SettingsError(variable, "", tr("is set in the file, not by the environment"))
         if key:
+            if any("\udc80" <= character <= "\udcff" for character in environ[variable]):
+                raise SettingsError(variable, "", tr("is not UTF-8"))
             table = raw.setdefault(key.section, {})
             if isinstance(table, dict):
                 table[key.name] = _value(key, environ[variable])

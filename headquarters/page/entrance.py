@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from importlib.resources import files
 
 from litestar import Response, get, post
 from litestar.datastructures import Cookie
@@ -25,9 +24,11 @@ from common.web.security import (
     redirect_after_login,
     return_cookie,
 )
+from common.web.static_files import cache_control, content
 from common.wire.instants import now_millis
 from headquarters.api.access import COOKIE, address_of_request
 from headquarters.page.shared import (
+    FILES,
     FOREIGN,
     LANGUAGE_COOKIE,
     RETURN_COOKIE,
@@ -39,7 +40,6 @@ from headquarters.page.shared import (
 )
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
-FILES = ("tabler.css", "kit.css", "icon.svg")
 YEAR_SECONDS = 31_536_000
 DEVICE = "hq_device"
 """The cookie of a session."""
@@ -110,12 +110,12 @@ def choose_language(request: AnyRequest, screens: Screens, code: str) -> Redirec
 
 
 @get("/ui/static/{name:str}", sync_to_thread=False)
-def static(name: str) -> Response[bytes]:
+def static(request: AnyRequest, name: str) -> Response[bytes]:
     if name not in FILES:
         raise NotFoundException
-    content = files("common.web").joinpath("static", name).read_bytes()
-    headers = HEADERS | {"cache-control": "max-age=3600"}
-    return Response(content, media_type=TYPES[name.rpartition(".")[2]], headers=headers)
+    body = content(FILES[name], name)
+    headers = HEADERS | {"cache-control": cache_control(body, request.scope["query_string"])}
+    return Response(body, media_type=TYPES[name.rpartition(".")[2]], headers=headers)
 
 
 def _cookie(screens: Screens, name: str, value: str, age: int | None = None) -> Cookie:

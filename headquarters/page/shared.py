@@ -23,6 +23,7 @@ from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
 from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form
+from common.web.static_files import addresses
 from headquarters.api.access import AnyConnection, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
@@ -34,6 +35,7 @@ AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
 RETURN_COOKIE = "hq_asked"
+FILES = dict.fromkeys(("tabler.css", "kit.css", "icon.svg"), "common.web")
 CALLER = "caller"
 ROLE = "role"
 """In the `opt` of a handler that is no screen, as `RIGHT` is of one."""
@@ -102,7 +104,7 @@ class Screens:
     ) -> Response[bytes]:
         language, caller = self.language_of(request), request.scope["state"].get(CALLER)
         say = Speaker(language)
-        context = {
+        context: dict[str, Any] = {
             "language": language,
             "say": say,
             "person": caller,
@@ -114,6 +116,7 @@ class Screens:
                 for path, words, icon in screens
             ],
             "done": "",
+            "form": {},
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
@@ -159,6 +162,7 @@ def environment() -> Environment:
         "Counted": Counted,
         "role_names": ROLE_NAMES,
         "site": "mcfd – siège",
+        "assets": addresses(FILES),
     }
     return jinja
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import subprocess
 import time
@@ -312,12 +313,38 @@ def test_who_may_see_what(hq, name, path, status):
         assert "default-src 'self'" in answer.headers["content-security-policy"]
 
 
+def test_what_a_browser_keeps_of_the_page_is_of_this_version(hq):
+    """Each file has a hash of its content in its address; without it, it is asked for anew each time."""
+    with client_of(hq) as client:
+        found = re.findall(r'href="(/ui/static/[^"]+)"', client.get("/ui/login").text)
+        stored = {client.get(address).headers["cache-control"] for address in found}
+        compared = {client.get(address.partition("?")[0]).headers["cache-control"] for address in found}
+        assert (len(found), stored, compared) == (3, {"max-age=31536000, immutable"}, {"no-cache"})
+
+
 def test_a_code_that_is_shown_once_is_not_lost_to_another_language(hq):
     """The screen that shows it has no way to another language, which would ask for the screen again."""
     with logged_in(hq, "Awa") as client:
         assert "/ui/language/" in client.get("/ui/join").text
         answer = client.post("/ui/join", data={"nims": "EL02000099-1"}, headers={"origin": hq.base})
         assert ("join-code" in answer.text, "/ui/language/" in answer.text) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "visible"),
+    [
+        ("/ui/join", {"nims": "EL02", "label": "Dédougou", "region": "Mouhoun"}, ("EL02", "Dédougou", "Mouhoun")),
+        ("/ui/people", {"name": "Fatou", "role": "accountant", "password": "court"}, ("Fatou",)),
+    ],
+)
+def test_a_form_that_is_refused_comes_once_more(hq, path, form, visible):
+    """With what was typed but for a password."""
+    with logged_in(hq, "Awa") as client:
+        answer = client.post(path, data=form, headers={"origin": hq.base})
+        assert answer.status_code == 422
+        assert all(f'value="{text}"' in answer.text for text in visible)
+        assert 'value="court"' not in answer.text
+        assert ('value="accountant" selected' in answer.text) == (path == "/ui/people")
 
 
 def test_a_form_whose_session_has_ended_says_that_nothing_was_done(hq):

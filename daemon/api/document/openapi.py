@@ -181,7 +181,7 @@ def _adapt(node: object) -> None:
 
 @get("/schema")
 async def page(request: Request[Any, Any, Any]) -> Answer:
-    return static_file(request.scope["headers"], PACKAGE, "page.html", POLICY)
+    return static_file(request.scope, PACKAGE, "page.html", POLICY)
 
 
 @get(["/openapi.json", "/schema/openapi.json"])
@@ -195,4 +195,4 @@ async def asset(request: Request[Any, Any, Any]) -> Answer:
     name = request.path_params["name"]
     if name not in FILES:
         raise NotFoundException
-    return static_file(request.scope["headers"], PACKAGE, name)
+    return static_file(request.scope, PACKAGE, name)

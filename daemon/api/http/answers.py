@@ -7,16 +7,15 @@ import abc
 import asyncio
 import contextlib
 import gzip
-import hashlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
 import msgspec
 import structlog
-from litestar.types import Receive, Scope, Send
+from litestar.types import HTTPScope, Receive, Scope, Send
 
+from common.web.static_files import cache_control, content, tag
 from daemon.core.errors import StorageError
 
 log = structlog.get_logger(__name__)
@@ -108,29 +107,28 @@ def sent(body: bytes, *, status: int = 200, replayed: bool = False) -> Answer:
     return Answer(body, status=status, headers=(REPLAYED,) if replayed else ())
 
 
-def static_file(headers: Headers, package: str, name: str, *more: Header) -> Answer:
-    """`headers` are the request's; `name` is one that the caller knows, never one from outside."""
+def static_file(scope: HTTPScope, package: str, name: str, *more: Header) -> Answer:
+    """`name` is one that the caller knows, never one from outside."""
+    headers = scope["headers"]
     accepted = b",".join(value for key, value in headers if key == b"accept-encoding")
-    body, tag = _read(package, name, packed=b"gzip" in accepted)
+    body = _packed(package, name) if b"gzip" in accepted else content(package, name)
+    etag = b'"%s"' % tag(body).encode()
     media_type = MEDIA_TYPES[name.rpartition(".")[2]]
     cache_headers: tuple[Header, ...] = (
-        (b"etag", tag),
-        (b"cache-control", b"private, max-age=3600"),
+        (b"etag", etag),
+        (b"cache-control", cache_control(content(package, name), scope["query_string"]).encode()),
         (b"vary", b"accept-encoding"),
         *(((b"content-encoding", b"gzip"),) if body[:2] == GZIP else ()),
         *more,
     )
-    if (b"if-none-match", tag) in headers:
+    if (b"if-none-match", etag) in headers:
         return Answer(b"", status=304, media_type=media_type, headers=cache_headers)
     return Answer(body, media_type=media_type, headers=cache_headers)
 
 
 @cache
-def _read(package: str, name: str, *, packed: bool) -> tuple[bytes, bytes]:
-    body = files(package).joinpath("static", name).read_bytes()
-    if packed:
-        body = gzip.compress(body, mtime=0)
-    return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
+def _packed(package: str, name: str) -> bytes:
+    return gzip.compress(content(package, name), mtime=0)
 
 
 class NoLongerWelcomeError(Exception):

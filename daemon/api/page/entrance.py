@@ -16,7 +16,7 @@ from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token_of
 from daemon.api.http.answers import Header, Reply, static_file
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.rendering import Foreign, fault_of
+from daemon.api.page.rendering import STATIC, Foreign, fault_of
 from daemon.api.page.visit import (
     LANGUAGE_COOKIE,
     RETURN_COOKIE,
@@ -35,14 +35,6 @@ from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import NotFound
 from daemon.core.people import Session, may
 
-STATIC: Final = {
-    "tabler.css": "common.web",
-    "kit.css": "common.web",
-    "icon.svg": "common.web",
-    "page.js": "daemon.api.page",
-    "htmx.min.js": "daemon.api.page",
-    "sse.min.js": "daemon.api.page",
-}
 A_YEAR: Final = 31_536_000
 
 
@@ -123,7 +115,7 @@ async def static(request: AnyRequest) -> Reply:
     name = request.path_params["name"]
     if name not in STATIC:
         raise NotFoundException
-    return static_file(request.scope["headers"], STATIC[name], name)
+    return static_file(request.scope, STATIC[name], name)
 
 
 async def nowhere(scope: HTTPScope, receive: Receive, send: Send, error: Exception) -> Reply | None:

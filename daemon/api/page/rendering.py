@@ -18,6 +18,7 @@ from common import numbers
 from common.language import Counted, Language, Speaker, Text, tell
 from common.web import charts
 from common.web.icons import icon
+from common.web.static_files import addresses
 from daemon.api import refusals
 from daemon.core import errors
 from daemon.core.audit import value_word
@@ -30,6 +31,14 @@ if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is ne
 
 log = structlog.get_logger(__name__)
 
+STATIC: Final = {
+    "tabler.css": "common.web",
+    "kit.css": "common.web",
+    "icon.svg": "common.web",
+    "page.js": "daemon.api.page",
+    "htmx.min.js": "daemon.api.page",
+    "sse.min.js": "daemon.api.page",
+}
 SLICE: Final = 0.0003
 """Seconds of the loop that a screen takes at a time; a certification comes back to it a dozen times."""
 
@@ -101,6 +110,7 @@ def environment() -> Environment:
         "cell": charts.money_cell,
     }
     templates.globals |= {"bars": charts.bars, "icon": icon, "Counted": Counted, "value_word": value_word}
+    templates.globals["assets"] = addresses(STATIC)
     return templates
 
 
@@ -138,7 +148,7 @@ class Fault(msgspec.Struct, frozen=True):
         sentence = self.text.in_language(say.language)
         has_detail = isinstance(self.error, WITH_DETAIL) and not isinstance(self.error, COMPLETE_TEXTS)
         detail = _detail(self.error, say.language) if has_detail else ""
-        return f"{sentence} ({detail})" if detail else sentence
+        return f"{sentence.removesuffix('.')} ({detail.removesuffix('.')})." if detail else sentence
 
 
 IN_DOUBT: Final = Text("It is not known yet what became of it. Send it again: nothing is done twice.")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime
 from typing import Any, Final
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 import msgspec
 from litestar import Request, get, post
@@ -17,14 +17,14 @@ from common.language import Language, Speaker, Text, chosen
 from common.language.reasons import from_stored
 from common.web import formats, security
 from common.web.icons import MenuItem, is_here
-from common.web.security import RIGHT, cookie_of, is_own_form
+from common.web.security import RIGHT, cookie_of, is_own_form, set_cookie
 from daemon.api.access.context import ApiDeps, check_rows
 from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Headers, Reply
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
-from daemon.api.refusals import RoleNotAllowed
-from daemon.api.request.body import read_bytes
+from daemon.api.refusals import Refusal, RoleNotAllowed
+from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.audit import Actor, Call
 from daemon.core.people import Right, Session, may
 from daemon.usecases.reports import inspect
@@ -55,11 +55,20 @@ WITHIN: Final = {
 MAX_FIELDS: Final = 200
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
+TYPED_COOKIE: Final = "mcfd_typed"
+"""What was in a form whose session had ended, until its screen shows it again."""
+LONGEST_TYPED: Final = 3500
+"""Of the 4 096 bytes of a cookie; more than eight lines of an invoice."""
+SECRETS: Final = frozenset({"password", "current", "again"})
+BACK_AGAIN: Final = Text(
+    "Your session had ended, and nothing was done. What you typed stands here: look at it and send it again."
+)
 TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """One request of a person who is logged in. `query` and `form` hold the first value of each field; `fault` is why a form comes once more."""
+    """One request of a person who is logged in. `query` and `form` hold the first value of each field; `fault` is why a form comes once more, and
+    `action` the path that it leads to."""
 
     request: AnyRequest
     deps: ApiDeps
@@ -69,6 +78,11 @@ class Visit(msgspec.Struct, frozen=True):
     query: dict[str, str]
     form: dict[str, str]
     fault: Fault | None = None
+    action: str = ""
+
+    def typed(self, action: str) -> dict[str, str]:
+        """What stands in the form that leads there, on a screen that has several."""
+        return self.form if self.action == action else {}
 
     @property
     def say(self) -> Speaker:
@@ -213,7 +227,35 @@ async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) 
         language_of(request, page.language),
         fields(request.scope["query_string"].decode("latin-1")),
         fields(raw.decode("utf-8", "replace")),
+        action=request.scope["path"] if is_change else "",
     )
+
+
+async def remember_typed(request: AnyRequest) -> tuple[Header, ...]:
+    """`Set-Cookie` beside the way to the login: the form for its screen, without passwords; none where it is long."""
+    screen = urlsplit(security.return_url(request)).path
+    with contextlib.suppress(Refusal):
+        raw = await read_bytes(request.scope["headers"], request.receive, SMALL_BODY)
+        form = {name: value for name, value in fields(raw.decode("utf-8", "replace")).items() if name not in SECRETS}
+        value = f"{quote(screen)}!{quote(request.scope['path'])}!{urlencode(form)}"
+        if len(value) <= LONGEST_TYPED:
+            return (_typed_cookie(request, value),)
+    return ()
+
+
+def _typed_cookie(request: AnyRequest, value: str) -> Header:
+    """Empty: it was shown."""
+    tls = request.app.state["page"].tls
+    return b"set-cookie", set_cookie(TYPED_COOKIE, value, tls=tls, age=security.COOKIE_SECONDS).encode()
+
+
+def with_typed(visit: Visit) -> Visit:
+    """Of a screen to which a login has led back: what was typed in its form before."""
+    screen, _, rest = cookie_of(visit.request.scope["headers"], TYPED_COOKIE).partition("!")
+    if not rest or unquote(screen) != visit.request.scope["path"]:
+        return visit
+    action, _, form = rest.partition("!")
+    return msgspec.structs.replace(visit, form=fields(form), action=unquote(action), fault=Fault(200, BACK_AGAIN))
 
 
 Screen = Callable[[Visit], Awaitable[Reply]]
@@ -237,10 +279,14 @@ def screen(
             visit = None
             try:
                 visit = await enter(request, right, unattended=unattended)
+                if not change and (again := with_typed(visit)) is not visit:
+                    return await show(again)
                 try:
                     return await show(visit)
                 except faults as error:
                     return await (form or show)(msgspec.structs.replace(visit, fault=fault_of(error)))
+            except NotLoggedIn as error:
+                return await fault_page(request, error, more=await remember_typed(request) if form else ())
             except Exception as error:  # noqa: BLE001  every error of a screen is a page
                 return await fault_page(request, error, visit)
 
@@ -253,15 +299,17 @@ def screen(
     return route
 
 
-async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None = None) -> Reply:
+async def fault_page(
+    request: AnyRequest, error: Exception, visit: Visit | None = None, more: tuple[Header, ...] = ()
+) -> Reply:
     """With the menu for who is logged in. A part of a screen cannot show the login: the whole screen goes
-    there."""
+    there, with `more` headers."""
     page: PageDeps | FirstStart = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
-        security = remember_return_url(request)
+        way_back = remember_return_url(request)
         if is_fetched(request):
-            return Answer(b"", media_type=HTML, headers=(TO_LOGIN, security))
-        return redirect("/ui/login" if request.scope["method"] == "GET" else "/ui/login?ended=1", security)
+            return Answer(b"", media_type=HTML, headers=(TO_LOGIN, way_back))
+        return redirect("/ui/login" if request.scope["method"] == "GET" else "/ui/login?ended=1", way_back, *more)
     fault = fault_of(error)
     content: dict[str, Any] = {
         "answered": fault.status,
@@ -278,6 +326,7 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
     """A screen with its frame: menu, machine, person, and what was wrong with a form."""
     fault = visit.fault
+    is_back = fault is not None and visit.request.scope["method"] == "GET"
     attention = [worker for worker in visit.deps.workers.all() if worker.attention or worker.is_awaited]
     here = visit.request.scope["path"]
     menu = [
@@ -292,9 +341,12 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
         visit.page,
         template,
         status=fault.status if fault else status,
+        headers=(*POLICY, _typed_cookie(visit.request, "")) if is_back else POLICY,
         **{
             "visit": visit,
             "problem": fault.message(visit.say) if fault else "",
+            "shown_once": visit.request.scope["method"]
+            != "GET",  # another language would ask for it again, and lose it
             "person": visit.session,
             "menu": menu,
             "state": await sales_state(visit),

@@ -118,7 +118,9 @@ def _copy(
 def _verified(copy: Path, source: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
     findings = verify(copy, progress)
     if not findings.clean:
-        raise LedgerUnusable(f"{source} is not sound: " + "; ".join(findings.problems[:3]))
+        first = {f"problem{place}": problem for place, problem in enumerate(findings.problems[:3])}
+        problems = Text("; ".join(f"{{{name}}}" for name in first), **first)
+        raise LedgerUnusable(Text("{source} is not sound: {problems}", source=source, problems=problems))
     return findings
 
 

@@ -258,6 +258,12 @@ async def search(worker: MachineWorker, query: Search) -> Found:
     return await _of_customer(worker, query.text, page)
 
 
+async def search_exactly(worker: MachineWorker, query: Search) -> Found:
+    """What has that very number or code."""
+    page = msgspec.structs.replace(query.page, type=query.type, amount=query.amount)
+    return await _found(worker, await _exact(worker, query.text, msgspec.structs.replace(page, before_seq=0)), page)
+
+
 async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
     code = text.replace("-", "").replace(" ", "").upper()
     if len(code) == CODE_LENGTH and (record := await worker.journal.read(find_code, worker.book, code)):

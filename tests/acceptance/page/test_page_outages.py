@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -144,7 +145,8 @@ def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path
 
 
 def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) -> None:
-    """A blocked machine answers, and sells nothing: red from the outage on, also after a restart, until a sale is certified."""
+    """A blocked machine answers, and sells nothing: red from the outage on, also after a restart, until a sale is certified; amber once it has met
+    the tax server since."""
     with running_shop(tmp_path) as shop:
         create_users(shop, ("reader",))
         shop.machines[0].order("mode", mode="blocked")
@@ -160,10 +162,36 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
             assert "chaque vente est tentée quand même" in state
             shop.stop_daemon()
             shop.start_daemon()
+        for seconds, level in ((-3600, "bad"), (3600, "amber")):
+            contact = f"{datetime.now(UTC) + timedelta(seconds=seconds):%Y%m%d%H%M%S}"
+            shop.machines[0].order("tax-server", reachable=True, last_contact=contact)
+            wait_for(
+                lambda contact=contact: shop.get("info").json()["taxServer"]["lastContact"] == contact,
+                "the reading",
+                60,
+            )
+            with browser(shop, "reader") as client:
+                state = client.get("/ui/state").text
+            assert f'data-level="{level}"' in state, state
+            assert "Ventes arrêtées depuis" in state
+            assert ("la prochaine vente dira" in state) == (level == "amber")
         shop.machines[0].order("mode", mode="active")
         assert shop.certify(invoice("B-0")).status_code == 200
         with browser(shop, "reader") as client:
             assert 'data-level="good"' in client.get("/ui/state").text
+
+
+def test_of_several_machines_the_one_that_is_out_of_order_is_named(tmp_path: Path) -> None:
+    """What is sold at it is certified later, and the banner does not leave it to be guessed which one that is."""
+    first, second = Machine(tmp_path), Machine(tmp_path, "EL02000088-1")
+    with Shop(tmp_path, machines=(first, second), per_machine={"when_out_of_order": "defer"}) as shop:
+        shop.start()
+        create_users(shop, ("reader",))
+        second.kill()
+        with browser(shop, "reader") as client:
+            wait_for(
+                lambda: f"en panne\N{NO-BREAK SPACE}: {second.nim}" in client.get("/ui/state").text, "the banner", 60
+            )
 
 
 def _findings(expected: object) -> list[dict[str, str]]:

@@ -284,6 +284,23 @@ def test_the_vendored_files_are_those_of_the_table() -> None:
     assert len(named) == 2
 
 
+def test_what_a_browser_keeps_of_the_page_is_of_this_version(client: httpx.Client) -> None:
+    """Styles and scripts have a hash of their content in their address, and are fetched once; at an address without it, or with another version's, and
+    at those of the API's page, they are compared each time."""
+    found = re.findall(r'(?:src|href)="(/ui/static/[^"]+)"', client.get("/ui/login").text)
+    assert len(found) == 6
+    for address in found:
+        plain, _, of_content = address.partition("?")
+        stored = client.get(address, headers={"Accept-Encoding": "identity"})
+        assert of_content == hashlib.sha256(stored.content).hexdigest()[:16]
+        assert stored.headers["cache-control"] == "max-age=31536000, immutable"
+        for other in (plain, f"{plain}?0123456789abcdef"):
+            compared = client.get(other)
+            assert compared.headers["cache-control"] == "no-cache"
+            assert client.get(other, headers={"If-None-Match": compared.headers["etag"]}).status_code == 304
+    assert client.get("/schema").headers["cache-control"] == "no-cache"
+
+
 def test_what_is_not_there_is_told_on_a_page(client: httpx.Client) -> None:
     """An address that was mistyped, an invoice that there is none of: in the person's language, with the menu; without a session, the login. A
     program that asks for JSON is told so in JSON."""

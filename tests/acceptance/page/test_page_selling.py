@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from support.browser import session_of
+from support.browser import PASSWORD, session_of
 from support.shop import PLAIN, Shop, invoice
 
 
@@ -138,3 +138,69 @@ def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) ->
     rest = awa.post(place, data={**whole, "key": "a-third", "quantity0": "2"})
     assert "2 450" in rest.text.replace("\u00a0", " ")
     assert len(certified(shop)) == before + 2
+
+
+def test_what_was_typed_comes_back_after_a_login(awa: httpx.Client, shop: Shop) -> None:
+    """Of a form whose session had ended: on its own screen, once, with its key and without passwords, and nothing was done. What is
+    longer than a cookie does not."""
+    before = len(certified(shop))
+    typed = {"key": key_of(awa.get("/ui/sale").text), "name1": "Pagne wax; 6 yards", "price1": "7 500", "group1": "B"}
+    screen = {"Referer": f"{awa.base_url}/ui/sale"}
+
+    def log_in() -> httpx.Response:
+        return awa.post("/ui/login", data={"name": "seller", "password": PASSWORD})
+
+    awa.cookies.delete("mcfd_session")
+    assert "had ended" in awa.post("/ui/sale", data=typed, headers=screen).text
+    back = log_in()
+    assert (back.url.path, back.status_code, key_of(back.text)) == ("/ui/sale", 200, typed["key"])
+    assert "What you typed stands here" in back.text
+    assert all(f'value="{typed[name]}"' in back.text for name in ("name1", "price1"))
+    assert len(certified(shop)) == before
+    assert "Pagne" not in awa.get("/ui/sale").text
+    sold = awa.post("/ui/sale", data=typed, headers=screen)
+    assert "7 500" in sold.text.replace("\u00a0", " ")
+    assert len(certified(shop)) == before + 1
+    awa.cookies.delete("mcfd_session")
+    awa.post("/ui/sale", data={**typed, "customer": "Wend Panga " * 400}, headers=screen)
+    assert "What you typed" not in log_in().text
+
+
+@pytest.mark.parametrize(
+    ("path", "screen", "form", "visible"),
+    [
+        ("/ui/box/person", "/ui/box/people", {"name": "salif", "role": "reader", "password": "court"}, ("salif",)),
+        ("/ui/box/person", "/ui/box/people", {"name": "seller", "role": "reader", "password": PASSWORD}, ("seller",)),
+        (
+            "/ui/box/key",
+            "/ui/box/keys",
+            {"label": "till 4", "role": "reader", "until": "2020-01-31"},
+            ("till 4", "2020-01-31"),
+        ),
+        ("/ui/box/person/seller/password", "/ui/box/people", {"password": "court"}, ()),
+        (
+            "/ui/box/join",
+            "/ui/box",
+            {"code": "none", "url": "https://siege.example"},
+            ("none", "https://siege.example"),
+        ),
+        ("/ui/account/password", "/ui/account", {"current": "x", "password": "court", "again": "court"}, ()),
+    ],
+)
+def test_a_form_that_is_refused_comes_once_more(
+    shop: Shop, path: str, screen: str, form: dict[str, str], visible: tuple[str, ...]
+) -> None:
+    """On its screen, with what was typed but for passwords, and why; in no other language, which would lose it."""
+    base = f"http://127.0.0.1:{shop.port}"
+    headers = {"Accept-Language": "en", "Origin": base}
+    with httpx.Client(base_url=base, cookies=session_of(shop, "technician"), headers=headers, timeout=60) as client:
+        title = re.search("<h1>[^<]*</h1>", client.get(screen).text)
+        answer = client.post(path, data=form)
+    assert answer.status_code in (409, 422), answer.text
+    assert title
+    assert title[0] in answer.text
+    assert 'problem" role="alert"' in answer.text
+    assert f'action="{path}' in answer.text
+    assert all(f'value="{value}"' in answer.text for value in visible)
+    assert not any(f'value="{form[name]}"' in answer.text for name in ("password", "current") if name in form)
+    assert "/ui/language/" not in answer.text

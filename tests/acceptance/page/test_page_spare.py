@@ -60,13 +60,13 @@ class Visitor:
 
 def test_a_technician_decides_and_the_day_is_closed_in_both_books(paired: tuple[Shop, Machine]) -> None:
     shop, _ = paired
-    certified(shop.certify(invoice(fresh(), 1000)))
+    code = certified(shop.certify(invoice(fresh(), 1000)))["codeSecef"]
     shop.x_with(1)
     with Visitor(shop, "technician") as technician:
-        _replaced_for_a_day(shop, technician)
+        _replaced_for_a_day(shop, technician, code)
 
 
-def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
+def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
     shop.machines[0].kill()
     wait_for(lambda: "sa machine de secours peut prendre la relève" in technician.look("/ui/state"), "the banner")
     page = technician.look("/ui/spare")
@@ -77,11 +77,20 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]
         == "/ui/spare"
     )
-    assert technician.send("/ui/spare", m=NIM, decision="take-over", reason="encore une fois").status_code == 409
+    again = technician.send("/ui/spare", m=NIM, decision="take-over", reason="encore une fois")
+    assert again.status_code == 409
+    assert f"Cette décision ne convient plus ({SPARE} remplace déjà {NIM})." in again.text
+    assert "est réparée" in again.text  # what can be decided now
     page = technician.look("/ui/spare")
     assert "ne démarre plus" in page
     assert f"la machine de secours {SPARE} certifie à la place de {NIM}" in technician.look("/ui/state")
-    assert certified(shop.certify(invoice(fresh(), 500)))["nim"] == SPARE
+    receipt = certified(shop.certify(invoice(fresh(), 500)))
+    assert receipt["nim"] == SPARE
+    for query in (f"q={code}", f"q={code}&m={SPARE}", f"q={code}&m={NIM}", f"q={code.lower()}&state=certified"):
+        assert f'href="/ui/journal/1?m={NIM}"' in technician.look(f"/ui/journal?{query}"), query
+    for query in (f"q={receipt['codeSecef']}", f"q={receipt['codeSecef']}&m={NIM}"):
+        assert f'href="/ui/journal/1?m={SPARE}"' in technician.look(f"/ui/journal?{query}"), query
+    assert 'data-testid="journal-row"' not in technician.look(f"/ui/journal?q={code}&state=refused")
     shop.x_with(1)
     assert technician.look("/ui/box")
     dialogue = technician.look("/ui/z")
@@ -118,7 +127,9 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         certified(shop.certify(invoice(fresh(), 1000)))
         shop.x_with(1)
-        assert f"la période de {SPARE} est clôturée en même temps" in technician.look(f"/ui/z?m={NIM}")
+        dialogue = technician.look(f"/ui/z?m={NIM}")
+        assert f"la période de {SPARE} est clôturée en même temps" in dialogue
+        assert 'data-expected="21000"' in dialogue
         done = technician.send("/ui/z", key=fresh(), m=NIM, counted="21000")
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}

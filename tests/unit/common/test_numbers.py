@@ -8,15 +8,15 @@ from common.web.charts import bars
 
 
 def test_numbers_are_grouped_in_threes_and_lose_no_digit():
-    """A space at which no line is broken, and which receipt printers have; a comma on English paper. A rate is in hundredths of a percent."""
+    """A space at which no line is broken, and which receipt printers have, in English as in French. A rate is in hundredths of a percent."""
     assert (amount(1234567), amount(-1234), amount(999)) == ("1\xa0234\xa0567", "-1\xa0234", "999")
-    assert (amount(1234567, "en"), money(1500)) == ("1,234,567", "1\xa0500\xa0F\xa0CFA")
+    assert money(1500) == "1\xa0500\xa0F\xa0CFA"
     assert (percentage(1800, "fr"), percentage(550, "en")) == ("18\xa0%", "5.5%")
     for value, decimals, french, english in (
         (1500, 3, "1,5", "1.5"),
         (-25, 2, "-0,25", "-0.25"),
         (2000, 3, "2", "2"),
-        (12345678, 2, "123\xa0456,78", "123,456.78"),
+        (12345678, 2, "123\xa0456,78", "123\xa0456.78"),
     ):
         assert (scaled(value, decimals, "fr"), scaled(value, decimals, "en")) == (french, english)
 
@@ -45,7 +45,9 @@ def test_a_narrow_cell_has_thousands_or_millions():
     assert compact(1_250_000, "en") == "1.25\N{NO-BREAK SPACE}M"
 
 
-@pytest.mark.parametrize("most", [999, 1500, 37_500, 950_000, 8_400_000, 420_000_000, 2_600_000_000, 749_999_999_997])
+@pytest.mark.parametrize(
+    "most", [999, 1500, 37_500, 950_000, 8_400_000, 420_000_000, 2_600_000_000, 749_999_999_997, 10**12]
+)
 def test_what_stands_beside_an_axis_is_short(most):
     """Six characters at the most, whatever a year has sold: more of them are cut off at the left, and "1 000 M" is read as "000 M" on a phone."""
     axis = re.findall(r'class="axis"[^>]*>([^<]*)<', bars([("", most, "")], "sales"))

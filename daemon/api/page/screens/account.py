@@ -29,13 +29,15 @@ from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal
 
 
-@screen("/ui/account", "look")
-async def account(visit: Visit) -> Reply:
+async def _account(visit: Visit) -> Reply:
     done = visit.say("Your password is changed. Your other sessions have ended.")
     return await render(visit, "account.html", least=SHORTEST, done=done if visit.query.get("done") else "")
 
 
-@screen("/ui/account/password", "look", change=True)
+account = screen("/ui/account", "look")(_account)
+
+
+@screen("/ui/account/password", "look", change=True, form=_account, faults=(InvalidRequest,))
 async def change_own_password(visit: Visit) -> Reply:
     """With the current one, so that a screen left open is not enough; a wrong one counts as a wrong login does."""
     new = visit.form.get("password", "")

@@ -16,7 +16,7 @@ from daemon.api.page.views.machine_view import line_charts, machine_view
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, render, screen
 from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
-from daemon.core.errors import InvalidRequest
+from daemon.core.errors import InvalidRequest, McfdError
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import ROLES, fault_of_name
@@ -31,8 +31,7 @@ IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": mo
 """What the screen tells the audit log with."""
 
 
-@screen("/ui/box", "administer")
-async def box(visit: Visit) -> Reply:
+async def _box(visit: Visit) -> Reply:
     figures = await visit.deps.box.figures() if visit.deps.box else None
     now = visit.deps.clock()
     lines = [
@@ -55,16 +54,23 @@ async def box(visit: Visit) -> Reply:
     )
 
 
-@screen("/ui/box/keys", "administer")
-async def keys_screen(visit: Visit) -> Reply:
+box = screen("/ui/box", "administer")(_box)
+
+
+async def _keys(visit: Visit) -> Reply:
     keys, authority = await visit.page.ledger.read(list_keys), await authority_link(visit)
     return await render(visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=_done(visit))
 
 
-@screen("/ui/box/people", "administer")
-async def people_screen(visit: Visit) -> Reply:
+keys_screen = screen("/ui/box/keys", "administer")(_keys)
+
+
+async def _people(visit: Visit) -> Reply:
     people = await visit.page.ledger.read(list_people)
     return await render(visit, "box_people.html", people=people, roles=ROLES, done=_done(visit))
+
+
+people_screen = screen("/ui/box/people", "administer")(_people)
 
 
 @screen("/ui/box/backups", "administer")
@@ -119,7 +125,7 @@ async def findings(visit: Visit) -> Reply:
     return await html(visit.request, visit.page, "findings.html", findings=found)
 
 
-@screen("/ui/box/key", "administer", change=True)
+@screen("/ui/box/key", "administer", change=True, form=_keys, faults=(InvalidRequest,))
 async def create_key(visit: Visit) -> Reply:
     """The one time that the key is seen, with its QR code for the till's camera."""
     label, role = visit.form.get("label", "")[:LONGEST_LABEL], visit.form.get("role", "")
@@ -154,7 +160,7 @@ async def revoke_key(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/box/keys", done="revoked"))
 
 
-@screen("/ui/box/person", "administer", change=True)
+@screen("/ui/box/person", "administer", change=True, form=_people, faults=(McfdError,))
 async def add_person(visit: Visit) -> Reply:
     name, role = visit.form.get("name", "")[:32], visit.form.get("role", "")
     if role not in ROLES:
@@ -166,14 +172,14 @@ async def add_person(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/box/people", done="person"))
 
 
-@screen("/ui/box/person/{name:str}/password", "administer", change=True)
+@screen("/ui/box/person/{name:str}/password", "administer", change=True, form=_people, faults=(McfdError,))
 async def change_password(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
     await visit.page.ledger.write(set_password, name, await _hashed(visit, name), at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box/people", done="person"))
 
 
-@screen("/ui/box/person/{name:str}/disable", "administer", change=True)
+@screen("/ui/box/person/{name:str}/disable", "administer", change=True, form=_people, faults=(McfdError,))
 async def disable(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
     if name == visit.session.name:
@@ -233,7 +239,7 @@ async def send_again(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/box", done="sent") + "#upstream")
 
 
-@screen("/ui/box/join", "administer", change=True)
+@screen("/ui/box/join", "administer", change=True, form=_box, faults=(InvalidRequest, BoxFailed))
 async def join(visit: Visit) -> Reply:
     """By the code that headquarters shows for this box."""
     code, url = visit.form.get("code", ""), visit.form.get("url", "")

@@ -365,7 +365,7 @@ def _document(visit: Visit, title: str, month: str, found: AReport, elsewhere: s
         yield TextLine(elsewhere, bold=True)
     yield Table(
         (say("Group"), say("without VAT"), say("VAT"), say("with VAT")),
-        tuple((each.group, *_amounts(each, language)) for each in found.by_group),
+        tuple((each.group, *_amounts(each)) for each in found.by_group),
     )
     yield Rule()
     for words, value in (
@@ -373,7 +373,7 @@ def _document(visit: Visit, title: str, month: str, found: AReport, elsewhere: s
         (say("VAT"), found.total_tva),
         (say("with VAT"), found.total_ttc),
     ):
-        yield Pair(words, amount(value, language), bold=True)
+        yield Pair(words, amount(value), bold=True)
     if found.test is not msgspec.UNSET:
         yield Pair(say("of which in test mode, without fiscal value"), str(found.test), bold=True)
     yield TextLine(
@@ -381,5 +381,5 @@ def _document(visit: Visit, title: str, month: str, found: AReport, elsewhere: s
     )
 
 
-def _amounts(each: Any, language: Any) -> tuple[str, str, str]:
-    return amount(each.ht, language), amount(each.tva, language), amount(each.ttc, language)
+def _amounts(each: Any) -> tuple[str, str, str]:
+    return amount(each.ht), amount(each.tva), amount(each.ttc)

@@ -14,7 +14,7 @@ from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import Visit, render, screen, without_thousands
+from daemon.api.page.visit import Visit, name_of, render, screen, without_thousands
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
@@ -24,7 +24,7 @@ from daemon.core.report.ranges import EVER
 from daemon.core.report.receipt import receipt
 from daemon.store.tables.book.closures import periods_of
 from daemon.usecases.reports import journal, report
-from daemon.usecases.reports.journal import Search, search
+from daemon.usecases.reports.journal import Found, Search, search, search_exactly
 
 PER_PAGE: Final = 50
 """As people write thousands."""
@@ -37,6 +37,8 @@ async def journal_screen(visit: Visit) -> Reply:
     found = await search(visit.worker, criteria)
     if not found.records and found.complete and criteria.amount is None and (amount := _whole_amount(criteria.text)):
         found = await search(visit.worker, msgspec.structs.replace(criteria, text="", amount=amount))
+    if criteria.text and not found.records:
+        visit, found = await _elsewhere(visit, found)
     rows = [{"record": record, "z": z_number} for record, z_number in found.records]
     values = _query_values(visit)
     is_summed_up = any(values.values()) and not found.next and not criteria.page.before_seq
@@ -54,6 +56,17 @@ async def journal_screen(visit: Visit) -> Reply:
         chips=_chips(visit),
         is_filtered=any(visit.query.get(name) for name in ("amount", "type", "state", "from", "to")),
     )
+
+
+async def _elsewhere(visit: Visit, found: Found) -> tuple[Visit, Found]:
+    """A number or a code that only the book of another machine has, as that of a spare or of the machine for which it stands: its row leads there."""
+    for worker in visit.deps.workers.all():
+        there = msgspec.structs.replace(visit, query={**visit.query, "m": name_of(worker)})
+        if worker.book.mode == visit.worker.book.mode and worker is not visit.worker:
+            found_there = await search_exactly(worker, await _search_of(there))
+            if found_there.records:
+                return there, found_there
+    return visit, found
 
 
 def _chips(visit: Visit) -> list[tuple[str, str, bool]]:

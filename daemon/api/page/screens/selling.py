@@ -20,6 +20,7 @@ from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
 from daemon.core.invoice.taxes import PRODUCT, tax_lines
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.deferred import NotWaiting
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
@@ -300,8 +301,7 @@ PER_PAGE = 100
 DECISIONS: Final = {"release": release, "withdraw": withdraw}
 
 
-@screen("/ui/waiting", "look")
-async def waiting(visit: Visit) -> Reply:
+async def _waiting(visit: Visit) -> Reply:
     worker, since = visit.worker, whole_number(visit.query.get("after", "")) or 0
     sales = await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)
     return await render(
@@ -314,7 +314,10 @@ async def waiting(visit: Visit) -> Reply:
     )
 
 
-@screen("/ui/waiting/{sale:int}", "close", change=True)
+waiting = screen("/ui/waiting", "look")(_waiting)
+
+
+@screen("/ui/waiting/{sale:int}", "close", change=True, form=_waiting, faults=(InvalidRequest, NotWaiting))
 async def decide_sale(visit: Visit) -> Reply:
     """It is taken back, or, in doubt after a restore, was not certified and waits again."""
     worker = visit.worker

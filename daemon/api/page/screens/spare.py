@@ -7,11 +7,11 @@ from daemon.api.page.screens.today import reason_of
 from daemon.api.page.views.machine_view import machine_view
 from daemon.api.page.visit import Visit, redirect, render, screen
 from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.tables.book.deferred import backlog
 
 
-@screen("/ui/spare", "administer")
-async def spare(visit: Visit) -> Reply:
+async def _spare(visit: Visit) -> Reply:
     now = visit.deps.clock()
     pairs = [
         {
@@ -27,7 +27,10 @@ async def spare(visit: Visit) -> Reply:
     return await render(visit, "spare.html", pairs=pairs)
 
 
-@screen("/ui/spare", "administer", change=True)
+spare = screen("/ui/spare", "administer")(_spare)
+
+
+@screen("/ui/spare", "administer", change=True, form=_spare, faults=(InvalidRequest, TakeOverRefused))
 async def decide_spare(visit: Visit) -> Reply:
     """What is on the line comes to its end before."""
     first = visit.worker

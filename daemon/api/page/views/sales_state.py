@@ -8,12 +8,13 @@ import msgspec
 
 from common.language import Counted, Text
 from common.language.reasons import from_stored
-from daemon.core.clock import HOUR
+from daemon.core.clock import HOUR, machine_millis
 from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.reports import REASONS
 from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.outages import open_outage
+from daemon.usecases.reports.report import latest
 
 if TYPE_CHECKING:
     from daemon.api.page.visit import Visit
@@ -55,7 +56,7 @@ async def sales_state(visit: Visit) -> SalesState:
     live = [each for each in live if each.is_in_use]
     stopped = [each for each in live if not _sells(each)]
     if not all(each.defers for each in stopped):
-        return _stopped(visit, stopped, len(live))
+        return await _stopped(visit, stopped, len(live))
     if later := await _later(visit, live, stopped):
         return later
     warnings = [
@@ -85,7 +86,13 @@ def refuses_since(worker: MachineWorker) -> int:
     return outage.since if outage and outage.reason == "blocked" else 0
 
 
-def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesState:
+async def _has_met_server(worker: MachineWorker) -> bool:
+    """Of a machine that refused everything: whether it has met the tax server since, which ends most blocks."""
+    contact = machine_millis(worker.server_link.last_contact) if worker.server_link else None
+    return contact is not None and all(contact > record.ended_at for record in await latest(worker, 1))
+
+
+async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesState:
     say, first = visit.say, stopped[0]
     since = refuses_since(first) if first.connected and not first.obstacle else first.offline_since
     words = say("Sales have stopped")
@@ -98,6 +105,9 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
         href = "/ui/attention" if needs_decision and visit.may("administer") else ""
         cause = say("a decision is needed") if first.attention else first.obstacle.in_language(visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
+    if first.connected and len(stopped) == 1 and await _has_met_server(first):
+        hope = say("the machine has met the tax server since, and the next sale will tell whether it certifies again")
+        return SalesState("amber", words, _call(visit, hope))
     has_spare = any(each.spare for each in stopped) and visit.may("administer")
     if first.connected:  # nothing else that it says tells whether it takes invoices again
         causes = [
@@ -121,7 +131,11 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
     urgencies = {each.urgency(now) for each in waiting} - {""}
     if not (stopped or urgencies or gone or any(each.doubtful for each in waiting)):
         return None
-    causes = [say("the machine is out of order, what is sold is certified later")] if stopped else []
+    out_of_order = say("the machine is out of order, what is sold is certified later")
+    if len(live) > 1:
+        names = ", ".join(each.book.nim for each in stopped)
+        out_of_order = say("out of order: {nims}; what is sold there is certified later", nims=names)
+    causes = [out_of_order] if stopped else []
     causes += [say("{nim}, for which sales wait, is no longer in the configuration", nim=nim) for nim in gone]
     if waiting:
         text = Counted(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sqlite3
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from support.ledgers.disk_steps import disk_steps
 from support.ledgers.ledger import START, Till, opened_till, query, tamper
 
+from common.language import tell
 from daemon.core.errors import LedgerUnusable
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import backup as module
@@ -145,8 +147,9 @@ def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> N
     backup(path, copy, at=START)
     tamper(copy, "UPDATE certification SET total_ttc = 1")
     before = path.read_bytes()
-    with pytest.raises(LedgerUnusable, match="not sound"):
+    with pytest.raises(LedgerUnusable, match="not sound") as refusal:
         restore(copy, path, at=START)
+    assert re.search(r"ledger\.backup est abîmé\s: .*enregistrement", str(tell(refusal.value, "fr")))
     copy.write_bytes(b"rubbish" * 2000)
     with pytest.raises(LedgerUnusable, match="cannot be copied: the ledger is damaged"):
         restore(copy, path, at=START)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import NIM, START, Till, opened, opened_till
 
+from common.language import tell
 from daemon.core.errors import LedgerUnusable
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.sqlite.high_water import mark_path
@@ -44,9 +45,10 @@ async def test_a_second_daemon_is_refused_under_another_name(path: Path, tmp_pat
     names = (path, linked(path, tmp_path / "elsewhere", kind))
     one, other = names if first == "name" else names[::-1]
     async with opened(one):
-        with pytest.raises(LedgerUnusable, match="in use by another mcfd"):
+        with pytest.raises(LedgerUnusable, match="in use by another mcfd") as refusal:
             async with opened(other):
                 pass
+        assert "est utilisé par un autre mcfd" in tell(refusal.value, "fr")
         with pytest.raises(LedgerUnusable, match="in use by another mcfd"):
             restore(tmp_path / "copy", other, at=START)
     async with opened(other):

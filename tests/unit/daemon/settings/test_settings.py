@@ -118,6 +118,10 @@ IN_A_SECTION = [
         ("server", f'allow_plain_lan = true\nhost = "{host}"', f'host: "{host}" is neither')
         for host in ("0.0.0.0 ssl", "box..lan", "x" * 64, "bo\u00eete.lan")
     ),
+    *(
+        ("server", f'public_url = "{url}"', "public_url: ")
+        for url in ("http://[::1", "https://x:99999/", "https://u:p@x")
+    ),
     ("server", 'tls_cert = "c"', "tls_cert: goes with tls_key, which is missing"),
     ("server", 'tls_key = "c"', "tls_key: goes with tls_cert, which is missing"),
     ("server", 'tls = "internal"\ntls_cert = "c"\ntls_key = "k"', "tls: excludes tls_cert: one or the other"),
@@ -139,6 +143,7 @@ IN_A_SECTION = [
     ("reports", 'timezone = "../../etc/passwd"', "timezone: "),
     ("reports", 'payment_labels.Z = "Troc"', 'payment_labels.Z: "Z" is not a method of payment'),
     ("reports", "payment_labels.E = 3", "payment_labels[...]: "),
+    ("printer", 'address = "/dev/l\\u0000"', "address: "),
     ("upstream", "", "kind: is missing"),
 ]
 WITH_A_MACHINE = [
@@ -170,6 +175,7 @@ WITH_A_MACHINE = [
         "upstream.credentials_file: credentials_file or key_file is needed",
     ),
     (f'{UPSTREAM}subject_prefix = "mcf.>"\n', "upstream.subject_prefix: "),
+    (f'{UPSTREAM}box = "a\\nb"\n', "upstream.box: "),
     (WEBHOOK.replace("https:", "http:"), "webhook[0].url: "),
     (f'{WEBHOOK}events = ["z"]\n', "webhook[0].events[0]: "),
     (2 * WEBHOOK, "webhook[1].url: "),
@@ -289,6 +295,7 @@ def test_the_environment_goes_first(tmp_path):
         ("MCFD_MACHINE_NIM=x", "is set in the file, not by the environment"),
         ("MCFD_REPORTS_PAYMENT_LABELS=x", "is set in the file"),
         ("MCFD_SERVER_HOST=10.0.0.1", '"10.0.0.1" can be reached from the network'),
+        ("MCFD_COMPANY_NAME=\udcc9picerie", "is not UTF-8"),
         ("MCFD_SANDBOX_ENABLED=perhaps", '"perhaps" is not allowed: it must be true or false'),
     ],
 )
@@ -315,6 +322,12 @@ def test_no_file_at_all(tmp_path, monkeypatch):
     write(tmp_path, MACHINE)
     assert find() == Path("mcfd.toml")
     assert load(None, {}).file == tmp_path / "mcfd.toml"
+
+
+def test_a_file_of_an_editor_that_marks_its_encoding(tmp_path):
+    """Windows' Notepad puts a byte order mark first."""
+    file = write(tmp_path, "\ufeff" + MACHINE)
+    assert load(file, {}).machine[0].nim == "EL02000015-1"
 
 
 @pytest.mark.parametrize("make", [lambda _: None, Path.mkdir, lambda path: path.write_bytes(b"\xff=1")])
