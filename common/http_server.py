@@ -16,9 +16,8 @@ from urllib.parse import unquote
 
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from common.front_config import TRUSTED_HEADER, error_files
+from common.front_config import TRUSTED_HEADER
 from common.sockets import bind, bind_unix
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -93,16 +92,6 @@ class HttpServer:
         await asyncio.gather(self._task, return_exceptions=True)
 
 
-class _Protocol(H11Protocol):
-    """What is no HTTP gets the answer that HAProxy would give (decision 11), which uvicorn has in plain text."""
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
-        cycle: RequestResponseCycle | None = self.cycle  # none before the first request
-        if cycle is None or cycle.response_complete or not cycle.response_started:
-            self.transport.write(error_files()["400.http"])
-        self.transport.close()
-
-
 class _TellsFront:
     """The application, whose answers to requests with a valid key say so to HAProxy."""
 
@@ -135,7 +124,7 @@ def _uvicorn_config(app: App, config: ServerConfig) -> uvicorn.Config:
     is_behind = config.behind is not None
     return uvicorn.Config(
         _with_whole_urls(_TellsFront(app) if is_behind else app),
-        http=_Protocol,
+        http="h11",
         h11_max_incomplete_event_size=HEAD_BYTES,
         ws="none",
         lifespan="off",

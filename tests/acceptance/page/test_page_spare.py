@@ -77,7 +77,10 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]
         == "/ui/spare"
     )
-    assert technician.send("/ui/spare", m=NIM, decision="take-over", reason="encore une fois").status_code == 409
+    again = technician.send("/ui/spare", m=NIM, decision="take-over", reason="encore une fois")
+    assert again.status_code == 409
+    assert f"Cette décision ne convient plus ({SPARE} remplace déjà {NIM})." in again.text
+    assert "est réparée" in again.text  # what can be decided now
     page = technician.look("/ui/spare")
     assert "ne démarre plus" in page
     assert f"la machine de secours {SPARE} certifie à la place de {NIM}" in technician.look("/ui/state")
