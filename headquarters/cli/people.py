@@ -12,9 +12,9 @@ from common.wire.instants import now_millis
 from headquarters.app.settings import HqSettings
 from headquarters.cli.shared import configured, opened, print_row, refusal
 from headquarters.store.people import ROLES
+from headquarters.store.register import MOST_NAME, is_name
 
 ROLE = click.Choice(ROLES)
-MOST_NAME = 64
 
 
 @click.group()
@@ -29,7 +29,7 @@ def users() -> None:
 @configured
 def create(settings: HqSettings, name: str, role: str, password_stdin: bool) -> None:
     """Add a person."""
-    if not name.isprintable() or not 0 < len(name) <= MOST_NAME:
+    if not (name and is_name(name)):
         raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
     hashed = _prompt_hash(name, password_stdin)
     with opened(settings) as store:
@@ -70,7 +70,7 @@ def disable(settings: HqSettings, name: str) -> None:
 
 def _prompt_hash(name: str, from_stdin: bool) -> str:
     if from_stdin:
-        password = sys.stdin.readline().rstrip("\r\n")
+        password = (sys.stdin.readline() if sys.stdin else "").rstrip("\r\n")
     else:
         password = click.prompt("Mot de passe / password", hide_input=True, confirmation_prompt=True)
     if fault := fault_of_password(password, name):
