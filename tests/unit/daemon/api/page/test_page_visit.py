@@ -97,12 +97,16 @@ def test_a_fault_keeps_nothing_of_its_request() -> None:
     class Body:
         """What the request brought."""
 
+    def read(_: Body) -> None:
+        raise NotWaiting
+
     def handle() -> tuple[weakref.ref[Body], Fault]:
         body = Body()
         try:
-            raise NotWaiting
+            read(body)
         except NotWaiting as error:
-            return weakref.ref(body), fault_of(error)
+            fault = fault_of(error)
+        return weakref.ref(body), fault
 
     body, fault = handle()
     assert (body(), fault.status) == (None, 409)
