@@ -358,7 +358,6 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "has_one_till": _has_one_till(visit),
             "name_of": name_of,
             "moment": visit.moment,
-            "in_attention": attention,
             "damage": tuple(from_stored(found).in_language(visit.language) for found in visit.deps.damage()),
             "disk": from_stored(visit.deps.disk()).in_language(visit.language),
             "paid": visit.page.labels(visit.language),

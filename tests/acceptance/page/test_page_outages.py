@@ -129,9 +129,10 @@ def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop
     """The machine can be asked no more: its customer's page stays, a person looks at the machine's paper, and the till may sell it again."""
     create_users(dead, ("technician",))
     dead.stop_daemon()
+    first = dead.machines[0]
     with closing(sqlite3.connect(dead.ledger)) as connection, connection:
         connection.execute("UPDATE deferred SET state = 'doubtful'")
-        (address,) = connection.execute("SELECT address FROM deferred").fetchone()
+        key, address = connection.execute("SELECT key, address FROM deferred").fetchone()
 
     async def dispute() -> None:
         async with await Store.open(dead.ledger, timezone=UTC) as store:
@@ -167,6 +168,13 @@ def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop
     assert settled.returncode == 0, settled.stderr
     with browser(dead, "technician") as client:
         assert 'name="case"' not in client.get("/ui/attention").text
+    dead.stop_daemon()
+    dead.machines = (first.start(),)
+    dead.start_daemon()
+    wait_for(lambda: dead.get(f"requests/{key}").status_code == 200, "the first taxpayer's machine")
+    found = dead.get(f"requests/{key}").json()
+    assert (found["status"], found["problem"]["code"]) == ("refused", "MACHINE_REFUSED")
+    assert "autre contribuable" in found["problem"]["detail"] or "another taxpayer" in found["problem"]["detail"]
     dead.verify()
 
 
