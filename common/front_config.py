@@ -53,6 +53,7 @@ frontend requests
     http-request track-sc0 src,ipmask(32,64) table known
     http-request deny deny_status 429 if {{ sc0_get_gpt0 eq 0 }} {{ sc0_http_req_rate gt {unknown_requests} }}
     http-request deny deny_status 429 if {{ sc0_get_gpt0 eq 0 }} {{ sc0_http_err_rate gt {unknown_errors} }}
+    http-request deny deny_status 400 if HTTP_1.1 !{{ req.hdr(host) -m found }}
     http-request wait-for-body time {stall_seconds}s if METH_POST
     http-request set-header X-Forwarded-For %[src]
     http-request set-header X-Forwarded-Proto {scheme}

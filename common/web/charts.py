@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from common.numbers import SPACE, amount
 
-WIDTH, HEIGHT, TALL, FOOT, SIDE, HEAD = 720, 210, 400, 24, 72, 18
+WIDTH, HEIGHT, TALL, FOOT, SIDE, HEAD = 720, 210, 400, 24, 84, 18
 STEPS = (1, 2, 2.5, 5, 10)
 """Of the axis, in powers of ten."""
 LINES = 4
@@ -71,8 +71,8 @@ def _axis(step: int, line: int, high: int) -> str:
 
 
 def _short(value: int) -> str:
-    """As it stands beside an axis: 1 500, 15 k, 1,5 M, 2 Md (milliards)."""
-    for unit, letter in ((1_000_000_000, "Md"), (1_000_000, "M"), (1000, "k")):
+    """As it stands beside an axis: 1 500, 15 k, 1,5 M, 2 Md (milliards), 1 T beyond them."""
+    for unit, letter in ((1_000_000_000_000, "T"), (1_000_000_000, "Md"), (1_000_000, "M"), (1000, "k")):
         if value >= 10 * unit or (value >= unit and value % (unit // 10) == 0):
             tenths = value * 10 // unit
             return f"{amount(tenths // 10)}{f',{tenths % 10}' if tenths % 10 else ''}{SPACE}{letter}"

@@ -28,6 +28,7 @@ def mark_key_accepted(request: AnyConnection) -> None:
 
 
 async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> HqPerson | None:
+    """What changes something takes a key: a cookie goes along with whatever another site makes a browser send."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and key:
         role = await threads.run(store.people.role_of_key, key.strip())
@@ -35,7 +36,7 @@ async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Th
             return None
         mark_key_accepted(request)
         return HqPerson("key", role)
-    return await person_of(request, store, threads)
+    return await person_of(request, store, threads) if request.method == "GET" else None
 
 
 async def person_of(request: AnyConnection, store: HqStore, threads: Threads) -> HqPerson | None:
@@ -49,11 +50,9 @@ async def person_of(request: AnyConnection, store: HqStore, threads: Threads) ->
 async def authenticate(
     request: Request[Any, Any, Any], store: HqStore, threads: Threads, role: str = "reader"
 ) -> HqPerson:
-    """Who asks, when they may; 401 or 403 otherwise. What changes something takes a key: a cookie goes along with whatever
-    another site makes a browser send."""
-    changes = request.method != "GET"
+    """Who asks, when they may; 401 or 403 otherwise."""
     caller = await caller_of(request, store, threads)
-    if caller is None or (changes and caller.name != "key"):
+    if caller is None:
         headers = {"WWW-Authenticate": "Bearer"}
         raise NotAuthorizedException(detail="needs a key: Authorization: Bearer …", headers=headers)
     if not caller.may(role):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -19,6 +18,7 @@ from common.wire.nats_pull import NatsOptions
 from headquarters.core.nats_accounts import NatsIssuer
 from headquarters.findings import Mail, WebhookNotifier
 from headquarters.intake.joining import JoinTerms
+from headquarters.store.database import BadUrl, parse_url
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 DEFAULT = Path("/etc/mcfd-hq/hq.toml")
@@ -98,7 +98,11 @@ def load(path: Path) -> HqSettings:
     for one, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if getattr(settings.server, one) and not getattr(settings.server, other):
             raise SettingsError(path, f"server.{one}", tr("goes with {other}, which is missing", other=other))
-    if (url := settings.boxes.url) and urlsplit(url).scheme not in ("https", "http"):
+    try:
+        parse_url(settings.storage.url)
+    except BadUrl as error:
+        raise SettingsError(path, "storage.url", error) from None
+    if (url := settings.boxes.url) and not url.lower().startswith(("https://", "http://")):
         raise SettingsError(path, "boxes.url", tr("{value} is not an address, as https://hq.example", value=f'"{url}"'))
     return settings
 

@@ -176,7 +176,7 @@ def accept(settings: HqSettings, nim: str, *, ledger: str | None) -> None:
     machine = machine_of(nim)
     with opened(settings) as store:
         words = store.presences.last_words([machine])
-        if ledger is None and machine not in words:
+        if not ledger and machine not in words:
             raise refusal(f"{nim} has not said which ledger it has; name it with --ledger")
         ledger = ledger or words[machine].presence.ledger
         try:

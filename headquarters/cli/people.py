@@ -70,7 +70,7 @@ def disable(settings: HqSettings, name: str) -> None:
 
 def _prompt_hash(name: str, from_stdin: bool) -> str:
     if from_stdin:
-        password = sys.stdin.readline().rstrip("\r\n")
+        password = (sys.stdin.readline() if sys.stdin else "").rstrip("\r\n")
     else:
         password = click.prompt("Mot de passe / password", hide_input=True, confirmation_prompt=True)
     if fault := fault_of_password(password, name):

@@ -13,7 +13,7 @@ import click
 from common.settings import SettingsError
 from common.web.formats import visible
 from headquarters.app.settings import DEFAULT, HqSettings, load
-from headquarters.store.database import BadUrl, StoreError
+from headquarters.store.database import BadContent, StoreError
 from headquarters.store.store import HqStore
 
 EXIT_USAGE = 2
@@ -43,13 +43,12 @@ def refusal(text: str, code: int = EXIT_USAGE) -> click.ClickException:
 @contextlib.contextmanager
 def opened(settings: HqSettings) -> Iterator[HqStore]:
     """The store, its tables made or brought up to date."""
-    try:
-        store = HqStore(settings.storage.url)
-    except BadUrl as error:
-        raise refusal(f"storage.url: {error}") from None
+    store = HqStore(settings.storage.url)
     try:
         store.open()
         yield store
+    except BadContent as error:
+        raise refusal(f"a text cannot be kept: {error}") from None
     except StoreError as error:
         raise refusal(f"storage.url: {error}", 3) from None
     finally:

@@ -44,6 +44,7 @@ _SENTENCES: Final[dict[str, Text]] = {
     "late.since": Text("no Z so far, and no sign since {silent}"),
     "fork.id": Text("Z {z} came a second time with other figures ({id})"),
     "fork.number": Text("two closures have the number Z {z}: {other} and {id}"),
+    "fork.calendar": Text("{period} was closed a second time with other figures ({id})"),
     "fork.previous": Text("Z {other} and Z {z} follow the same closure: the ledger was put back"),
     "fork.behind": Text("the box knows of Z {knows} only, headquarters has Z {z}: the ledger was put back"),
     "fork.ledger": Text("the box has a new ledger ({ledger}); headquarters holds up to Z {z} of another one"),

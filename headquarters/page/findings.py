@@ -93,7 +93,7 @@ async def make_code(request: AnyRequest, screens: Screens, joining: JoinService)
     elif not all(text.isprintable() and len(text) <= MOST_NAME for text in (label, region)):
         problem = Text("A name has at most 64 characters that can be seen.")
     if problem is not None:
-        return screens.render(request, "join.html", 422, **await _codes(screens), problem=problem)
+        return screens.render(request, "join.html", 422, **await _codes(screens), problem=problem, form=form)
     link = await joining.make_code(nims, by=name_of_caller(request), label=label, region=region)
     return screens.render(request, "join.html", **{**await _codes(screens), "link": str(link), "nims": nims})
 
@@ -132,7 +132,7 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
     if problem is None:
         return Redirect("/ui/people", status_code=303)
     listed = await screens.run(screens.store.people.listed)
-    return screens.render(request, "people.html", 422, people=listed, roles=ROLES, problem=problem)
+    return screens.render(request, "people.html", 422, people=listed, roles=ROLES, problem=problem, form=form)
 
 
 def _fault(name: str, role: str, password: str) -> Text | None:

@@ -104,7 +104,7 @@ class Screens:
     ) -> Response[bytes]:
         language, caller = self.language_of(request), request.scope["state"].get(CALLER)
         say = Speaker(language)
-        context = {
+        context: dict[str, Any] = {
             "language": language,
             "say": say,
             "person": caller,
@@ -116,6 +116,7 @@ class Screens:
                 for path, words, icon in screens
             ],
             "done": "",
+            "form": {},
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),

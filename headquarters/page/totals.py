@@ -23,7 +23,7 @@ from common.web.security import HEADERS, RIGHT
 from common.wire.closure import read_closure
 from headquarters.core.closure_record import machine_of
 from headquarters.page.shared import ROLE, AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
-from headquarters.store.figures import Cell, ClosureLine
+from headquarters.store.figures import Cell, ClosureLine, Total
 from headquarters.store.register import RegisteredBox
 from headquarters.store.store import HqStore
 
@@ -177,7 +177,7 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     values = await screens.run(_calendar, screens.store, month, region, page_of(request), int(since * 1000))
     values["days"] = _visible_days(values["days"], values["cells"], today.isoformat())
     recent = (today - timedelta(days=1)).isoformat(), today.isoformat()
-    totals = {total.day: total for total in await screens.run(screens.store.figures.totals, *recent)}
+    totals = {total.day: total for total in await screens.run(_recent, screens.store, recent, region)}
     return screens.render(
         request,
         "calendar.html",
@@ -187,6 +187,11 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
         recent=[(day, totals.get(day)) for day in recent],
         today=today.isoformat(),
     )
+
+
+def _recent(store: HqStore, days: tuple[str, str], region: str) -> list[Total]:
+    machines = [box.machine for box in store.register.boxes(region)] if region else None
+    return store.figures.totals(*days, machines=machines)
 
 
 def _calendar(store: HqStore, month: str, region: str, page: int, since: int) -> dict[str, Any]:

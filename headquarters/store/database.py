@@ -46,7 +46,7 @@ def parse_url(text_url: str) -> URL:
     """`sqlite:///FILE` or `postgresql://…`."""
     try:
         url = make_url(text_url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # a port that is no number
         raise BadUrl("not a URL; sqlite:///FILE or postgresql://USER@HOST/DATABASE") from None
     if url.drivername in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
@@ -125,6 +125,8 @@ def _store_errors() -> Iterator[None]:
         raise StoreError("every connection is in use") from error
     except DataError as error:
         raise BadContent(_reason(error.orig)) from error
+    except UnicodeEncodeError as error:  # of a command line that is no UTF-8
+        raise BadContent(error.reason) from error
     except DBAPIError as error:
         raise StoreError(_reason(error.orig)) from error
 

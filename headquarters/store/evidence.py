@@ -12,8 +12,18 @@ from typing import Final, NamedTuple
 import msgspec
 from sqlalchemy import Connection, RowMapping, delete, select
 
+from common.wire.closure import ClosureData
 from headquarters.core.closure_record import machine_of
-from headquarters.core.reception import Message, MessageRefused, Reason, Received, Via, day_of, is_junk
+from headquarters.core.reception import (
+    Message,
+    MessageRefused,
+    Reason,
+    Received,
+    ReceivedCalendar,
+    Via,
+    day_of,
+    is_junk,
+)
 from headquarters.core.wording import Fact
 from headquarters.store import tables
 from headquarters.store.database import Part, insert_into
@@ -50,8 +60,10 @@ class RefusedCount(msgspec.Struct, frozen=True):
     count: int
 
 
-def keep_fork(connection: Connection, received: Received, now: int) -> None:
-    detail = f"Z {received.record.z}, id {received.record.id}"
+def keep_fork(connection: Connection, received: Received | ReceivedCalendar, now: int) -> None:
+    data = received.data
+    name = f"Z {data.z_number}" if isinstance(data, ClosureData) else f"{data.kind} {data.period}"
+    detail = f"{name}, id {data.report_id}"
     _sample(connection, received.message, MessageRefused("fork", detail, received.data.nim), now)
     _count(connection, "fork", received.message.via, now)
 

@@ -83,6 +83,8 @@ class Cell(msgspec.Struct, frozen=True):
 
 class Total(msgspec.Struct, frozen=True):
     day: str
+    shops: int
+    """That have closed."""
     closures: int
     certs: int
     ttc: int
@@ -160,10 +162,11 @@ class Figures(Part):
         """By day; days without a closure are left out."""
         table = tables.closure.c
         sums = _sums(table.certs, table.ttc, table.ht, table.tva)
-        query = _days(select(table.day, func.count(), *sums), first, last, mode, machines)
+        counts = (func.count(table.machine.distinct()), func.count())
+        query = _days(select(table.day, *counts, *sums), first, last, mode, machines)
         with self._database.read() as connection:
             rows = connection.execute(query.group_by(table.day).order_by(table.day))
-            return [Total(*row[:2], *_whole(row[2:])) for row in rows]
+            return [Total(*row[:3], *_whole(row[3:])) for row in rows]
 
     def calendar(self, machine: str, year: str) -> list[CalendarLine]:
         """The closed months of that year, and the year, of the live book, as they came."""

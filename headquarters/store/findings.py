@@ -84,21 +84,25 @@ def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fac
 def settle_passing(
     connection: Connection, kinds: Sequence[str], facts: Mapping[tuple[str, str], Sequence[Fact]], now: int
 ) -> None:
-    """The open findings of these kinds become, for each book, exactly its `facts`: what is no longer so has solved itself."""
+    """The open findings of these kinds become, for each book, exactly its `facts`: what is no longer so has solved itself, and
+    of what goes on being so the newest values are kept: days and hours grow."""
     if not facts:
         return
     table = tables.finding.c
     machines = sorted({machine for machine, _ in facts})
     open_ones = and_(table.machine.in_(machines), table.kind.in_(kinds), table.solved_at.is_(None))
-    query = select(table.id, table.machine, table.mode, table.kind, table.key).where(open_ones)
-    open_ids = {(row.machine, row.mode, row.kind, row.key): row.id for row in connection.execute(query)}
+    query = select(table.id, table.machine, table.mode, table.kind, table.key, table.facts).where(open_ones)
+    stored = {(row.machine, row.mode, row.kind, row.key): row for row in connection.execute(query)}
     current = {(*book, fact.kind, fact.key): fact for book, found in facts.items() for fact in found}
-    gone = [id_ for key, id_ in open_ids.items() if key[:2] in facts and key not in current]
+    gone = [row.id for key, row in stored.items() if key[:2] in facts and key not in current]
     if gone:
         connection.execute(update(tables.finding).where(table.id.in_(gone)).values(solved_at=now, solved_by=""))
     for key, fact in current.items():
-        if key not in open_ids:
+        text_facts = msgspec.json.encode(fact.facts).decode()
+        if key not in stored:
             keep_fact(connection, key[:2], nim_of(connection, key[0]), fact, now)
+        elif text_facts != stored[key].facts:
+            connection.execute(update(tables.finding).where(table.id == stored[key].id).values(facts=text_facts))
 
 
 def invalidate(connection: Connection, book: tuple[str, str], numbers: set[int], note: str, now: int) -> None:

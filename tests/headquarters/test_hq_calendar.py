@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import msgspec
 import pytest
 from support.hq.in_process import log_in, pages
-from support.hq.store import NOW
+from support.hq.store import NOW, open_findings
 from support.ledgers.ledger import Till, opened
 
 from common.wire.calendar_closure import read_calendar
@@ -41,7 +42,7 @@ def message(box, body: bytes, report_id: str) -> Message:
 
 
 async def test_months_and_years_go_upstream_and_are_shown(store, box, tmp_path: Path) -> None:
-    """In their order, each once; the same message again is known, another one with its id is not taken."""
+    """In their order, each once; the same message again is known, another one with its id is not taken. A second one of a month is a finding."""
     waiting = await sent_by_a_box(tmp_path / "ledger")
     assert [(entry.kind, entry.z_number) for entry in waiting] == [("Z", 1), ("month", 1), ("year", 1), ("Z", 2)]
     ring = store.register.ring()
@@ -56,11 +57,18 @@ async def test_months_and_years_go_upstream_and_are_shown(store, box, tmp_path: 
     assert store.closures.take(calendar, now=NOW) == [TakeOutcome.DUPLICATE] * 2
     other = msgspec.structs.replace(calendar[0], data=msgspec.structs.replace(calendar[0].data, body="{}"))
     assert store.closures.take([other], now=NOW) == [TakeOutcome.FORK]
+    [sample] = store.evidence.samples()
+    assert (sample.reason, sample.detail) == ("fork", f"month 2026-12, id {other.data.report_id}")
+    again = msgspec.structs.replace(other, data=msgspec.structs.replace(other.data, report_id=str(UUID(int=1))))
+    assert store.closures.take([again], now=NOW) == [TakeOutcome.STORED]
+    expected = [("fork", "calendar", "2026-12", one.data.report_id) for one in (again, other)]
+    assert open_findings(store) == sorted(expected)
     async with pages(store) as client:
         log_in(client, store, "reader")
         screen = await client.get(f"/ui/shops/{box.nim}?month=2026-12")
         assert screen.status_code == 200
-        assert screen.text.count('data-testid="calendar-row"') == 2
+        assert screen.text.count('data-testid="calendar-row"') == 3
+        assert "2026-12 a été clôturé une deuxième fois" in screen.text
 
 
 async def test_a_month_is_taken_from_its_box_alone(store, box, tmp_path: Path) -> None:

@@ -330,6 +330,23 @@ def test_a_code_that_is_shown_once_is_not_lost_to_another_language(hq):
         assert ("join-code" in answer.text, "/ui/language/" in answer.text) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("path", "form", "visible"),
+    [
+        ("/ui/join", {"nims": "EL02", "label": "Dédougou", "region": "Mouhoun"}, ("EL02", "Dédougou", "Mouhoun")),
+        ("/ui/people", {"name": "Fatou", "role": "accountant", "password": "court"}, ("Fatou",)),
+    ],
+)
+def test_a_form_that_is_refused_comes_once_more(hq, path, form, visible):
+    """With what was typed but for a password."""
+    with logged_in(hq, "Awa") as client:
+        answer = client.post(path, data=form, headers={"origin": hq.base})
+        assert answer.status_code == 422
+        assert all(f'value="{text}"' in answer.text for text in visible)
+        assert 'value="court"' not in answer.text
+        assert ('value="accountant" selected' in answer.text) == (path == "/ui/people")
+
+
 def test_a_form_whose_session_has_ended_says_that_nothing_was_done(hq):
     """At the login to which it leads."""
     with client_of(hq) as client:

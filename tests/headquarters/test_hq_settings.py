@@ -42,6 +42,8 @@ def test_example(tmp_path):
         ("[reports]\ntimezone = 'Mars/Base'\n", "reports.timezone"),
         ("[nats]\ndurable = 'x'\n", "url"),
         ("nonsense", "key/value"),
+        ("[storage]\nurl = 'postgresql://h:port/d'\n", "storage.url"),
+        ("[boxes]\nurl = 'ftp://[::'\n", "boxes.url"),
     ],
 )
 def test_wrong(tmp_path, text, expected):
@@ -62,3 +64,20 @@ def test_command_line(tmp_path):
     assert done.stderr.count("\n") == 1
     assert "storage.url" in done.stderr
     assert "secret" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("boxes", "accept", "EL02000015-1", "--ledger", ""),
+        ("boxes", "code", "EL02000015-1", "--label", "\udcff"),
+        ("boxes", "retire", "\udcff"),
+        ("keys", "create", "--role", "reader", "--label", "\udcff"),
+    ],
+)
+def test_odd_arguments_are_refused_in_one_line(tmp_path, arguments):
+    """Empty ones, and bytes that are no UTF-8."""
+    file = tmp_path / "hq.toml"
+    file.write_text(f"[storage]\nurl = 'sqlite:///{tmp_path}/hq.sqlite3'\n")
+    done = run_program("mcfd-hq", [*arguments, "--config", str(file)], os.environ)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr

@@ -129,10 +129,18 @@ FINGER = """() => [...document.querySelectorAll("a, button, input:not([type=hidd
 """What a finger has to touch and is too small for it: below 44 px high, or 24 wide. A box to tick has its words beside it."""
 
 
+HEADLESS = """() => [...document.querySelectorAll("table")]
+  .filter((each) => !each.querySelector("th") || [...each.querySelectorAll("th")].some((head) => !head.textContent.trim()))
+  .map((each) => each.className)"""
+"""Tables of which a screen reader has no heads to read."""
+
+
 def usable(page: Page, *, with_colours: bool = True) -> None:
-    """WCAG 2.2 AA by axe-core without a violation, nothing is wider than the screen, and nothing too small for a finger where fingers are."""
+    """WCAG 2.2 AA by axe-core without a violation, nothing is wider than the screen, nothing too small for a finger where fingers are, and
+    tables have heads."""
     small = page.evaluate(FINGER)
     assert not small, (page.url, small)
+    assert page.evaluate(HEADLESS) == [], page.url
     found = Axe().run(page, options=AXE | {"rules": {"color-contrast": {"enabled": with_colours}}})
     assert found.violations_count == 0, (page.url, found.generate_report())
     fits(page)

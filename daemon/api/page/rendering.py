@@ -148,7 +148,7 @@ class Fault(msgspec.Struct, frozen=True):
         sentence = self.text.in_language(say.language)
         has_detail = isinstance(self.error, WITH_DETAIL) and not isinstance(self.error, COMPLETE_TEXTS)
         detail = _detail(self.error, say.language) if has_detail else ""
-        return f"{sentence} ({detail})" if detail else sentence
+        return f"{sentence.removesuffix('.')} ({detail.removesuffix('.')})." if detail else sentence
 
 
 IN_DOUBT: Final = Text("It is not known yet what became of it. Send it again: nothing is done twice.")

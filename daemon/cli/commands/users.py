@@ -92,7 +92,7 @@ def disable(settings: Settings, name: str) -> None:
 def _read_password(name: str, *, from_stdin: bool) -> str:
     """The new password: one line of stdin, or typed twice at a terminal."""
     if from_stdin:
-        password = sys.stdin.readline().rstrip("\r\n")
+        password = (sys.stdin.readline() if sys.stdin else "").rstrip("\r\n")
     else:
         require_terminal("--password-stdin")
         password = click.prompt(tr("Password"), hide_input=True, confirmation_prompt=tr("Once more"))

@@ -66,13 +66,23 @@ class Closures(Part):
 
 
 def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int) -> TakeOutcome:
-    """A month or year: there are few. Another one with its id is never said to be delivered."""
+    """A month or year: there are few. Another one with its id is never said to be delivered; another one of its number is kept beside it: a ledger that
+    was put back closes it again."""
     table, data = tables.calendar_closure, received.data
     digest = hashlib.sha256(received.data.body.encode()).digest()
     mine = and_(table.c.machine == received.machine, table.c.id == data.report_id)
     stored = connection.scalar(select(table.c.digest).where(mine))
+    if stored == digest:
+        return TakeOutcome.DUPLICATE
+    of_number = {"mode": data.mode, "kind": data.kind, "number": data.number, "ledger_id": data.ledger_id}
+    same = and_(table.c.machine == received.machine, *(table.c[name] == value for name, value in of_number.items()))
+    if stored is not None or connection.scalar(select(table.c.id).where(same).limit(1)) is not None:
+        facts: Facts = {"what": "calendar", "period": data.period, "id": data.report_id}
+        fact = Fact("fork", f"{data.period}:{data.report_id}:{digest.hex()[:8]}", facts)
+        keep_fact(connection, (received.machine, data.mode), data.nim, fact, now)
     if stored is not None:
-        return TakeOutcome.DUPLICATE if stored == digest else TakeOutcome.FORK
+        keep_fork(connection, received, now)
+        return TakeOutcome.FORK
     row = {
         **{name: getattr(data, name) for name in ("kind", "number", "period", "first_z", "last_z")},
         "id": data.report_id,

@@ -241,6 +241,19 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
             assert 'data-level="good"' in client.get("/ui/state").text
 
 
+def test_of_several_machines_the_one_that_is_out_of_order_is_named(tmp_path: Path) -> None:
+    """What is sold at it is certified later, and the banner does not leave it to be guessed which one that is."""
+    first, second = Machine(tmp_path), Machine(tmp_path, "EL02000088-1")
+    with Shop(tmp_path, machines=(first, second), per_machine={"when_out_of_order": "defer"}) as shop:
+        shop.start()
+        create_users(shop, ("reader",))
+        second.kill()
+        with browser(shop, "reader") as client:
+            wait_for(
+                lambda: f"en panne\N{NO-BREAK SPACE}: {second.nim}" in client.get("/ui/state").text, "the banner", 60
+            )
+
+
 def _findings(expected: object) -> list[dict[str, str]]:
     if isinstance(expected, dict):
         return next(value for value in expected.values() if isinstance(value, list))

@@ -353,10 +353,15 @@ def test_letters_twice_as_large_fit(person: People, shop: Shop) -> None:
 
 @pytest.mark.long
 def test_what_is_printed_is_dark_on_white_and_has_no_form(person: People) -> None:
-    """Also of who looks by night."""
+    """Also of who looks by night; as wide as the paper, and with the shop's name and machine."""
     page = person("technician", ENGLISH_DESKTOP).go("/ui/a")
     page.emulate_media(media="print")
     expect(page.locator("main form")).to_be_hidden()
+    expect(page.locator(".brand")).to_contain_text("NIM")
+    expect(page.locator(".account")).to_be_hidden()
+    widths = "main => [main.getBoundingClientRect().width, document.documentElement.clientWidth]"
+    width, whole = page.locator("main").evaluate(widths)
+    assert width > 0.9 * whole
     expect(page.locator("main .quiet").first).to_have_css("color", "rgb(75, 85, 99)")
 
 

@@ -171,6 +171,12 @@ def test_what_was_typed_comes_back_after_a_login(awa: httpx.Client, shop: Shop) 
     [
         ("/ui/box/person", "/ui/box/people", {"name": "salif", "role": "reader", "password": "court"}, ("salif",)),
         ("/ui/box/person", "/ui/box/people", {"name": "seller", "role": "reader", "password": PASSWORD}, ("seller",)),
+        (
+            "/ui/box/key",
+            "/ui/box/keys",
+            {"label": "till 4", "role": "reader", "until": "2020-01-31"},
+            ("till 4", "2020-01-31"),
+        ),
         ("/ui/box/person/seller/password", "/ui/box/people", {"password": "court"}, ()),
         (
             "/ui/box/join",

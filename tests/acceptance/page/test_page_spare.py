@@ -77,7 +77,10 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]
         == "/ui/spare"
     )
-    assert technician.send("/ui/spare", m=NIM, decision="take-over", reason="encore une fois").status_code == 409
+    again = technician.send("/ui/spare", m=NIM, decision="take-over", reason="encore une fois")
+    assert again.status_code == 409
+    assert f"Cette décision ne convient plus ({SPARE} remplace déjà {NIM})." in again.text
+    assert "est réparée" in again.text  # what can be decided now
     page = technician.look("/ui/spare")
     assert "ne démarre plus" in page
     assert f"la machine de secours {SPARE} certifie à la place de {NIM}" in technician.look("/ui/state")
@@ -124,7 +127,9 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         certified(shop.certify(invoice(fresh(), 1000)))
         shop.x_with(1)
-        assert f"la période de {SPARE} est clôturée en même temps" in technician.look(f"/ui/z?m={NIM}")
+        dialogue = technician.look(f"/ui/z?m={NIM}")
+        assert f"la période de {SPARE} est clôturée en même temps" in dialogue
+        assert 'data-expected="21000"' in dialogue
         done = technician.send("/ui/z", key=fresh(), m=NIM, counted="21000")
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}

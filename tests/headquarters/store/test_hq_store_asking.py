@@ -127,3 +127,11 @@ def test_a_word_that_waited(store, box):
     assert [silent.machine for silent in store.watching.silent(NOW - HOUR, NOW)] == [machine]
     say(store, box, NOW)
     assert open_findings(store) == []
+
+
+def test_what_goes_on_grows(store, box):
+    """A finding of days or hours says how many they are now; it is one finding."""
+    for days in (5, 6, 20):
+        say(store, box, NOW + days * DAY, tax_days=days)
+        assert open_findings(store) == [("tax-server", days)]
+    assert len(store.findings.listed()) == 1

@@ -392,7 +392,7 @@ def test_database_that_is_away(new_store):
         assert connection.scalar(select(tables.closure.c.id)) is None
 
 
-@pytest.mark.parametrize("url", ["mysql://x/y", "sqlite://", "sqlite:///:memory:", "nonsense"])
+@pytest.mark.parametrize("url", ["mysql://x/y", "sqlite://", "sqlite:///:memory:", "nonsense", "postgresql://h:port/d"])
 def test_bad_urls(url):
     """Only what headquarters can use, and a reason that shows no password."""
     with pytest.raises(BadUrl):

@@ -198,6 +198,14 @@ async def test_what_is_no_http_is_refused(data: bytes) -> None:
         assert (await raw(front, data)).startswith(b"HTTP/1.1 400 ")
 
 
+async def test_a_request_without_host_is_a_problem() -> None:
+    """As each error that has a whole head; HTTP/1.0 needs no Host."""
+    async with standing() as front:
+        head, _, body = (await raw(front, b"GET / HTTP/1.1\r\n\r\n")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert msgspec.json.decode(body)["code"] == ERRORS[400][0]
+
+
 async def test_an_address_has_so_many_connections_until_it_has_shown_a_key() -> None:
     """The next one is refused, and other addresses are served; with a key there is room for more."""
     limits = FrontLimits(unknown_per_address=3, per_address=6)

@@ -45,7 +45,9 @@ def test_a_narrow_cell_has_thousands_or_millions():
     assert compact(1_250_000, "en") == "1.25\N{NO-BREAK SPACE}M"
 
 
-@pytest.mark.parametrize("most", [999, 1500, 37_500, 950_000, 8_400_000, 420_000_000, 2_600_000_000, 749_999_999_997])
+@pytest.mark.parametrize(
+    "most", [999, 1500, 37_500, 950_000, 8_400_000, 420_000_000, 2_600_000_000, 749_999_999_997, 10**12]
+)
 def test_what_stands_beside_an_axis_is_short(most):
     """Six characters at the most, whatever a year has sold: more of them are cut off at the left, and "1 000 M" is read as "000 M" on a phone."""
     axis = re.findall(r'class="axis"[^>]*>([^<]*)<', bars([("", most, "")], "sales"))

@@ -57,10 +57,12 @@ async def _box(visit: Visit) -> Reply:
 box = screen("/ui/box", "administer")(_box)
 
 
-@screen("/ui/box/keys", "administer")
-async def keys_screen(visit: Visit) -> Reply:
+async def _keys(visit: Visit) -> Reply:
     keys, authority = await visit.page.ledger.read(list_keys), await authority_link(visit)
     return await render(visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=_done(visit))
+
+
+keys_screen = screen("/ui/box/keys", "administer")(_keys)
 
 
 async def _people(visit: Visit) -> Reply:
@@ -123,7 +125,7 @@ async def findings(visit: Visit) -> Reply:
     return await html(visit.request, visit.page, "findings.html", findings=found)
 
 
-@screen("/ui/box/key", "administer", change=True)
+@screen("/ui/box/key", "administer", change=True, form=_keys, faults=(InvalidRequest,))
 async def create_key(visit: Visit) -> Reply:
     """The one time that the key is seen, with its QR code for the till's camera."""
     label, role = visit.form.get("label", "")[:LONGEST_LABEL], visit.form.get("role", "")

@@ -20,6 +20,7 @@ from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
 from daemon.core.invoice.taxes import PRODUCT, tax_lines
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.deferred import NotWaiting
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
@@ -320,7 +321,7 @@ async def _waiting(visit: Visit) -> Reply:
 waiting = screen("/ui/waiting", "look")(_waiting)
 
 
-@screen("/ui/waiting/{sale:int}", "close", change=True, form=_waiting, faults=(InvalidRequest,))
+@screen("/ui/waiting/{sale:int}", "close", change=True, form=_waiting, faults=(InvalidRequest, NotWaiting))
 async def decide_sale(visit: Visit) -> Reply:
     """It is taken back, or, in doubt after a restore, was not certified and waits again."""
     for worker in (visit.worker, *former_workers(visit.worker)):

@@ -7,6 +7,7 @@ from daemon.api.page.screens.today import reason_of
 from daemon.api.page.views.machine_view import machine_view
 from daemon.api.page.visit import Visit, redirect, render, screen
 from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.tables.book.deferred import backlog
 
 
@@ -29,7 +30,7 @@ async def _spare(visit: Visit) -> Reply:
 spare = screen("/ui/spare", "administer")(_spare)
 
 
-@screen("/ui/spare", "administer", change=True, form=_spare, faults=(InvalidRequest,))
+@screen("/ui/spare", "administer", change=True, form=_spare, faults=(InvalidRequest, TakeOverRefused))
 async def decide_spare(visit: Visit) -> Reply:
     """What is on the line comes to its end before."""
     first = visit.worker

@@ -119,11 +119,13 @@ async def _dialogue(visit: Visit) -> Reply:
     """What will be closed; the key makes one Z of it, however often and by how many people it is sent."""
     period = await report.x_report(visit.worker)
     other = await _closed_together(visit)
-    starts = [each.period_start for each in (period, *([await report.x_report(other)] if other else []))]
+    periods = [period, *([await report.x_report(other)] if other else [])]
+    starts = [each.period_start for each in periods]
     return await render(
         visit,
         "confirm_z.html",
         period=period,
+        expected=sum(each.cash.expected for each in periods if each.cash),  # there is one drawer
         machine=machine_view(visit.worker, visit, visit.deps.clock()),
         key=visit.form.get("key", "")[:LONGEST_KEY] or " ".join(starts),
         notes=NOTES,

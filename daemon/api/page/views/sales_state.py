@@ -132,7 +132,11 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
     urgencies = {each.urgency(now) for each in waiting} - {""}
     if not (stopped or urgencies or gone or any(each.doubtful for each in waiting)):
         return None
-    causes = [say("the machine is out of order, what is sold is certified later")] if stopped else []
+    out_of_order = say("the machine is out of order, what is sold is certified later")
+    if len(live) > 1:
+        names = ", ".join(each.book.nim for each in stopped)
+        out_of_order = say("out of order: {nims}; what is sold there is certified later", nims=names)
+    causes = [out_of_order] if stopped else []
     causes += [say("{nim}, for which sales wait, is no longer in the configuration", nim=nim) for nim in gone]
     if waiting:
         text = Counted(

@@ -71,11 +71,11 @@ async def answered(handler: HTTPRouteHandler, logins: NoSession, headers: dict[s
             409,
             (
                 "Le numéro du dernier Z doit d'abord être indiqué (le dernier numéro de Z n'est pas connu après une restauration : "
-                "`mcfd machine last-z EL02000015-1 NUMÉRO`, d'après le dernier Z sur papier)"
+                "`mcfd machine last-z EL02000015-1 NUMÉRO`, d'après le dernier Z sur papier)."
             ),
         ),
         (MachineOffline("the machine is not there"), 503, "La machine ne répond pas ; rien n'a été fait."),
-        (MachineRefused("E:12"), 502, "La machine ne l'a pas fait. (la machine a refusé : E:12)"),
+        (MachineRefused("E:12"), 502, "La machine ne l'a pas fait (la machine a refusé : E:12)."),
         (NothingDone(LineLost("gone"), "again"), 503, "La machine ne répond pas ; rien n'a été fait."),
         (LineLost("gone"), 503, IN_DOUBT),
         (OutcomeNotStored(), 507, IN_DOUBT),
