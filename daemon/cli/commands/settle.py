@@ -133,7 +133,9 @@ def _find(settings: Settings, nim: str | None, fingerprint: str) -> tuple[Case |
         raise Failure("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine))
     cases = [case for case in cases if case.fingerprint == fingerprint] or cases
     if len(cases) > 1:
-        raise Failure("which one? {nims}", nims=", ".join(f"{case.state.book.nim} (--case {case.fingerprint})" for case in cases))
+        raise Failure(
+            "which one? {nims}", nims=", ".join(f"{case.state.book.nim} (--case {case.fingerprint})" for case in cases)
+        )
     if not cases:
         return None, None
     case = cases[0]
