@@ -1,20 +1,13 @@
 """The bench's arithmetic: what it sums up, what counts as reached, what it prints and records."""
 
-from pathlib import Path
-
 import pytest
 
 from bench.__main__ import PARTS
 from bench.figures import (
     LIMITS,
-    RUNS,
     Recorded,
     Row,
     differences,
-    last_recorded,
-    median,
-    quantile,
-    record,
     values_of,
 )
 
@@ -31,30 +24,6 @@ def test_a_limit_itself_is_reached(row: str, reached: float, missed: float) -> N
     """`≤` and `≥` mean what they say."""
     assert Row(row, reached, "").verdict == "pass"
     assert Row(row, missed, "").verdict == "MISS"
-
-
-def test_medians_and_quantiles() -> None:
-    """One slow sale in ten changes no median; of a hundred values the p99 is the 99th and not the worst."""
-    assert median([0.001, *[0.060] * 8, 0.500]) == 0.060
-    hundred = [float(number) for number in range(1, 101)]
-    assert quantile(hundred[::-1], 0.99) == 99
-    assert quantile(hundred[:10], 0.9) == 9
-    assert quantile([7.0], 0) == 7
-
-
-def test_a_run_is_recorded_with_the_others_of_its_release(tmp_path: Path) -> None:
-    """The newest file of a kind is the one to compare with; the oldest runs go."""
-    for at in range(RUNS + 2):
-        record("0.1.0", "box", f"2026-11-{20 + at}", {"line-1": 1.04 + at / 1000}, tmp_path)
-    record("0.2.0", "box", "2026-11-29", {"line-1": 1.03}, tmp_path)
-    found = last_recorded("box", tmp_path)
-    assert found is not None
-    assert (found.release, found.runs) == ("0.2.0", ({"line-1": 1.03},))
-    (tmp_path / "0.2.0-box.json").unlink()
-    found = last_recorded("box", tmp_path)
-    assert found is not None
-    assert [run["line-1"] for run in found.runs] == [1.042, 1.043, 1.044]
-    assert last_recorded("none", tmp_path) is None
 
 
 @pytest.mark.parametrize(

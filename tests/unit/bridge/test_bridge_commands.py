@@ -102,8 +102,8 @@ def test_what_must_not_be_cut_is_not_sent_cut() -> None:
         (SetCustomer("CC", name="Awa"), "CC,,Awa,,,,"),
         (SetCustomer("PC", "1", "A,B", "Rue 1", "70", "a@b.bf", "R1"), "PC,1,A^x2c;B,Rue 1,70,a@b.bf,R1"),
         (
-            OpenInvoice("EA", "N,1", "00084440Y", "HT", "1", "1", "Awa", "RRR", "RRR"),
-            "1,Awa,00084440Y,EA,RRR,RRR,HT,1,N^x2c;1",
+            OpenInvoice("EA", "N,1", "00084440Y", "HT", "1", "1", "Awa", "RAM", "EL02000015-1-7"),
+            "1,Awa,00084440Y,EA,RAM,EL02000015-1-7,HT,1,N^x2c;1",
         ),
         (ITEM, "Riz 25kg\tLOCBIE,B18.00%15000\t15000.00*1.000"),
         (

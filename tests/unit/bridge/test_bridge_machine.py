@@ -10,7 +10,7 @@ from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, 
 from support.processor import within
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
-from bridge.errors import LineDown, Nonsense, Refused, UnknownCommand
+from bridge.errors import LineDown, Nonsense, Refused, UnknownCommand, Unsendable
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
 from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply, SubtotalReply
@@ -191,3 +191,15 @@ async def test_silence_at_everything_ends_the_line() -> None:
     with pytest.raises(LineDown):
         await machine.taxpayer(0)
     assert machine.link.is_over
+
+
+async def test_what_cannot_be_sent_is_told_when_it_is_due() -> None:
+    """Once the commands before it were taken; the line is as it was."""
+    port = ScriptedPort(answer(b""), answer(b""))
+    machine = machine_over(port)
+    endless = SetCustomer("PM", "9" * 250, "x")
+    for before in ((), (SetCustomer(),)):
+        with pytest.raises(Unsendable):
+            await replies_of(machine, *before, endless)
+        assert len(port.requests) == len(before)
+    await replies_of(machine, SetCustomer())

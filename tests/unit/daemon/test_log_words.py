@@ -23,8 +23,7 @@ def test_every_event_of_the_log_has_words() -> None:
     assert found - set(EVENTS) == set()
 
 
-def _events(path: Path, *, composed: bool = False) -> Iterator[str]:
-    """`composed`: also those of an f-string, with `x` for each value."""
+def _events(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
             continue
@@ -35,8 +34,6 @@ def _events(path: Path, *, composed: bool = False) -> Iterator[str]:
             name = logger.id if isinstance(logger, ast.Name) else getattr(logger, "attr", "")
             if name.lstrip("_") == "log":
                 yield from (each.value for each in _constants(node.args[0]))
-                if composed and isinstance(node.args[0], ast.JoinedStr):
-                    yield "".join(part.value if isinstance(part, ast.Constant) else "x" for part in node.args[0].values)
 
 
 def _constants(node: ast.expr) -> Iterator[ast.Constant]:

@@ -3,10 +3,6 @@
 import pytest
 
 from common.language.reasons import (
-    FOLD_NO_PRICE,
-    NOT_SENT,
-    TAX_FOLDED,
-    UNKNOWN_FIELD_NEAR,
     from_stored,
     to_stored,
 )
@@ -39,21 +35,6 @@ def test_what_attention_says_is_french():
     counters = ("TC 10, FVC 8, FRC 1", "TC 13, FVC 10, FRC 1")
     for value in (*counters, "'F-7'", "'F-9' (FV, 15000 XOF)", "certifié 2 factures"):
         assert value in sentence
-
-
-@pytest.mark.parametrize(
-    ("reason", "french"),
-    [
-        (NOT_SENT, "non envoyée"),
-        (UNKNOWN_FIELD_NEAR(field="items[0].prix", near="items[0].unitPrice"), "peut-être items[0].unitPrice"),
-        (TAX_FOLDED(fold=FOLD_NO_PRICE), "unitPrice n'est pas donné"),
-    ],
-)
-def test_reasons_and_warnings(reason, french):
-    """What an attempt ended with, and what a receipt warns of; in English it is what a till's programmer reads."""
-    back = from_stored(to_stored(reason))
-    assert french in back.in_language("fr")
-    assert back.in_language("en") == str(reason)
 
 
 @pytest.mark.parametrize("sentence", ["not sent", "the machine did not certify it"])

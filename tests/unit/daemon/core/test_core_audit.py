@@ -2,8 +2,6 @@
 
 import hashlib
 
-import pytest
-
 from daemon.core.audit import GENESIS, Actor, AuditEntry, Call, chain, first_broken
 
 AWA = Actor("user:awa", "192.168.1.7")
@@ -37,14 +35,3 @@ def test_an_idempotency_key_is_kept_as_half_a_hash() -> None:
     """The first sixteen bytes of its SHA-256, which a ledger keeps for a week and finds again after an upgrade; nothing without a key."""
     assert Call(key="Éts 7").key_hash == hashlib.sha256("Éts 7".encode()).digest()[:16]
     assert Call().key_hash == b""
-
-
-@pytest.mark.parametrize("damaged", [None, 0, 1, 2])
-@pytest.mark.parametrize("change", [{"subject": "key 9"}, {"id": 9}, {"hash": b"x"}, {"at": 6}, {"address": ""}])
-def test_the_first_entry_that_does_not_follow_is_told(damaged: int | None, change: dict[str, object]) -> None:
-    """Whatever was changed in it, its number too; none where all do, also of a log whose beginning is gone."""
-    entries = chained("key 1", "key 2", "key 3", previous=b"before", last_id=40)
-    if damaged is not None:
-        fields = {name: getattr(entries[damaged], name) for name in AuditEntry.__struct_fields__}
-        entries[damaged] = AuditEntry(**{**fields, **change})
-    assert first_broken(entries, b"before", 40) is (None if damaged is None else entries[damaged])

@@ -2,9 +2,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.line.states import chatty_line, locked_line, silent_line
 from support.line.terminal import Terminal
-from support.processor import within
 
 from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.link import Timers
@@ -74,32 +72,6 @@ async def test_only_what_reads_is_sent(
         assert found.link == ServerLink(0, 0, "", "", found.link.error)
     else:
         assert (found.link.documents, found.link.state) == (7, "DIS")
-
-
-async def test_nobody_and_somebody_else(tmp_path: Path) -> None:
-    """Told apart, and in bounded time also where somebody talks without end."""
-    with silent_line(tmp_path / "silent") as line:
-        found = await look(line, timers=QUICK)
-        assert isinstance(found, Silence)
-        assert (found.why, found.reason) == ("silent", "the machine does not answer")
-    with chatty_line(tmp_path / "chatty") as line:
-        with within(2):
-            found = await look(line, timers=QUICK, patience=0.5)
-        assert isinstance(found, Silence)
-        assert found.why == "stranger"
-        found = await look(line, timers=QUICK, patience=0.01)
-        assert isinstance(found, Silence)
-        assert found.reason == "the machine does not come to an end"
-    found = await look(tmp_path / "missing")
-    assert isinstance(found, Silence)
-    assert (found.why, found.busy) == ("missing", False)
-
-
-async def test_a_port_that_another_program_has_open_is_left_alone(tmp_path: Path) -> None:
-    """It is named, with its number, and not a byte is sent in between."""
-    with silent_line(tmp_path / "line") as line, locked_line(line) as pid:
-        found = await look(line, timers=QUICK)
-    assert found == Silence(f"{line}: it is used by sleep ({pid})", "busy")
 
 
 async def test_a_device_server_that_hangs_up_is_busy() -> None:

@@ -106,39 +106,6 @@ async def running_line(cable: Cable, notes: Notes, *, heartbeat: float = 0.02) -
             await task
 
 
-async def test_a_pulled_cable_is_noticed_and_the_machine_found_again() -> None:
-    """Lost once, tried until it is there, and connected anew: another connection, the same machine."""
-    cable, notes = Cable(standing()), Notes()
-    async with running_line(cable, notes):
-        await notes.until(lambda: notes.machine)
-        first = notes.machine
-        cable.pull()
-        await notes.until(lambda: len(notes.reasons) == 3)
-        assert cable.session
-        cable.session.plug()
-        await notes.until(lambda: notes.machine)
-        assert notes.machine is not first
-    assert notes.reasons == [
-        f"up {NIM}",
-        "down the simulated machine was unplugged",
-        "down /dev/mcf: the simulated machine is unplugged",
-        f"up {NIM}",
-    ]
-
-
-async def test_a_silent_machine_is_found_out_by_the_heartbeat() -> None:
-    """The listener gets the machine and its state, then a beat again and again. Nobody certifies, the machine stops answering: the line is down after its tries, and up when it
-    speaks again."""
-    session, notes = standing(), Notes()
-    async with running_line(Cable(session), notes):
-        await notes.until(lambda: notes.beats > 3)
-        assert notes.reasons == [f"up {NIM}"]
-        session.silence(asyncio.get_running_loop().time(), 0.6)
-        await notes.until(lambda: len(notes.reasons) == 2)
-        await notes.until(lambda: notes.reasons[-1] == f"up {NIM}")
-    assert notes.reasons[1].startswith("down ")
-
-
 @pytest.mark.parametrize("first", [None, standing])
 async def test_the_wrong_machine_is_refused_with_both_nims(first: Callable[[], LineSession] | None) -> None:
     """At the start, and after the right one was there; it is never handed over, and the right one is taken when it comes."""
@@ -156,16 +123,6 @@ async def test_the_wrong_machine_is_refused_with_both_nims(first: Callable[[], L
         cable.session = standing()
         await notes.until(lambda: notes.machine)
     assert f"up {OTHER}" not in notes.reasons
-
-
-async def test_an_exchange_that_the_port_does_not_notice_is_found_by_the_heartbeat() -> None:
-    """The line stays open while another machine is put on it."""
-    session, notes = standing(), Notes()
-    async with running_line(Cable(session), notes):
-        await notes.until(lambda: notes.beats)
-        session.cut_power(asyncio.get_running_loop().time(), 0, OTHER)
-        await notes.until(lambda: len(notes.reasons) > 1)
-    assert OTHER in notes.reasons[1]
 
 
 @pytest.mark.parametrize(

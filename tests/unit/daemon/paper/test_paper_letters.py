@@ -52,66 +52,19 @@ def test_spelling():
             french(number)
 
 
-FRENCH = {
-    **{
-        word: value
-        for value, word in enumerate(
-            [
-                "zéro",
-                "un",
-                "deux",
-                "trois",
-                "quatre",
-                "cinq",
-                "six",
-                "sept",
-                "huit",
-                "neuf",
-                "dix",
-                "onze",
-                "douze",
-                "treize",
-                "quatorze",
-                "quinze",
-                "seize",
-            ]
-        )
-    },
-    **{word: 10 * value for value, word in enumerate(["vingt", "trente", "quarante", "cinquante", "soixante"], 2)},
-}
-ENGLISH = {
-    **{
-        word: value
-        for value, word in enumerate(
-            [
-                "zero",
-                "one",
-                "two",
-                "three",
-                "four",
-                "five",
-                "six",
-                "seven",
-                "eight",
-                "nine",
-                "ten",
-                "eleven",
-                "twelve",
-                "thirteen",
-                "fourteen",
-                "fifteen",
-                "sixteen",
-                "seventeen",
-                "eighteen",
-                "nineteen",
-            ]
-        )
-    },
-    **{
-        word: 10 * value
-        for value, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
-    },
-}
+def words_of(small, tens):
+    values = {word: value for value, word in enumerate(small.split())}
+    return values | {word: 10 * value for value, word in enumerate(tens.split(), 2)}
+
+
+FRENCH = words_of(
+    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize",
+    "vingt trente quarante cinquante soixante",
+)
+ENGLISH = words_of(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
+    "twenty thirty forty fifty sixty seventy eighty ninety",
+)
 SCALES = {"million": 10**6, "milliard": 10**9, "billion": 10**12}
 ENGLISH_SCALES = {"thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 

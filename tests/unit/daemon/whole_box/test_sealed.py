@@ -85,50 +85,6 @@ def test_what_mcfd_0_1_0_closed_opens(length: int, pair: Pair) -> None:
         assert by_words(age_file(by_passphrase(WORDS), content)) == content
 
 
-def malformed(recipient: str) -> dict[str, bytes]:
-    """Forms that age and rage refuse, and mcfd 0.1.0 took."""
-    stanza = for_recipient(recipient)
-    full = b"x" * CHUNK
-    name, share, rest = stanza.split(b" ")[1], *stanza.removeprefix(b"-> X25519 ").split(b"\n", 1)
-    assert name.startswith(b"X25519")
-    return {
-        "an empty last chunk": age_file(stanza, b"", chunks=[full, b""]),
-        "a short chunk before the last": age_file(stanza, b"", chunks=[b"x" * 10, b"y"]),
-        "scrypt beside a key": age_file(stanza + by_passphrase(WORDS), b"x"),
-        "scrypt before a key": age_file(by_passphrase(WORDS) + stanza, b"x"),
-        "a padded share": age_file(b"-> X25519 " + share + b"=\n" + rest, b"x"),
-        "a padded code": age_file(stanza, b"x", mac_padding=b"="),
-        "a padded body": age_file(stanza.rstrip(b"\n") + b"=\n", b"x"),
-        "two spaces": age_file(b"-> X25519  " + share + b"\n" + rest, b"x"),
-        "an argument too many": age_file(b"-> X25519 " + share + b" x\n" + rest, b"x"),
-        "no argument": age_file(b"-> X25519\n" + rest, b"x"),
-        "no name": age_file(b"-> \n" + rest, b"x"),
-        "a stanza of nothing": age_file(b"->\n", b"x"),
-        "no stanza": age_file(b"", b"x"),
-        "carriage returns": age_file(stanza, b"x").replace(b"\n", b"\r\n", 3),
-        "bits behind the share": age_file(b"-> X25519 " + share[:-1] + b"/" + b"\n" + rest, b"x"),
-        "armor": b"-----BEGIN AGE ENCRYPTED FILE-----\n",
-        "another version": b"age-encryption.org/v2\n",
-        "nothing": b"",
-        "no code": b"age-encryption.org/v1\n" + stanza,
-    }
-
-
-def test_malformed_files_are_refused(pair: Pair) -> None:
-    """Each of them says so in words; none is a traceback."""
-    passed = []
-    for name, form in malformed(pair[1]).items():
-        source = io.BytesIO(form)
-        try:
-            how = {"passphrase": WORDS} if is_by_passphrase(source) else {"identity": pair[0]}
-            with opened(source, **how) as file:
-                file.read()
-            passed.append(name)
-        except NotOpened:
-            pass
-    assert passed == []
-
-
 @pytest.mark.parametrize("work", [20, 22, 31, 63, 99])
 def test_a_costly_passphrase_is_refused_before_it_costs(work: int) -> None:
     """What scrypt would take is known from the file; nothing of it is authenticated by then."""

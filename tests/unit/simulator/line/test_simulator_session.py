@@ -1,7 +1,6 @@
 """The machine's end of the line: repetition, NAK, SYN, pauses, power and plug."""
 
-import pytest
-from support.simulator.simulator_till import FakeClock, Wire, events, is_nak, is_syn
+from support.simulator.simulator_till import FakeClock, Wire, events, is_syn
 
 from bridge.frame import MachineReply, Request, encode
 from simulator.line.session import LineSession
@@ -29,18 +28,6 @@ def test_an_equal_seq_is_repeated_and_not_executed():
     wire.session.machine.certify_foreign()
     wire.text(0x21, 0xC2)
     assert wire.text(0x20, 0xC1) != before
-
-
-@pytest.mark.parametrize("position", range(1, 11))
-def test_a_damaged_request_gets_nak_or_nothing(position):
-    """A frame with one wrong byte is never executed; the same frame again, whole, is."""
-    data = bytearray(encode(Request(0x20, 0xC1)))
-    wire = Wire()
-    data[-position] ^= 0x02
-    assert all(is_nak(event) for event in wire.put(bytes(data)))
-    assert wire.session.frames_in == 0
-    found = wire.send(0x20, 0xC1)
-    assert isinstance(found[-1], MachineReply)
 
 
 def test_think_time_brings_syn_only_above_100_ms():

@@ -152,18 +152,6 @@ def test_snapshot_and_restore():
     assert till.state()[3:11] == ["9", "7", "2", "20260301120000", "FV", last.code, "T-9", "500"]
 
 
-def test_reboot_forgets_what_is_not_fiscal():
-    """A power cut: the open invoice is gone, the counters are not; another machine may come up."""
-    till = Till()
-    till.certify("F-1")
-    till.enter_and_pay("F-2")
-    till.machine.reboot()
-    assert till.ask(0x38, "C") == "E:No invoice open"
-    assert till.state()[3] == "1"
-    till.machine.reboot("EL09000001-2")
-    assert till.state()[0] == "EL09000001-2"
-
-
 def test_somebody_else_uses_the_machine():
     """A foreign invoice ends ours, moves the counters and is the last one."""
     till = Till()

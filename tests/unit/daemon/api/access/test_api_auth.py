@@ -4,7 +4,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, ROLE_KEYS, TEST_KEY, Ring, Serve, Served, UseCases
+from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, ROLE_KEYS, TEST_KEY, Serve, Served, UseCases
 from support.processor import within
 
 from daemon.api.access.context import RequestContext
@@ -103,21 +103,6 @@ async def test_a_wrong_key_is_answered_before_the_body(served: Served) -> None:
         with within(2):
             assert (await reader.readline()).split()[1] == expected
     writer.close()
-
-
-async def test_a_revoked_key_is_out_at_once(serve: Serve) -> None:
-    """The key ring is asked for every request, on a connection that is open as well."""
-
-    owners = dict(Ring.owners)
-
-    class Revocable:
-        def find(self, text: str) -> object:
-            return owners.get(text)
-
-    served = await serve(keyring=Revocable())
-    assert (await served.get("/v1/me")).status_code == 200
-    owners.clear()
-    assert (await served.get("/v1/me")).status_code == 401
 
 
 def test_the_memory_of_wrong_keys_is_bounded() -> None:

@@ -3,11 +3,9 @@
 import asyncio
 
 import pytest
-from support.api import INVOICE, LIVE_KEY, Serve, Served, UseCases, until
-from support.ports import free_port
+from support.api import INVOICE, LIVE_KEY, Served, UseCases, until
 from support.wire import LAST, REQUEST, WHOLE, connections, statuses
 
-from common.sockets import bind
 from daemon.api.request import body
 
 
@@ -55,12 +53,3 @@ async def test_a_body_that_is_not_read_is_no_request(served: Served, usecases: U
     stranger = REQUEST.replace(LIVE_KEY.encode(), b"x")
     assert statuses(await served.send(stranger + encoding + LAST)) == [401, 200]
     assert len(usecases.calls) == 1
-
-
-async def test_a_port_that_is_taken_is_told(serve: Serve) -> None:
-    """OSError, with the address and the reason."""
-    port = free_port()
-    (taken,) = bind("127.0.0.1", port)
-    with pytest.raises(OSError, match=rf"^cannot listen on 127.0.0.1 port {port}: Address already in use$"):
-        await serve(config={"port": port})
-    taken.close()

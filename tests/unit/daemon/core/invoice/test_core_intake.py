@@ -1,6 +1,5 @@
 """The door: an invoice, or every fault of a request (decisions 1 to 4)."""
 
-import copy
 import unicodedata
 from decimal import Decimal
 
@@ -14,7 +13,6 @@ from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import escaped_length, read_invoice
 from daemon.core.invoice.invoice import Comment, Customer
 from daemon.core.invoice.rules import Rules
-from daemon.core.invoice.unknown import FIELDS
 
 
 def faults(request, *, credit=False):
@@ -35,35 +33,6 @@ def test_what_a_till_leaves_out_is_filled_in():
     assert invoice.customer == Customer("CC")
     assert (invoice.comments, invoice.nature, invoice.reference, invoice.psvb) == ((), "", "", None)
     assert read(body(operatorId="", operatorName="", isf="")) == invoice
-
-
-WHOLE = body(
-    {
-        **item(unitPrice=7500, quantity=2, itemType="LOCBIE", taxRate=18, code="C", unit="kg", specificTaxDesc="d"),
-        "specificTax": None,
-        "specificTaxRate": None,
-        "discount": 5,
-        "originalPrice": 8000,
-    },
-    customer={"clientType": "PP", "ifu": "1", "name": "n", "address": "a", "phone": "p", "email": "e", "rccm": "r"},
-    comments=[{"label": "A", "text": "t"}],
-    stampDuty=10,
-)
-REQUIRED = {"invoiceNumber", "invoiceType", "items", "payments", "name", "taxGroup", "method", "amount", "text"}
-
-
-@pytest.mark.parametrize("part_name", ["", "customer", "items", "comments"])
-def test_null_says_the_same_as_a_field_that_is_left_out(part_name):
-    """Decision 39: each field that may be left out, at the top, in the customer, an item and a comment."""
-    for name in sorted(FIELDS[part_name] - REQUIRED):
-        requests = [copy.deepcopy(WHOLE) for _ in range(2)]
-        for request, is_null in zip(requests, (True, False), strict=True):
-            part = request[part_name] if part_name else request
-            part = part[0] if isinstance(part, list) else part
-            part.pop(name, None)
-            if is_null:
-                part[name] = None
-        assert read(requests[0]) == read(requests[1]), name
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import cast
 
 import pytest
 
-from daemon.core.events import SLOW
 from daemon.core.ledger.book import Book
 from daemon.usecases.certification import enter_invoice
 from daemon.usecases.certification.enter_invoice import patience, watching
@@ -55,18 +54,6 @@ async def test_what_was_answered_in_time_is_told_of_nobody(monkeypatch: pytest.M
         raise ZeroDivisionError
     assert watched.longest_close == {False: longest}
     assert (watched.published, watched.odd) == ([], [])
-
-
-async def test_what_takes_too_long_is_told_once_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is waited for, to screens and to the recording of the line."""
-    monkeypatch.setattr(enter_invoice, "BOUNDS", {False: (0.01, 0.01)})
-    watched = Watched()
-    async with asyncio.timeout(60):
-        with watching(watched.worker, "F-1", is_credit=False):
-            while not watched.published:  # noqa: ASYNC110  a timer of somebody else's
-                await asyncio.sleep(0.002)
-    assert watched.published == [f"{SLOW}: 38h of invoice F-1 has no answer after 0.01 s; it is waited for"]
-    assert watched.odd == ["38h is slow"]
 
 
 async def test_the_watch_is_over_with_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
