@@ -144,7 +144,7 @@ def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop
     (tmp_path / "other").mkdir()
     dead.machines = (Machine(tmp_path / "other", f"{NIM[:-1]}2", "00099999X").start(),)
     dead.start_daemon()
-    wait_for(lambda: dead.is_ready(), "the other taxpayer's machine")
+    wait_for(dead.is_ready, "the other taxpayer's machine")
 
     def state() -> str:
         with closing(sqlite3.connect(f"file:{dead.ledger}?mode=ro", uri=True)) as connection:
