@@ -20,7 +20,7 @@ from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
 from daemon.core.invoice.taxes import PRODUCT, tax_lines
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.deferred import NotWaiting
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
@@ -303,7 +303,8 @@ DECISIONS: Final = {"release": release, "withdraw": withdraw}
 
 
 async def _waiting(visit: Visit) -> Reply:
-    since, found, doubtful = whole_number(visit.query.get("after", "")) or 0, [], 0
+    since, doubtful = whole_number(visit.query.get("after", "")) or 0, 0
+    found: list[DeferredSale] = []
     for worker in (visit.worker, *former_workers(visit.worker)):
         found += await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)
         doubtful += (await worker.ledger.read(deferred.backlog, worker.book)).doubtful
