@@ -15,6 +15,7 @@ from common.language import Text
 from common.language.reasons import from_stored
 from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
+from daemon.api.access.auth import is_strict
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.rehearsal import ignored
 from daemon.api.http.answers import Answer, Header, Headers, encoded, sent
@@ -43,7 +44,7 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     own_id = scope["state"]["request_id"]
     if scope["method"] != "GET" and is_dry_run(request) and not request.route_handler.opt["can_be_tried"]:
         raise InvalidRequest.at("dry_run", Text("is not known here; nothing was done"))
-    by, strict = request.auth.actor, _is_strict(request)
+    by, strict = request.auth.actor, is_strict(request)
     expires = request.auth.expires
     if not key:
         return Call(own_id, by=by, strict=strict, expires=expires)
@@ -72,14 +73,6 @@ def _fingerprint(method: str, path: str, raw: bytes) -> bytes:
     return hashlib.sha256(b"\n".join((method.encode(), path.encode(), raw))).digest()[:16]
 
 
-def _is_strict(request: ApiRequest) -> bool:
-    """`Mcfd-Strict: true`, or a strict key; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
-    values = [value.strip().lower() for name, value in request.scope["headers"] if name == b"mcfd-strict"]
-    if any(value not in (b"true", b"false") for value in values):
-        raise InvalidRequest.at("Mcfd-Strict", Text("has to be true or false"))
-    return b"true" in values or request.auth.key.strict
-
-
 class OptionalBody(NamedTuple):
     """Of a request that needs none: as it came, its object, and what is not known in it."""
 
@@ -93,7 +86,7 @@ async def read_optional(request: ApiRequest, shape: type[msgspec.Struct]) -> Opt
     raw = await read_empty(request.scope["headers"], request.receive)
     fields = parse(raw) if raw else {}
     unknown = unknown_of(fields, fields_of(shape))
-    if unknown and _is_strict(request):
+    if unknown and is_strict(request):
         raise InvalidRequest(refusals_of(unknown))
     return OptionalBody(raw, fields, unknown)
 
