@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -136,13 +136,14 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
         await runtime.clock_watch.look()
         runtime.lines.append(asyncio.get_running_loop().create_task(runtime.clock_watch.run(), name="clock"))
         firsts = ((settings.first_of(machine), machine) for machine in settings.machine)
-        await store.ledger.open_pairs([(first.nim, spare.nim) for first, spare in firsts if first])
+        pairs = [(first.nim, spare.nim) for first, spare in firsts if first]
+        await store.ledger.open_pairs(pairs, [machine.nim for machine in settings.machine])
         for machine in sorted(
             settings.machine, key=lambda machine: bool(machine.spare_for)
         ):  # a spare after its machine
             await _open_workers(runtime, machine)
         await _open_retired(runtime)
-        await _end_without_pair(runtime)
+        await end_without_pair(store, runtime.all_workers)
         yield runtime
 
 
@@ -267,13 +268,15 @@ def _pair(runtime: Runtime, machine: Machine, worker: MachineWorker) -> None:
     worker.first, replaced.spare = replaced, worker
 
 
-async def _end_without_pair(runtime: Runtime) -> None:
+async def end_without_pair(store: Store, workers: Sequence[MachineWorker]) -> None:
     """A take-over of two machines that the configuration does not have as a pair any more is over."""
-    pairs = {(worker.book.id, worker.spare.book.id) for worker in runtime.workers if worker.spare}
-    for each in await runtime.store.decisions.read(all_lasting):
+    pairs = {(worker.book.id, worker.spare.book.id) for worker in workers if worker.spare}
+    for each in await store.decisions.read(all_lasting):
         if (each.first.id, each.spare.id) not in pairs:
             log.warning("machine.taken_back", nim=each.first.nim, spare=each.spare.nim, cause="configuration")
-            await runtime.store.decisions.take_back(each.first, reason=NO_PAIR, at=now_millis())
+            ids = (each.first.id, each.spare.id)
+            now = next((worker.now() for worker in workers if worker.book.id in ids), now_millis())
+            await store.decisions.take_back(each.first, reason=NO_PAIR, at=now)
 
 
 def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Recorder | None:

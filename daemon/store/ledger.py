@@ -45,13 +45,15 @@ TIME_AHEAD = "time_ahead"
 class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
-    async def open_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+    async def open_pairs(self, pairs: Iterable[tuple[str, str]], machines: Iterable[str]) -> None:
         """The live books of all machines with a spare, and of their spares, before any machine is read; two taxpayers are no pair. One that is not
-        configured any more is none either, where neither machine has stood for the other. Where the ledger that knew a machine is gone, that machine
-        has to be compared as after a restore: the other one would certify again what it has certified."""
+        configured any more is none either, where neither machine has stood for the other and the configuration has both of them (`machines`): the one
+        that is left would certify again what the other one has certified. Where the ledger that knew a machine is gone, that machine has to be
+        compared as after a restore, for the same reason."""
 
         def job(connection: sqlite3.Connection) -> None:
             configured = []
+            alone = [book for nim in machines if (book := books.find_book(connection, nim, "live")) is not None]
             for names in pairs:
                 pair = tuple(books.book_state(connection, books.open_book(connection, nim, "live")) for nim in names)
                 first, spare = pair
@@ -64,7 +66,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
                         if may_be_lost(state.book, state.ifu):
                             take_overs.doubt(connection, state.book)
                     configured.append((first.book, spare.book))
-            take_overs.keep_pairs(connection, configured)
+            take_overs.keep_pairs(connection, configured, alone)
 
         await self.write(job)
 

@@ -13,9 +13,11 @@ from support.spare import paired
 from daemon.core.audit import Actor
 from daemon.core.errors import MachineAttention, MachineOffline
 from daemon.core.invoice.number import Series
+from daemon.core.ledger.attempt import Attempt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.tables.book import attempts
 from daemon.usecases.certification.certify import certify
+from daemon.usecases.certification.numbers import numbered
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -87,6 +89,28 @@ async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_u
         await shop.connected()
         assert [await place(shop.worker, shop) for _ in range(2)] == [5, 6]
     assert len({entry.number for entry in shop.on_machine}) == 6
+
+
+async def test_what_is_begun_while_a_strangers_invoice_is_taken_over_is_given_again(tmp_path: Path) -> None:
+    """It is not sent, and the number that it had is free."""
+    path = tmp_path / "ledger"
+    async with MemoryShop(path, defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        last = (await shop.certified())[-1]
+    shop.session.machine.certify_foreign()
+    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+        await shop.until(lambda: shop.worker.attention, "a question")
+        sale = msgspec.structs.replace(last.invoice, number=f"{last.number[:-1]}2")
+        intent = Attempt(sale, shop.worker.counters, last.ended_at, "request")
+        await shop.store.ledger.write(attempts.begin, shop.worker.book, intent)
+        decisions = shop.store.decisions
+        while (case := await decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
+            await asyncio.sleep(0.002)
+        await decisions.carry_out(case, "adopt", reason="seen", at=3)
+        numbered(shop.worker, invoice(""), credit=False)  # a till is there before the machine
+        await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "service")
+        assert sorted([await place(shop.worker, shop) for _ in range(2)]) == [2, 3]
 
 
 @pytest.mark.parametrize("is_there", [True, False])

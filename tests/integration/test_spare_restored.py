@@ -10,6 +10,9 @@ from support.ledgers.ledger import IFU, NIM, Till, invoice, opened
 from support.memory_shop import MemoryShop, in_service
 from support.spare import PERSON, SPARE, PairedShop, paired
 
+from daemon.app import runtime
+from daemon.core.clock import DAY
+from daemon.core.errors import MachineBusy
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.core.ledger.entries import SpareDecided
@@ -18,7 +21,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries, settlements, take_overs
-from daemon.store.tables.book.books import open_book
+from daemon.store.tables.book.books import book_state, open_book
 
 pytestmark = pytest.mark.quick_timers
 
@@ -293,7 +296,7 @@ async def test_two_taxpayers_that_were_taken_for_a_pair_hold_each_other_up_in_no
     """Paired by the configuration before the spare had said its taxpayer: a number is free at the other, and after a restore neither waits for the
     other one."""
     async with opened(tmp_path / "ledger") as store:
-        await store.ledger.open_pairs([(NIM, SPARE)])
+        await store.ledger.open_pairs([(NIM, SPARE)], (NIM, SPARE))
         first, spare = await Till.of(store), await Till.of(store, SPARE)
         await first.certify(invoice("F-1"))
         with pytest.raises(DuplicateInvoice):
@@ -314,7 +317,7 @@ async def test_a_pair_that_is_not_configured_any_more_is_none_unless_one_has_sto
 ) -> None:
     """Also of one taxpayer: each machine numbers for itself again from the next start on. Not while it is unknown, after a restore, what they did."""
     async with opened(tmp_path / "ledger") as store:
-        await store.ledger.open_pairs([(NIM, SPARE), (NIM, THIRD)])
+        await store.ledger.open_pairs([(NIM, SPARE), (NIM, THIRD)], (NIM, SPARE, THIRD))
         first, spare, third = [await Till.of(store, nim) for nim in (NIM, SPARE, THIRD)]
         await store.decisions.take_over(first.book, third.book, reason="burnt", at=first.at)
         await store.decisions.take_back(first.book, reason="repaired", at=first.at)
@@ -322,12 +325,12 @@ async def test_a_pair_that_is_not_configured_any_more_is_none_unless_one_has_sto
     restored_to_itself(tmp_path)
     async with opened(tmp_path / "ledger") as store:
         first, spare, third = [await Till.of(store, nim) for nim in (NIM, SPARE, THIRD)]
-        await store.ledger.open_pairs([])
+        await store.ledger.open_pairs([], (NIM, SPARE, THIRD))
         with pytest.raises(DuplicateInvoice):
             await spare.begin(invoice("F-1"))
         for till in (first, spare, third):
             await know_taxpayer(till, IFU)
-        await store.ledger.open_pairs([])
+        await store.ledger.open_pairs([], (NIM, SPARE, THIRD))
         await spare.certify(invoice("F-1"))
         with pytest.raises(DuplicateInvoice):
             await third.begin(invoice("F-1"))
@@ -343,3 +346,44 @@ async def know_taxpayer(till: Till, ifu: str) -> None:
 def restored_to_itself(folder: Path) -> None:
     assert backup(folder / "ledger", folder / "saved", at=1).clean
     restore(folder / "saved", folder / "ledger", at=2)
+
+
+async def test_a_machine_that_leaves_the_configuration_keeps_its_numbers(tmp_path: Path) -> None:
+    """Its spare is the machine from then on, without a take-over: what the first has certified, or may have, is not certified again."""
+    async with opened(tmp_path / "ledger") as store:
+        await store.ledger.open_pairs([(NIM, SPARE)], (NIM, SPARE))
+        first, spare = await Till.of(store), await Till.of(store, SPARE)
+        await first.certify(invoice("F-1"))
+        await first.begin(invoice("F-2"))
+        await store.ledger.open_pairs([], (SPARE,))
+        with pytest.raises(DuplicateInvoice):
+            await spare.begin(invoice("F-1"))
+        with pytest.raises(MachineBusy):
+            await spare.begin(invoice("F-2"))
+
+
+async def test_what_waits_at_a_machine_that_becomes_the_spare_is_certified(tmp_path: Path) -> None:
+    """By the one that was its spare until then."""
+    async with paired(tmp_path / "ledger") as shop:
+        await shop.unplug(shop.first)
+        await shop.defer("F-1", "key")
+    async with opened(tmp_path / "ledger") as store:
+        await store.ledger.open_pairs([(SPARE, NIM)], (SPARE, NIM))
+        book = await store.ledger.write(open_book, SPARE, "live")
+        sale = store.ledger.peek(deferred.next_waiting, book, ())
+        assert sale is not None
+        assert sale.number == "F-1"
+
+
+async def test_a_take_over_that_the_configuration_ends_does_not_move_the_book_to_a_wrong_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with paired(tmp_path / "ledger") as shop:
+        await shop.take_over()
+        worker, spare = shop.first.worker, shop.spare.worker
+        worker.spare = spare.first = None
+        wrong = worker.now() + 3660 * DAY
+        monkeypatch.setattr(runtime, "now_millis", lambda: wrong)
+        await runtime.end_without_pair(shop.store, (worker, spare))
+        assert shop.store.ledger.peek(take_overs.lasting, worker.book) is None
+        assert shop.store.ledger.peek(book_state, worker.book).last_at < wrong

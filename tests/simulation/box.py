@@ -24,6 +24,7 @@ from support.memory_shop import DEFAULTS, MemoryShop
 
 from bridge.link import Timers
 from daemon.app.outward.calls import Calls
+from daemon.app.runtime import end_without_pair
 from daemon.core.clock import zone
 from daemon.core.errors import StorageError
 from daemon.core.invoice.number import NumberScope, Series
@@ -42,6 +43,9 @@ T = TypeVar("T")
 SYNCS_SOON = 3.0
 """Seconds in which a daemon that has something to do writes something."""
 STOP_GRACE = 10.0
+LAYOUTS = {"pair": (0, 1), "swapped": (1, 0), "apart": (0, 1), "first alone": (0,), "spare alone": (1,)}
+"""Which machines the configuration has, a spare behind its machine."""
+PAIRS = ("pair", "swapped")
 OUTAGE_AFTER = 10.0
 """Seconds without a machine after which that is in the register of outages."""
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -110,19 +114,29 @@ class Life:
 
     async def begin(self) -> None:
         self.store = await Store.open(self.box.ledger, timezone=zone("UTC"), reserve_bytes=0)
+        machines, is_pair = self.box.machines, self.box.has_spare and self.box.layout in PAIRS
         if self.box.has_spare:
-            first, spare = (machine.nim for machine in self.box.machines)
-            await self.store.ledger.open_pairs([(first, spare)])
-        for machine in self.box.machines:
+            machines = [machines[at] for at in LAYOUTS[self.box.layout]]
+            names = [machine.nim for machine in machines]
+            await self.store.ledger.open_pairs([(names[0], names[1])] if is_pair else [], names)
+        for machine in machines:
             seat = Seat(self, machine)
             await seat.begin(self.store)
             self.seats[machine.nim] = seat
         self.workers = MachineWorkers([seat.worker for seat in self.seats.values()])
-        if self.box.has_spare:
+        if is_pair:
             first, spare = self.workers.all()
             first.spare, spare.first = spare, first
+        if self.box.was_reconfigured:
+            await end_without_pair(self.store, self.workers.all())
         if self.box.lane is not None:
             self.calls = await self.box.lane.open(self)
+
+    def front(self, nim: str) -> Seat:
+        """That of the machine whose path the tills of a machine use now: where that is its spare, or away, they were set up for the other one."""
+        seat = self.seats.get(nim) or next(iter(self.seats.values()))
+        first = seat.worker.first
+        return seat if first is None else self.seats[first.configured_nim]
 
     async def stop(self) -> None:
         """As `app.serve` and `app.runtime` do it."""
@@ -177,7 +191,9 @@ class Box:
         self.defers = any(event.what == "defer" or event.how.get("later") for event in script.events)
         """Whether sales are certified later."""
         self.has_spare = script.has_spare
-        """The second machine is the spare of the first."""
+        """The second machine is the spare of the first, as long as the configuration says so (`LAYOUTS`)."""
+        self.layout = "pair"
+        self.was_reconfigured = False
         self.clock = BoxClock(self.millis, lambda: self.synchronised)
         self.disk = Disk(script.seed, script.pace, self.note, folder)
         loop.delay = self.disk.moment
@@ -300,7 +316,7 @@ class Box:
 
         def end(cause: str) -> None:
             self.note(f"the daemon ends: {cause}")
-            self._strike(life)
+            self._strike(self.life or life)  # perhaps the next one already
             raise asyncio.CancelledError
 
         self.disk.files.fail_next(what, failed.set)

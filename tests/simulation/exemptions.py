@@ -106,6 +106,7 @@ def outages_are_unsure(world: World) -> bool:
         or world.was_restored
         or world.was_reset
         or world.was_activated
+        or world.box.was_reconfigured
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from simulation.box import Box, Seat
+from simulation.box import Box, Seat, Unreachable
 from simulation.drawn.events import MachinePart
 
 from simulator.line.faults import FaultPlan
@@ -79,8 +79,10 @@ class World:
         self.box.note(text)
 
     def serving(self) -> Seat:
-        """Unreachable where nobody answers."""
-        return self.box.serving().seats[self.nim]
+        """Unreachable where nobody answers, and while the configuration has no such machine."""
+        if (seat := self.box.serving().seats.get(self.nim)) is None:
+            raise Unreachable
+        return seat
 
     async def ask(self, work: Coroutine[Any, Any, T], seat: Seat) -> T:
         return await seat.life.ask(work)
@@ -110,7 +112,7 @@ class World:
 
     def _is_calm(self) -> bool:
         life = self.box.life
-        if life is None or not life.accepts or not self.box.disk.in_order:
+        if life is None or not life.accepts or not self.box.disk.in_order or self.nim not in life.seats:
             return False
         worker = life.seats[self.nim].worker
         self.has_met = self.has_met or worker.attempts.met_machine

@@ -99,7 +99,7 @@ async def paired(path: Path, on: PairedShop | MemoryShop | None = None) -> Async
     """`on`: the machines of a shop that was there before, plugged in or not as it has left them."""
     store = await Store.open(path, timezone=zone("UTC"), reserve_bytes=0)
     async with store:
-        await store.ledger.open_pairs([(NIM, SPARE)])
+        await store.ledger.open_pairs([(NIM, SPARE)], (NIM, SPARE))
         limits = Limits(doubt_patience=0.3, patience=5.0, aggregation_delay=0.01)
         before = (
             (on.session, None)

@@ -8,12 +8,14 @@ from litestar import Request
 
 from common.http_server import KEY_ACCEPTED
 from common.language import Text
-from daemon.api.access.context import ApiDeps, RequestContext, check_rows
+from daemon.api.access.context import ApiDeps, ApiRequest, RequestContext, check_rows
 from daemon.api.access.rehearsal import REHEARSED
 from daemon.api.access.relayed import RelayedRequest, by_name, check_operation, expiry, relayed
 from daemon.api.http.answers import Headers
 from daemon.api.http.middleware import AFTERWARDS
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated, WrongLane
+from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.unknown import refusals_of, unknown_of
 from daemon.core.keys import ApiKey, inspect
 from daemon.core.machine.state import is_named, same_machine
 from daemon.core.people import may
@@ -65,8 +67,25 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     worker = deps.workers.get(key.nim, key.mode)
     found = worker.in_use if worker else None
     scope["auth"] = RequestContext(key, found, address, expires)
+    if scope["query_string"] and "queries" in route:
+        _check_query(request, route["queries"])
     if key.mode == "test" and found is not None and scope["method"] == "POST":
         await _rehearse(deps, scope, found.book.id)
+
+
+def _check_query(request: ApiRequest, names: frozenset[str]) -> None:
+    """A parameter that the route has not is refused where the request is strict, as a field of its body is (decision 27)."""
+    unknown = unknown_of(request.query_params, names)
+    if unknown and is_strict(request):
+        raise InvalidRequest(refusals_of(unknown))
+
+
+def is_strict(request: ApiRequest) -> bool:
+    """`Mcfd-Strict: true`, or a strict key; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
+    values = [value.strip().lower() for name, value in request.scope["headers"] if name == b"mcfd-strict"]
+    if any(value not in (b"true", b"false") for value in values):
+        raise InvalidRequest.at("Mcfd-Strict", Text("has to be true or false"))
+    return b"true" in values or request.auth.key.strict
 
 
 async def _rehearse(deps: ApiDeps, scope: Any, book: int) -> None:

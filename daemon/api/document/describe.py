@@ -125,6 +125,7 @@ def described(
         "right": right,
         "lasting": lasting,
         "can_be_tried": DRY_RUN in parameters,
+        "queries": frozenset(each.name for each in parameters if each.param_in == "query"),
         "types": _structs(*(kind for kind, _ in answers.values()), body, *mentions),
     }
 

@@ -12,8 +12,10 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Text
+from common.language.reasons import from_stored
 from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
+from daemon.api.access.auth import is_strict
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.rehearsal import ignored
 from daemon.api.http.answers import Answer, Header, Headers, encoded, sent
@@ -22,7 +24,7 @@ from daemon.api.problems import Problem, problem_of
 from daemon.api.request.body import parse, read_empty, read_query
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
-from daemon.core.errors import InvalidRequest
+from daemon.core.errors import InvalidRequest, MachineRefused
 from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
@@ -42,7 +44,7 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     own_id = scope["state"]["request_id"]
     if scope["method"] != "GET" and is_dry_run(request) and not request.route_handler.opt["can_be_tried"]:
         raise InvalidRequest.at("dry_run", Text("is not known here; nothing was done"))
-    by, strict = request.auth.actor, _is_strict(request)
+    by, strict = request.auth.actor, is_strict(request)
     expires = request.auth.expires
     if not key:
         return Call(own_id, by=by, strict=strict, expires=expires)
@@ -71,14 +73,6 @@ def _fingerprint(method: str, path: str, raw: bytes) -> bytes:
     return hashlib.sha256(b"\n".join((method.encode(), path.encode(), raw))).digest()[:16]
 
 
-def _is_strict(request: ApiRequest) -> bool:
-    """`Mcfd-Strict: true`, or a strict key; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
-    values = [value.strip().lower() for name, value in request.scope["headers"] if name == b"mcfd-strict"]
-    if any(value not in (b"true", b"false") for value in values):
-        raise InvalidRequest.at("Mcfd-Strict", Text("has to be true or false"))
-    return b"true" in values or request.auth.key.strict
-
-
 class OptionalBody(NamedTuple):
     """Of a request that needs none: as it came, its object, and what is not known in it."""
 
@@ -92,7 +86,7 @@ async def read_optional(request: ApiRequest, shape: type[msgspec.Struct]) -> Opt
     raw = await read_empty(request.scope["headers"], request.receive)
     fields = parse(raw) if raw else {}
     unknown = unknown_of(fields, fields_of(shape))
-    if unknown and _is_strict(request):
+    if unknown and is_strict(request):
         raise InvalidRequest(refusals_of(unknown))
     return OptionalBody(raw, fields, unknown)
 
@@ -166,6 +160,8 @@ def outcome_of(request: ApiRequest, found: FoundRequest) -> RequestOutcome:
     language = language_of(request.scope)
     record, sale = found.record, found.sale
     failure = failure_of(record) if record and found.status in ("refused", "abandoned") else None
+    if record is None and sale is not None and found.status == "refused":
+        failure = MachineRefused(from_stored(sale.why))
     outcome = RequestOutcome(
         status=found.status,
         receipt=receipt(record, language) if record and found.status == "certified" else None,

@@ -111,7 +111,7 @@ class Tills:
         while True:
             tries += 1
             answer = await self._post(sale, sale.hangs_up if tries == 1 else 0.0)
-            if answer is None or self.expected.is_abandoned(sale.number):
+            if answer is None or sale.number in self.expected.lost:
                 return
             refusals += isinstance(answer, (errors.MachineRefused, errors.CreditExceedsOriginal, errors.InvalidRequest))
             if isinstance(answer, errors.KeyReused) or refusals == REFUSALS:
@@ -129,17 +129,17 @@ class Tills:
         while True:
             tries += 1
             answer = await self._post(sale, 0.0, later=True)
-            if answer is None or self.expected.is_abandoned(sale.number):
+            if answer is None or sale.number in self.expected.lost:
                 return
             if isinstance(answer, Accepted):
                 break
             await asyncio.sleep(min(sale.pause + 0.01 * 2**tries, 3.0))
         self.expected.unknown(sale.number)
         back_at = self.world.box.loop.now + takes_back if takes_back else float("inf")
-        while not self.expected.is_abandoned(sale.number):
+        while sale.number not in self.expected.lost:
             is_back = self.world.box.loop.now >= back_at
             try:
-                worker, by = (seat := self.world.serving()).worker.in_use, Actor("till")
+                worker, by = (seat := self._seat()).worker.in_use, Actor("till")
                 work = take_back(worker, sale.key, by=by) if is_back else find_request(worker, sale.key)
                 if self._is_over(sale, await self.world.ask(work, seat)):
                     break
@@ -151,8 +151,13 @@ class Tills:
         if sale.number in self.expected.codes:
             await self._post(sale, 0.0, later=True)  # its key replays it
 
+    def _seat(self) -> Seat:
+        return self.world.box.serving().front(self.world.nim)
+
     def _sale(self, how: dict[str, Any]) -> Sale:
         sale = Sale(**how)
+        if sale.is_twin:
+            self.expected.twin_keys.add(sale.key)
         if not sale.is_numbered:
             self.expected.unnumbered.add(sale.number)
         return sale
@@ -170,6 +175,7 @@ class Tills:
             self.expected.keys[sale.number] = sale.key
         elif found.status in ("abandoned", "refused"):
             self.world.note(f"{sale.number} {found.status}")
+            self.expected.over_keys.add(sale.key)
             self.expected.nothing(sale.number)
         return found.status in ("certified", "abandoned", "refused")
 
@@ -193,7 +199,7 @@ class Tills:
         """None once it is certified; else why there is no answer, or none yet."""
         with self.expected.asking(sale.number):
             try:
-                seat = self.world.serving()
+                seat = self._seat()
                 work: Coroutine[Any, Any, Answered[Any]]
                 body, call = sale.body(), seat.call(sale.content, sale.key)
                 if later:
@@ -218,6 +224,7 @@ class Tills:
         worker = seat.worker
         if (
             seat.keeps_register
+            and seat.nim == self.world.nim
             and (worker.spare is None or worker.spare.book.nim not in str(error))
             and seat.life.accepts
             and worker.in_use is worker
@@ -242,7 +249,7 @@ class Tills:
         if isinstance(error, DuplicateInvoice):
             assert sale.is_numbered, f"{sale.number}: the box gave it the number {error.record.number}, which is taken"
             is_its_own = sale.key and self.expected.keys.get(sale.number) == sale.key and not sale.is_twin
-            assert not is_its_own or sale.number in self.expected.lost, (
+            assert not is_its_own or self.expected.is_abandoned(sale.number), (
                 f"{sale.number}: the same key got another answer"
             )
             self.expected.certified(error.record)
@@ -271,12 +278,13 @@ class Tills:
         for total in range(FILLING, FILLING + await self._missing_numbers()):
             sale = {"prices": (total,), "kind": "FV", "mode": "TTC", "keyed": True, "after": "again", "pause": 0.1}
             await self.sell(number=by_total(total), hangs_up=0.0, pick=0.0, **sale)
-        assert self.world.was_restored or not await self._missing_numbers(), "a number of the series is missing"
+        is_sure = not (self.world.was_restored or self.expected.wrong)
+        assert not is_sure or not await self._missing_numbers(), "a number of the series is missing"
 
     async def _missing_numbers(self) -> int:
         while True:
             with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable):
-                seat = self.world.serving()
+                seat = self._seat()
                 worker = seat.worker.in_use
                 prefix = Series().prefix("FV", "", worker.now())
                 counting = worker.ledger.read(count_numbers, worker.book, prefix, DIGITS)
@@ -296,7 +304,7 @@ class Tills:
             with contextlib.suppress(
                 errors.MachineError, errors.StorageError, Unreachable, errors.KeyReused, errors.ZNumberUnknown
             ):
-                seat = self.world.serving()
+                seat = self.world.serving() if own else self._seat()
                 await self._say_last_z(seat)
                 worker = seat.worker if own else seat.worker.in_use
                 closure = (await self.world.ask(close_period(worker, seat.call({}, key)), seat)).value

@@ -38,6 +38,7 @@ from daemon.store.tables.meta import LEDGER_ID, write_meta
 from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
+from simulator.machine.options import digits14
 from simulator.machine.working_state import Stage
 
 STILL_AT_WORK = 10.0
@@ -247,7 +248,10 @@ class Troubles:
 
     async def _decide_on_spare(self, *, is_over: bool) -> None:
         async def decide() -> None:
-            decisions, (first, spare) = life.store.decisions, life.workers.all()
+            decisions, workers = life.store.decisions, life.workers.all()
+            first = next((worker for worker in workers if worker.spare), None)
+            if first is None or (spare := first.spare) is None:
+                return
             async with life.workers.at_rest(((first if is_over else spare).book,)):
                 if is_over:
                     await decisions.take_over(first.book, spare.book, reason="broken", at=first.now())
@@ -267,7 +271,10 @@ class Troubles:
             await asyncio.sleep(STILL_AT_WORK)
             self.world.pump()  # what it has done without a line
             attempt = case.attempt
-            if attempt is None or seat.worker.attention or self.expected.on_machine(attempt.number):
+            if attempt is None or seat.worker.attention:
+                return
+            sale = (attempt.number, attempt.total_ttc)
+            if self.expected.on_machine(attempt.number) and not self.expected.is_time_for_error(*sale):
                 return
             if self.world.session.machine.stage is Stage.CHECKING:
                 return  # the tax server may still say yes
@@ -387,6 +394,16 @@ class Troubles:
         self.box.down_until = self.box.loop.now
         self.box.wake()
 
+    async def reconfigure(self, layout: str) -> None:
+        """The daemon begins again with another configuration: its tills are set up for the machine that it names."""
+        async with self.lasting(), self._down():
+            self.box.layout = layout
+            self.box.was_reconfigured = True
+
+    async def err(self) -> None:
+        """Who decides on the next sale in doubt is wrong."""
+        self.expected.errs += 1
+
     async def second_operator(self, seconds: float) -> None:
         """Looks at a case, is called away, and decides it when it may have been decided."""
         with contextlib.suppress(Unreachable, MachineError, StorageError, DecisionRefused):
@@ -419,7 +436,7 @@ class Troubles:
             world.note(f"said: the last Z is {self.expected.last_z}")
         if seat.worker.attention:
             found = seat.worker.attention
-            has_cause = world.cause or exempt.export_may_be_a_report(world, found)
+            has_cause = world.cause or self.expected.wrong or exempt.export_may_be_a_report(world, found)
             assert has_cause, f"attention without a cause: {found}"
             is_named = "counters went down" not in found or exempt.reset_has_no_name(world)
             assert is_named, f"another activation was not recognised: {found}"
@@ -440,7 +457,9 @@ class Troubles:
         sales = await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 100), seat)
         for sale in (sale for sale in sales if sale.state == "doubtful"):
             name = self.expected.name_of(sale.number, sale.total_ttc)
-            decide = withdraw if self.expected.on_machine(name) else release
+            is_wrong = self.expected.is_time_for_error(sale.number, sale.total_ttc)
+            is_certified = bool(self.expected.on_machine(name)) ^ is_wrong
+            decide = withdraw if is_certified else release
             await self.world.ask(decide(seat.worker, sale, "seen", by=Actor("shell:root")), seat)
             self.world.note(f"{sale.number}: {decide.__name__}")
             return True
@@ -490,6 +509,10 @@ class Troubles:
         """The true one, with what stands on the machine's paper where the machine remembers another invoice as its last."""
         if case.attempt is None:
             return (None if case.obstacle("adopt") else "adopt"), None
+        if self.expected.errs and (wrong := self._wrong_decision(case, case.attempt)):
+            self.expected.is_time_for_error(case.attempt.number, case.attempt.total_ttc)
+            self.world.note(f"{case.attempt.number}: {wrong[0]}, says a person who is wrong")
+            return wrong
         if entry := self._on_paper(case.attempt):
             if not case.obstacle("certified"):
                 return "certified", None
@@ -506,6 +529,14 @@ class Troubles:
                 self.world.note(f"{entry.number} is printed so: {obstacle}")
             return "certified", msgspec.structs.replace(paper, as_printed=is_odd)
         return (None if case.obstacle("not-certified") else "not-certified"), None
+
+    def _wrong_decision(self, case: Case, attempt: Record) -> tuple[Decision, PaperInvoice | None] | None:
+        """None where mcfd would not take it."""
+        if self._on_paper(attempt):
+            return None if case.obstacle("not-certified") else ("not-certified", None)
+        tc = self.world.session.machine.fiscal.tc
+        paper = PaperInvoice(f"TYPO{tc:020}", digits14(self.box.true_time()), (tc, tc), as_printed=True)
+        return None if case.obstacle("certified", paper) else ("certified", paper)
 
     def _on_paper(self, record: Record) -> CertifiedInvoice | None:
         printed = self.world.session.machine.fiscal.log  # by this machine: its spare may have the number too

@@ -27,11 +27,14 @@ def doubt(connection: sqlite3.Connection, book: Book) -> None:
     connection.execute(_SQL["doubt"], (book.id, book.id, 1))
 
 
-def keep_pairs(connection: sqlite3.Connection, configured: Iterable[tuple[Book, Book]]) -> None:
-    """Any other is none any more, but where one has stood for the other, or an older copy of the ledger was put back: it may have, since that copy."""
-    stored = {(first.id, spare.id) for first, spare in configured}
+def keep_pairs(
+    connection: sqlite3.Connection, configured: Iterable[tuple[Book, Book]], machines: Iterable[Book]
+) -> None:
+    """Any other of these machines is none any more, but where one has stood for the other, or an older copy of the ledger was put back: it may have, since
+    that copy."""
+    stored, ids = {(first.id, spare.id) for first, spare in configured}, {book.id for book in machines}
     for pair in connection.execute(_SQL["pairs_without_take_over"]).fetchall():
-        if pair not in stored:
+        if pair not in stored and ids.issuperset(pair):
             connection.execute(_SQL["part"], pair)
 
 

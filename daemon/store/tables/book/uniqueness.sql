@@ -33,7 +33,7 @@ WHERE settlement.book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?)
 -- name: last_before
 SELECT coalesce(max(coalesce(number_key, number)), '') FROM certification
 WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
-    AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0 AND id < ?4;
+    AND state IN ('begun', 'certified', 'disputed') AND state <> 'begun' AND twin & 1 = 0 AND id < ?4;
 
 -- name: is_reserved
 -- Spelled so, or equal to it, or by a sale that waits.

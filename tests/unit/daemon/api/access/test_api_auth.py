@@ -153,3 +153,33 @@ def test_the_window_slides() -> None:
     assert wrong.wait("a") == 0
     wrong.note("a")
     assert wrong.wait("a") == 10
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "near"),
+    [
+        ("reports/a?From=2020-11-01", "From", "from"),
+        ("reports/x?from=2020-11-01&untill=2020-11-02", "untill", ""),
+        ("reports?limits=5", "limits", "limit"),
+        ("certifications?after=3", "after", ""),
+        ("reports/a/ticket?from=2020-11-01&format=text&width=48&lang=fr&kopie=1", "kopie", ""),
+        ("info?x=%ff", "x", ""),
+        ("certifications?from=2020-11-01&limit=1&format=json", "", ""),
+        ("reports/x/ticket?from=2020-11-01&to=2020-11-02&format=text&width=48&lang=fr&copy=duplicate", "", ""),
+    ],
+)
+async def test_a_strict_request_names_no_parameter_that_is_not_known(
+    served: Served, path: str, field: str, near: str
+) -> None:
+    """Decision 27, of what stands behind the question mark: a report of another range than was meant looks like any other."""
+    headers = {"authorization": f"Bearer {LIVE_KEY}"}
+    url = f"/v1/mcf/{NIM}/{path}"
+    lax = await served.client.get(url, headers=headers)
+    strict = await served.client.get(url, headers=headers | {"mcfd-strict": "true"})
+    assert lax.status_code != 422  # the use cases are not at work here
+    if not field:
+        assert strict.status_code == lax.status_code
+        return
+    assert strict.status_code == 422
+    message = f"is not a known field{f'; did you mean {near}?' if near else ''}"
+    assert strict.json()["errors"] == [{"field": field, "message": message}]

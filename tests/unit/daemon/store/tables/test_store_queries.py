@@ -119,6 +119,7 @@ def test_a_released_migration_never_changes() -> None:
         "0019_take_over_times",
         "0020_pair_taxpayer",
         "0021_key_rate",
+        "0022_served_pair",
     ]
 
 
