@@ -29,6 +29,7 @@ MOST = 500
 SHOPS = 100
 AMBER_DAYS, RED_DAYS = 5, 7
 SILENT_MILLIS = 900_000
+OWN_ACCOUNT = Text("You cannot disable your own account.")
 CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
 
@@ -145,9 +146,12 @@ def _fault(name: str, role: str, password: str) -> Text | None:
 
 
 @post("/ui/people/disable", status_code=303, opt={RIGHT: "admin"})
-async def disable(request: AnyRequest, screens: Screens) -> Redirect:
+async def disable(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
     """The name is in the form: one with a slash, or of two points, leads elsewhere in a path."""
     name = str((await form_of(request)).get("name", ""))
+    if name == name_of_caller(request):  # the last administrator would be locked out
+        listed = await screens.run(screens.store.people.listed)
+        return screens.render(request, "people.html", 422, people=listed, roles=ROLES, problem=OWN_ACCOUNT)
     await screens.run(screens.store.people.change, name, now_millis(), disabled=True)
     return Redirect("/ui/people", status_code=303)
 
