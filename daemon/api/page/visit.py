@@ -288,7 +288,8 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     """A screen with its frame: menu, machine, person, and what was wrong with a form."""
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
-    attention = [worker for worker in visit.deps.workers.all() if worker.attention or worker.is_awaited]
+    workers = visit.deps.workers
+    attention = [worker for worker in (*workers.all(), *workers.former()) if worker.attention or worker.is_awaited]
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
@@ -318,7 +319,6 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "has_one_till": _has_one_till(visit),
             "name_of": name_of,
             "moment": visit.moment,
-            "in_attention": attention,
             "damage": tuple(from_stored(found).in_language(visit.language) for found in visit.deps.damage()),
             "disk": from_stored(visit.deps.disk()).in_language(visit.language),
             "paid": visit.page.labels(visit.language),
