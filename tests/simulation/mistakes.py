@@ -493,7 +493,7 @@ MISTAKES = (
         "    lowest_open = adopted = 0\n",
     ),
     Mistake(
-        9970686,
+        524,
         "a spare that is left alone forgets what its machine has certified",
         "daemon.store.tables.book.take_overs",
         "        if pair not in stored and ids.issuperset(pair):\n",
