@@ -56,21 +56,25 @@ def compose(parts: list[str], limit: int, code_page: str = UTF_8) -> bytes:
     """Join `parts` into at most `limit` bytes: `Free` ones escaped and, where needed, cut, longest first.
 
     Cutting is never an error; a fixed part is never cut, and Unsendable when those alone are too long."""
-    return b"".join(_pieces(parts, limit, code_page))
+    return b"".join(_fitted(parts, _whole(parts, code_page), limit, code_page))
 
 
 def stored_texts(parts: list[str], limit: int, code_page: str = UTF_8) -> list[str]:
     """The `Free` parts as `compose` sends them: each as it was, or cut."""
-    pieces = _pieces(parts, limit, code_page)
+    whole = _whole(parts, code_page)
     return [
-        str(part) if len(piece) == len(encode(escape(part), code_page)) else unescape(decode(piece, code_page))
-        for part, piece in zip(parts, pieces, strict=True)
+        str(part) if len(piece) == len(uncut) else unescape(decode(piece, code_page))
+        for part, piece, uncut in zip(parts, _fitted(parts, whole, limit, code_page), whole, strict=True)
         if isinstance(part, Free)
     ]
 
 
-def _pieces(parts: list[str], limit: int, code_page: str) -> list[bytes]:
-    pieces = [encode(escape(part) if isinstance(part, Free) else part, code_page) for part in parts]
+def _whole(parts: list[str], code_page: str) -> list[bytes]:
+    return [encode(escape(part) if isinstance(part, Free) else part, code_page) for part in parts]
+
+
+def _fitted(parts: list[str], pieces: list[bytes], limit: int, code_page: str) -> list[bytes]:
+    """`pieces` are the parts as they are without a limit."""
     total = sum(map(len, pieces))
     if total <= limit:
         return pieces

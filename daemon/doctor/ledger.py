@@ -162,7 +162,7 @@ def check_deferred(
     if is_former:
         return Check("deferred", nim).fail(
             found,
-            "the machine has another taxpayer now: whether it has certified them stands on its paper, and the tax authority knows it",
+            "the machine has another taxpayer now: look at its paper and decide for each: page, Sales that wait for certification, To decide",
         )
     if is_gone:
         return Check("deferred", nim).fail(

@@ -18,20 +18,11 @@ from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.state import same_machine, short_nim
-from daemon.settings.paper import (
-    LABELS,
-    AnyLine,
-    Company,
-    Invoices,
-    Language,
-    Numbering,
-    Printer,
-    StampDutySection,
-    rules_of,
-)
+from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+AnyLine = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 DestinationName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
 Url = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/]+(/\S*)?\Z")]
 Subject = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[\w-]+(\.[\w-]+)*\Z")]

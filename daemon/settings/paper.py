@@ -16,7 +16,6 @@ from daemon.core.invoice.number import DIGITS, PATTERN
 from daemon.core.invoice.rules import IFU_PATTERN, PSVB_RATES, Rules, StampDuty
 
 Line = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
-AnyLine = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 PrinterTimeout = Annotated[float, msgspec.Meta(gt=0, le=60)]
 
 Language = Literal["fr", "en"]
@@ -77,7 +76,7 @@ class Company(Section, frozen=True):
 class Printer(Section, frozen=True):
     """A receipt printer that takes ESC/POS."""
 
-    address: Annotated[AnyLine, msgspec.Meta(min_length=1)]
+    address: Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
     """Where it is: `tcp://host:9100`, or a device as `/dev/usb/lp0`."""
     width: Literal[32, 42, 48] = 48
     """Columns: 32 on 58 mm paper, 42 or 48 on 80 mm."""

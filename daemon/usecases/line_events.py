@@ -104,10 +104,11 @@ class LineEvents:
             worker.rates = dict(state.rates)
 
     async def _take_decisions(self) -> None:
-        """An operator may have confirmed a clock meanwhile."""
+        """An operator may have confirmed a clock meanwhile, or decided that a sale of a former taxpayer was not certified."""
         worker = self._worker
         with contextlib.suppress(StorageError):
             worker.time.take_book(worker.ledger.peek(book_state, worker.book))
+            await refuse_former_sales(worker)
 
     async def _reconsider(self) -> None:
         """`mcfd machine settle` writes to the ledger; the worker goes on from what it finds there."""

@@ -16,7 +16,7 @@ from headquarters.app.settings import HqSettings, join_terms
 from headquarters.cli.shared import configured, opened, print_row, refusal
 from headquarters.core.closure_record import machine_of
 from headquarters.intake.joining import MINUTES, MOST_MINUTES
-from headquarters.store.register import is_nim
+from headquarters.store.register import MOST_NAME, is_name, is_nim
 from headquarters.store.store import HqStore
 
 MINUTES_A_DAY = 1440
@@ -38,6 +38,7 @@ def add(
     settings: HqSettings, nim: str, *, public_key: str | None, secret_file: Path | None, label: str, region: str
 ) -> None:
     """Add a box, or another key for one; prints the key's id."""
+    _check_names(label, region)
     if (public_key is None) == (secret_file is None):
         raise refusal("either --public-key or --secret-file")
     line = public_key.strip() if public_key is not None else _secret(secret_file or Path())
@@ -67,6 +68,7 @@ def add(
 def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str, minutes: int) -> None:
     """A code by which one box with these machines joins: prints it, for `mcfd upstream join` or the box's page. It is for one use; of the codes for a
     machine only the last one counts. The box makes its own key, and no other is valid for these machines from then on."""
+    _check_names(label, region)
     for nim in nims:
         if not is_nim(nim):
             raise refusal(f"{nim} is not a NIM")
@@ -82,6 +84,12 @@ def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str
         click.echo(terms.link(new_code))
     except (OSError, ValueError) as error:
         raise refusal(f"server.tls_cert: {error}") from None
+
+
+def _check_names(label: str, region: str) -> None:
+    for option, text in (("--label", label), ("--region", region)):
+        if not is_name(text):
+            raise refusal(f"{option}: at most {MOST_NAME} characters that can be seen")
 
 
 def _secret(path: Path) -> str:

@@ -170,7 +170,7 @@ def _check_way(path: Path) -> None:
         return
     for way in (path.absolute(), path.resolve()):
         for each in (way, *way.parents):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 if each.lstat().st_uid != 0:
                     raise refusal(f"{each} is not root's: root writes keys into folders of its own alone")
 

@@ -12,9 +12,9 @@ from common.wire.instants import now_millis
 from headquarters.app.settings import HqSettings
 from headquarters.cli.shared import configured, opened, print_row, refusal
 from headquarters.store.people import ROLES
+from headquarters.store.register import MOST_NAME, is_name
 
 ROLE = click.Choice(ROLES)
-MOST_NAME = 64
 
 
 @click.group()
@@ -29,7 +29,7 @@ def users() -> None:
 @configured
 def create(settings: HqSettings, name: str, role: str, password_stdin: bool) -> None:
     """Add a person."""
-    if not name.isprintable() or not 0 < len(name) <= MOST_NAME:
+    if not (name and is_name(name)):
         raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
     hashed = _prompt_hash(name, password_stdin)
     with opened(settings) as store:

@@ -42,7 +42,7 @@ def learn(instants: Sequence[int], zone: tzinfo, now: int) -> Habit | None:
     since = now - int(LOOK_BACK.total_seconds() * 1000)
     last: dict[str, int] = {}
     for at in instants:
-        if at >= since:
+        if since <= at <= now:  # one of a clock that is ahead shows no habit
             last[day_of(at, zone)] = max(_minute(at, zone), last.get(day_of(at, zone), 0))
     if len(last) < LEARNT_FROM:
         return None

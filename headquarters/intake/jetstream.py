@@ -46,6 +46,8 @@ IN_FLIGHT = 20_000
 """Fetched and not yet acknowledged, by all instances together."""
 AGAIN_SECONDS = 1.0
 CHECK_SECONDS = 10.0
+NEW_TROUBLE_SECONDS = 60.0
+"""A session that went well for so long has ended by another trouble, which is logged though it has the same words."""
 PRESENCE_FIRST_SECONDS = 5.0
 TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
 EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
@@ -137,8 +139,9 @@ class JetStreamIntake:
             all_three.create_task(self._sessions("ask", self._questions))
 
     async def _sessions(self, name: str, session: Callable[[Client], Awaitable[None]]) -> None:
-        trouble = ""
+        trouble, clock = "", asyncio.get_running_loop().time
         while True:
+            began = clock()
             try:
                 client = await connected(self._options)
                 try:
@@ -147,7 +150,7 @@ class JetStreamIntake:
                     await client.close()
             except Exception as error:  # whatever one message has caused, the others go on
                 reason = f"{type(error).__name__}: {error}"
-                if reason != trouble:
+                if reason != trouble or clock() - began >= NEW_TROUBLE_SECONDS:
                     trouble = reason
                     log.exception("nats.lost", of=name, reason=reason, exc_info=not isinstance(error, TROUBLE))
             await asyncio.sleep(AGAIN_SECONDS)

@@ -22,14 +22,14 @@ from headquarters.intake.joining import JoinService
 from headquarters.page.shared import THROTTLED, AnyRequest, Screens, form_of, name_of_caller, page_of, text_of
 from headquarters.store.findings import MOST_ID
 from headquarters.store.people import ROLES
-from headquarters.store.register import is_nim
+from headquarters.store.register import is_name, is_nim
 from headquarters.store.store import HqStore
 
 MOST = 500
 SHOPS = 100
-MOST_NAME = 64
 AMBER_DAYS, RED_DAYS = 5, 7
 SILENT_MILLIS = 900_000
+OWN_ACCOUNT = Text("You cannot disable your own account.")
 CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
 
@@ -90,7 +90,7 @@ async def make_code(request: AnyRequest, screens: Screens, joining: JoinService)
     problem = None
     if not 0 < len(nims) <= MOST_MACHINES or not all(map(is_nim, nims)):
         problem = Text("A NIM is two capital letters and eight digits, as EL02000015-1.")
-    elif not all(text.isprintable() and len(text) <= MOST_NAME for text in (label, region)):
+    elif not (is_name(label) and is_name(region)):
         problem = Text("A name has at most 64 characters that can be seen.")
     if problem is not None:
         return screens.render(request, "join.html", 422, **await _codes(screens), problem=problem, form=form)
@@ -137,7 +137,7 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
 
 def _fault(name: str, role: str, password: str) -> Text | None:
     """What is wrong with a new person."""
-    if not (name.isprintable() and 0 < len(name) <= MOST_NAME):
+    if not (name and is_name(name)):
         return Text("A name has 1 to 64 characters that can be seen.")
     if role not in ROLES:
         return Text("There is no such role.")
@@ -146,9 +146,12 @@ def _fault(name: str, role: str, password: str) -> Text | None:
 
 
 @post("/ui/people/disable", status_code=303, opt={RIGHT: "admin"})
-async def disable(request: AnyRequest, screens: Screens) -> Redirect:
+async def disable(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
     """The name is in the form: one with a slash, or of two points, leads elsewhere in a path."""
     name = str((await form_of(request)).get("name", ""))
+    if name == name_of_caller(request):  # the last administrator would be locked out
+        listed = await screens.run(screens.store.people.listed)
+        return screens.render(request, "people.html", 422, people=listed, roles=ROLES, problem=OWN_ACCOUNT)
     await screens.run(screens.store.people.change, name, now_millis(), disabled=True)
     return Redirect("/ui/people", status_code=303)
 

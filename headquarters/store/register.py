@@ -23,6 +23,7 @@ from headquarters.store.book.closures import withdraw
 from headquarters.store.database import READ_AT_ONCE, insert_new, upsert
 from headquarters.store.revision import RegisterPart, after, be_alone, changing, check_descent, count_up, revision_of
 
+MOST_NAME = 64
 COPIED: tuple[Table, ...] = tuple(tables.metadata.tables[name] for name in MERGED)
 OF_A_LEDGER = ("gap", "fork", "chain")
 """Kinds of findings that end with the ledger they are about."""
@@ -233,6 +234,11 @@ class Register(RegisterPart):
 
 def is_nim(text: str) -> bool:
     return _NIM.fullmatch(text) is not None
+
+
+def is_name(text: str) -> bool:
+    """Of a person, a shop or a region; an answer to a box that joins takes no longer ones."""
+    return text.isprintable() and len(text) <= MOST_NAME
 
 
 def add_key(connection: Connection, nim: str, key_id: str, line: str, now: int, **named: str) -> None:

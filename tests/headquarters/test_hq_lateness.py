@@ -39,6 +39,13 @@ def test_habit_across_midnight():
     assert overdue_day(habit, evenings[-1], UTC, at("2026-03-13T01:31:00")) == "2026-03-12"
 
 
+def test_a_clock_that_is_far_ahead_shows_no_habit_and_ends_none():
+    """A closure of the last minute of 9999 by one box's clock: east of Greenwich that is no date, and no shop was late any more."""
+    evenings = [at("2026-03-02T19:00:00") + n * DAY for n in range(10)]
+    now, zone = at("2026-03-14T12:00:00"), ZoneInfo("Africa/Lagos")
+    assert learn([*evenings, at("9999-12-31T23:59:00")], zone, now) == learn(evenings, zone, now)
+
+
 def test_no_habit_from_four_closures():
     assert learn([at("2026-03-02T19:00:00") + n * DAY for n in range(4)], UTC, at("2026-03-06T00:00:00")) is None
 

@@ -330,6 +330,15 @@ def test_a_code_that_is_shown_once_is_not_lost_to_another_language(hq):
         assert ("join-code" in answer.text, "/ui/language/" in answer.text) == (True, False)
 
 
+def test_an_administrator_cannot_disable_themselves(hq):
+    """The last administrator would be locked out."""
+    with logged_in(hq, "Awa") as client:
+        assert 'name="name" value="Awa"' not in client.get("/ui/people").text
+        answer = client.post("/ui/people/disable", data={"name": "Awa"}, headers={"origin": hq.base})
+        assert answer.status_code == 422
+        assert client.get("/ui/people").status_code == 200
+
+
 @pytest.mark.parametrize(
     ("path", "form", "visible"),
     [

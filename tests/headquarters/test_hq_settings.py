@@ -71,13 +71,22 @@ def test_command_line(tmp_path):
     [
         ("boxes", "accept", "EL02000015-1", "--ledger", ""),
         ("boxes", "code", "EL02000015-1", "--label", "\udcff"),
+        ("boxes", "code", "EL02000015-1", "--label", 65 * "x"),
+        ("boxes", "code", "EL02000015-1", "--region", "a\nb"),
         ("boxes", "retire", "\udcff"),
         ("keys", "create", "--role", "reader", "--label", "\udcff"),
     ],
 )
 def test_odd_arguments_are_refused_in_one_line(tmp_path, arguments):
-    """Empty ones, and bytes that are no UTF-8."""
+    """Empty ones, bytes that are no UTF-8, and names that a box which joins would not take."""
     file = tmp_path / "hq.toml"
     file.write_text(f"[storage]\nurl = 'sqlite:///{tmp_path}/hq.sqlite3'\n")
     done = run_program("mcfd-hq", [*arguments, "--config", str(file)], os.environ)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+
+
+def test_keys_of_nats_below_a_file(tmp_path):
+    """One line, also where root looks whose the folders are."""
+    (tmp_path / "file").touch()
+    done = run_program("mcfd-hq", ["nats", "init", f"{tmp_path}/file/keys"], os.environ)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr

@@ -146,9 +146,8 @@ async def sold(site: ArmedSite, http: httpx.AsyncClient, nim: str, name: str) ->
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(
-    "victim", ["relay", *(pytest.param(victim, marks=pytest.mark.long) for victim in ("box", "nats"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["relay", "box", "nats"])
 async def test_killed_at_each_step(armed: ArmedSite, http: httpx.AsyncClient, victim: Victim) -> None:
     """Two boxes sell through two relays while the relay, the box or nats-server dies at that step: each key has its receipt, of its own box,
     which stands there once; the retry was the client's alone."""

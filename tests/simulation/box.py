@@ -43,7 +43,7 @@ T = TypeVar("T")
 SYNCS_SOON = 3.0
 """Seconds in which a daemon that has something to do writes something."""
 STOP_GRACE = 10.0
-LAYOUTS = {"pair": (0, 1), "swapped": (1, 0), "apart": (0, 1), "first alone": (0,), "spare alone": (1,)}
+LAYOUTS = {"pair": (0, 1), "swapped": (1, 0), "first alone": (0,), "spare alone": (1,)}
 """Which machines the configuration has, a spare behind its machine."""
 PAIRS = ("pair", "swapped")
 OUTAGE_AFTER = 10.0

@@ -493,6 +493,20 @@ MISTAKES = (
         "    lowest_open = adopted = 0\n",
     ),
     Mistake(
+        9970686,
+        "a spare that is left alone forgets what its machine has certified",
+        "daemon.store.tables.book.take_overs",
+        "        if pair not in stored and ids.issuperset(pair):\n",
+        "        if pair not in stored:\n",
+    ),
+    Mistake(
+        9970137,
+        "a take-over that the configuration ends is of the box's time",
+        "daemon.app.runtime",
+        "            now = next((worker.now() for worker in workers if worker.book.id in ids), now_millis())\n",
+        "            now = now_millis()\n",
+    ),
+    Mistake(
         9922263,
         "a sale that is accepted before an older ledger was compared gets a number that its machine has used",
         NUMBERS,

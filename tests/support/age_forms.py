@@ -1,12 +1,11 @@
-"""Files of age, right ones and malformed ones, written from the format's specification (C2SP/age) by hand: a second reading beside the
-library that mcfd uses. What mcfd 0.1.0 wrote is among them."""
+"""Files of age, written from the format's specification (C2SP/age) by hand: a second reading beside the library that
+mcfd uses. What mcfd 0.1.0 wrote is among them."""
 
 from __future__ import annotations
 
 import base64
 import hmac
 import os
-from collections.abc import Sequence
 
 import pyrage
 from cryptography.hazmat.primitives import hashes
@@ -53,18 +52,15 @@ def by_passphrase(passphrase: str, work: int = 16) -> bytes:
     return b"-> scrypt " + b64(salt) + b" %d\n" % work + b64(body) + b"\n"
 
 
-def age_file(
-    stanzas: bytes, content: bytes, *, mac_padding: bytes = b"", chunks: Sequence[bytes] | None = None
-) -> bytes:
-    """A whole file; `chunks` in place of those that the content is divided into."""
+def age_file(stanzas: bytes, content: bytes) -> bytes:
+    """A whole file."""
     head = VERSION + stanzas + b"---"
     mac = hmac.digest(derive(FILE_KEY, b"", b"header"), head, "sha256")
     nonce = os.urandom(16)
     cipher = ChaCha20Poly1305(derive(FILE_KEY, nonce, b"payload"))
-    if chunks is None:
-        chunks = [content[at : at + CHUNK] for at in range(0, len(content), CHUNK)] or [b""]
+    chunks = [content[at : at + CHUNK] for at in range(0, len(content), CHUNK)] or [b""]
     sealed = (
         cipher.encrypt(at.to_bytes(11, "big") + bytes([at == len(chunks) - 1]), chunk, None)
         for at, chunk in enumerate(chunks)
     )
-    return head + b" " + b64(mac) + mac_padding + b"\n" + nonce + b"".join(sealed)
+    return head + b" " + b64(mac) + b"\n" + nonce + b"".join(sealed)

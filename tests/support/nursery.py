@@ -46,7 +46,6 @@ PROGRAMS = {
     "mcfd-relay": ("relay.cli", "main"),
     "attacker": ("bench.siege.attacker", "main"),
     "receiver": ("support.receivers.receiver", "main"),
-    "ledger-worker": ("support.ledgers.ledger_worker", "main"),
 }
 HOUSES: dict[str, tuple[str, ...]] = {
     "mcfd-hq": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import tzinfo
@@ -101,6 +102,8 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     exports: Callable[[], Sequence[Copy]]
     read_export: Callable[[str], Any]
     jobs: Jobs = msgspec.field(default_factory=Jobs)
+    created_keys: dict[str, asyncio.Task[str]] = msgspec.field(default_factory=dict)
+    """The newest, by what was sent, in memory alone."""
     send_again: Callable[[int, Actor], Awaitable[int]]
     authority: Callable[[], bytes]
     labels: Callable[[Language], Mapping[str, str]]

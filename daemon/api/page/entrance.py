@@ -16,15 +16,14 @@ from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token_of
 from daemon.api.http.answers import Header, Reply, static_file
 from daemon.api.page.deps import PageDeps
+from daemon.api.page.forms import AnyRequest, fields
 from daemon.api.page.rendering import STATIC, Foreign, fault_of
 from daemon.api.page.visit import (
     LANGUAGE_COOKIE,
     RETURN_COOKIE,
-    AnyRequest,
     address_of,
     enter,
     fault_page,
-    fields,
     html,
     is_from_here,
     language_of,

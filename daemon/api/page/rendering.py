@@ -198,11 +198,12 @@ COMPLETE_TEXTS = (errors.MachineOffline, errors.MachineBusy, errors.MachineAtten
 
 
 def fault_of(error: Exception) -> Fault:
-    """The nearest class that is known; anything else is logged with its trace."""
+    """The nearest class that is known; anything else is logged with its trace. A known one loses it: its frames have this fault, and would keep
+    the request until the collector comes."""
     for kind in type(error).__mro__:
         if kind in FAULTS:
             status, text = FAULTS[kind]
-            return Fault(status, text, error)
+            return Fault(status, text, error.with_traceback(None))
     log.error("page.failed", exc_info=error)
     return Fault(500, UNKNOWN)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 from litestar import Request, get, post
@@ -17,20 +16,20 @@ from common.language import Language, Speaker, Text, chosen
 from common.language.reasons import from_stored
 from common.web import formats, security
 from common.web.icons import MenuItem, is_here
-from common.web.security import RIGHT, cookie_of, is_own_form, set_cookie
+from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
 from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Headers, Reply
 from daemon.api.page.deps import FirstStart, PageDeps
+from daemon.api.page.forms import AnyRequest, fields, remember_typed, typed_before, typed_cookie
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
-from daemon.api.refusals import Refusal, RoleNotAllowed
-from daemon.api.request.body import SMALL_BODY, read_bytes
+from daemon.api.refusals import RoleNotAllowed
+from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor, Call
 from daemon.core.people import Right, Session, may
 from daemon.usecases.reports import inspect
 from daemon.usecases.worker.machine_worker import MachineWorker
 
-AnyRequest = Request[Any, Any, Any]
 LANGUAGE_COOKIE: Final = "mcfd_language"
 HTML: Final = b"text/html; charset=utf-8"
 ATTENTION: Final = "/ui/attention"
@@ -52,14 +51,8 @@ WITHIN: Final = {
     "/ui/journal": ("/ui/outages",),
 }
 """Screens without an item of the menu, by the item that they belong to."""
-MAX_FIELDS: Final = 200
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
-TYPED_COOKIE: Final = "mcfd_typed"
-"""What was in a form whose session had ended, until its screen shows it again."""
-LONGEST_TYPED: Final = 3500
-"""Of the 4 096 bytes of a cookie; more than eight lines of an invoice."""
-SECRETS: Final = frozenset({"password", "current", "again"})
 BACK_AGAIN: Final = Text(
     "Your session had ended, and nothing was done. What you typed stands here: look at it and send it again."
 )
@@ -196,13 +189,6 @@ def without_thousands(text: str) -> str:
     return plain.replace(".", "").replace(",", "") if THOUSANDS.fullmatch(plain) else plain
 
 
-def fields(text: str) -> dict[str, str]:
-    """The first value of each field of a query or a form."""
-    with contextlib.suppress(ValueError):
-        return {name: values[0].strip() for name, values in parse_qs(text, max_num_fields=MAX_FIELDS).items()}
-    return {}
-
-
 async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) -> Visit:
     """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site. `unattended`: a request of the screen itself,
     which does not prolong the session."""
@@ -231,33 +217,6 @@ async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) 
     )
 
 
-async def remember_typed(request: AnyRequest) -> tuple[Header, ...]:
-    """`Set-Cookie` beside the way to the login: the form for its screen, without passwords; none where it is long."""
-    screen = urlsplit(security.return_url(request)).path
-    with contextlib.suppress(Refusal):
-        raw = await read_bytes(request.scope["headers"], request.receive, SMALL_BODY)
-        form = {name: value for name, value in fields(raw.decode("utf-8", "replace")).items() if name not in SECRETS}
-        value = f"{quote(screen)}!{quote(request.scope['path'])}!{urlencode(form)}"
-        if len(value) <= LONGEST_TYPED:
-            return (_typed_cookie(request, value),)
-    return ()
-
-
-def _typed_cookie(request: AnyRequest, value: str) -> Header:
-    """Empty: it was shown."""
-    tls = request.app.state["page"].tls
-    return b"set-cookie", set_cookie(TYPED_COOKIE, value, tls=tls, age=security.COOKIE_SECONDS).encode()
-
-
-def with_typed(visit: Visit) -> Visit:
-    """Of a screen to which a login has led back: what was typed in its form before."""
-    screen, _, rest = cookie_of(visit.request.scope["headers"], TYPED_COOKIE).partition("!")
-    if not rest or unquote(screen) != visit.request.scope["path"]:
-        return visit
-    action, _, form = rest.partition("!")
-    return msgspec.structs.replace(visit, form=fields(form), action=unquote(action), fault=Fault(200, BACK_AGAIN))
-
-
 Screen = Callable[[Visit], Awaitable[Reply]]
 
 
@@ -279,8 +238,10 @@ def screen(
             visit = None
             try:
                 visit = await enter(request, right, unattended=unattended)
-                if not change and (again := with_typed(visit)) is not visit:
-                    return await show(again)
+                if not change and (before := typed_before(request)):
+                    action, typed = before
+                    again = Fault(200, BACK_AGAIN)
+                    return await show(msgspec.structs.replace(visit, action=action, form=typed, fault=again))
                 try:
                     return await show(visit)
                 except faults as error:
@@ -327,7 +288,8 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     """A screen with its frame: menu, machine, person, and what was wrong with a form."""
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
-    attention = [worker for worker in visit.deps.workers.all() if worker.attention or worker.is_awaited]
+    workers = visit.deps.workers
+    attention = [worker for worker in (*workers.all(), *workers.former()) if worker.attention or worker.is_awaited]
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
@@ -341,7 +303,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
         visit.page,
         template,
         status=fault.status if fault else status,
-        headers=(*POLICY, _typed_cookie(visit.request, "")) if is_back else POLICY,
+        headers=(*POLICY, typed_cookie(visit.request, "")) if is_back else POLICY,
         **{
             "visit": visit,
             "problem": fault.message(visit.say) if fault else "",
@@ -357,7 +319,6 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "has_one_till": _has_one_till(visit),
             "name_of": name_of,
             "moment": visit.moment,
-            "in_attention": attention,
             "damage": tuple(from_stored(found).in_language(visit.language) for found in visit.deps.damage()),
             "disk": from_stored(visit.deps.disk()).in_language(visit.language),
             "paid": visit.page.labels(visit.language),

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Text
+from common.language.reasons import from_stored
 from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
 from daemon.api.access.auth import is_strict
@@ -23,7 +24,7 @@ from daemon.api.problems import Problem, problem_of
 from daemon.api.request.body import parse, read_empty, read_query
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
-from daemon.core.errors import InvalidRequest
+from daemon.core.errors import InvalidRequest, MachineRefused
 from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
@@ -159,6 +160,8 @@ def outcome_of(request: ApiRequest, found: FoundRequest) -> RequestOutcome:
     language = language_of(request.scope)
     record, sale = found.record, found.sale
     failure = failure_of(record) if record and found.status in ("refused", "abandoned") else None
+    if record is None and sale is not None and found.status == "refused":
+        failure = MachineRefused(from_stored(sale.why))
     outcome = RequestOutcome(
         status=found.status,
         receipt=receipt(record, language) if record and found.status == "certified" else None,

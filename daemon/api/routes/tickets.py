@@ -265,7 +265,7 @@ async def customer_page(request: ApiRequest) -> Answer:
         record = worker.ledger.peek(find_record, worker.book, sale.attempt_id)
         document = await paper.invoice(worker, record, style)
     elif sale.is_open and sale.invoice is not None:
-        shop = paper.shop(worker, style.language)
+        shop = await paper.shop_by_letterhead(worker, style.language, sale.invoice.letterhead)
         document = waiting_document(sale, sale.invoice, shop, style, customer_url(request, sale.address))
     else:
         raise NotFound(NOTHING)

@@ -91,7 +91,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
         typed[name] or "" for name in ("decision", "fingerprint", "reason", "code", "time", "counters")
     )
     paper = _read(code, time, counters, as_printed=as_printed)
-    case, fresh = _find(settings, nim)
+    case, fresh = _find(settings, nim, fingerprint)
     if case is None:
         if as_json:
             print_json({"settled": False, "attention": None})
@@ -126,13 +126,16 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
     return 0
 
 
-def _find(settings: Settings, nim: str | None) -> tuple[Case | None, Evidence | None]:
-    """The book that is named, or the one in attention; with the machine's state as fresh as possible, and that alone."""
+def _find(settings: Settings, nim: str | None, fingerprint: str) -> tuple[Case | None, Evidence | None]:
+    """The book that is named, or the one in attention, or of several the one with that case; with the machine's state as fresh as possible, and that alone."""
     cases = read_ledger(settings, lambda store: _cases(store, nim))
     if nim and settings.find_machine(nim) is None and not cases:
         raise Failure("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine))
+    cases = [case for case in cases if case.fingerprint == fingerprint] or cases
     if len(cases) > 1:
-        raise Failure("which one? {nims}", nims=", ".join(case.state.book.nim for case in cases))
+        raise Failure(
+            "which one? {nims}", nims=", ".join(f"{case.state.book.nim} (--case {case.fingerprint})" for case in cases)
+        )
     if not cases:
         return None, None
     case = cases[0]

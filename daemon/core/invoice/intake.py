@@ -55,6 +55,7 @@ from daemon.core.money import MAX_AMOUNT, round_half_up, scaled
 FREE_LABELS = COMMENT_LABELS[2:]
 """A and B say why no tax is due (annex of the SFE): they are for a text that names them."""
 LOCAL_TYPES = ("FV", "FT", "FA")
+PRICE_MODES, CLIENT_TYPES = get_args(PriceMode), get_args(ClientType)
 
 _ESCAPE_SEQUENCE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _ESCAPED_LENGTHS = {",": 5, "<": 4, ">": 4, "&": 5}
@@ -97,7 +98,7 @@ def read_invoice(
         raise InvalidRequest.at("body", Text("must be a JSON object"))
     fields = Fields(body, "", errors)
     head = _head(fields, defaults, credit=credit)
-    mode = cast("PriceMode", fields.choice("priceMode", get_args(PriceMode), "TTC"))
+    mode = cast("PriceMode", fields.choice("priceMode", PRICE_MODES, "TTC"))
     lines = [
         line
         for index, item in enumerate(fields.objects("items", MAX_ITEMS))
@@ -244,7 +245,7 @@ def _customer(body: Fields, rules: Rules, *, is_local: bool) -> Customer:
     fields = body.inside("customer")
     if fields is None:
         return Customer()
-    kind = fields.choice("clientType", get_args(ClientType), "CC")
+    kind = fields.choice("clientType", CLIENT_TYPES, "CC")
     business = kind in BUSINESSES
     ifu = fields.text("ifu", SHORT_LENGTH, required=business)
     if ifu and business and is_local and not rules.is_ifu(ifu):

@@ -37,6 +37,7 @@ from daemon.core.invoice.taxes import PRODUCT, WHOLE, Fold, SpecificTax, percent
 from daemon.core.money import MAX_AMOUNT, divide_half_up, round_half_up
 
 LETTERS = tuple(GROUPS)
+ITEM_TYPES = get_args(ItemType)
 MAX_QUANTITY = 10**9
 ONE = 1000
 """A quantity of 1."""
@@ -82,7 +83,7 @@ def read_item(
     """None when it comes to no amount; every fault that it has is in `fields.errors`. `fold`: this machine gets no specific tax; `cents`: it takes two
     decimals on a line."""
     name = fields.text("name", NAME_LENGTH, required=True)
-    item_type = fields.choice("itemType", get_args(ItemType), "LOCBIE")
+    item_type = fields.choice("itemType", ITEM_TYPES, "LOCBIE")
     texts = fields.texts(ITEM_TEXTS)
     description = fields.text("specificTaxDesc", MIDDLE_LENGTH)
     group = fields.choice("taxGroup", LETTERS)
@@ -98,9 +99,10 @@ def read_item(
         fields.fault("amountTtc", Text("must come to at least 1 and at most {max_amount}", max_amount=MAX_AMOUNT))
         return None
     amount = round_half_up(request.amount)
-    _check_discount(
-        fields, discount, max(amount, *(_with_vat(price, mode, request) for price in (request.price, original)))
-    )
+    if discount:
+        _check_discount(
+            fields, discount, max(amount, *(_with_vat(price, mode, request) for price in (request.price, original)))
+        )
     till_price, till_quantity = _of_the_till(request, machine_line)
     item = Item(
         name=name,
@@ -114,7 +116,7 @@ def read_item(
         specific_tax=machine_line.tax.tax,
         specific_rate=machine_line.tax.rate,
         specific_name=description if machine_line.tax.tax else "",
-        discount=discount or _reduction(original, request, amount, mode),
+        discount=discount or (_reduction(original, request, amount, mode) if original else 0),
         original_price=original,
         till_price=till_price,
         till_quantity=till_quantity,

@@ -70,6 +70,7 @@ def calendar_report(
     isfs: Sequence[str],
     chain_previous: bytes,
     letterhead: str,
+    stands_for: str = "",
 ) -> CalendarReport:
     """`zs` are number and hash of each Z in it, `before` and `running` the totals of the book before the first and after the last of them."""
     grand = totals_of(book, running, cash, labels)
@@ -95,6 +96,7 @@ def calendar_report(
         z_chain_head=zs[-1][1].hex() if zs else "",
         chain_previous=chain_previous.hex(),
         isfs=tuple(isfs),
+        stands_for=stands_for or msgspec.UNSET,
         letterhead=letterhead,
     )
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from common.language import Text, reasons
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, MachineRefused, McfdError, StorageError
+from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
@@ -17,6 +18,7 @@ from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.core.machine.state import short_nim
 from daemon.store.tables.book import deferred
+from daemon.store.tables.book.books import book_state, former_books
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 REST_PATIENCE: Final = 100.0
@@ -53,7 +55,7 @@ class MachineWorkers:
             if found is None:
                 break
             book_id, sale = found
-            everyone = (*self._workers.values(), *self._retired.values())
+            everyone = (*self._workers.values(), *self._retired.values(), *self.former())
             return next((each for each in everyone if each.book.id == book_id), None), sale
         return None, None
 
@@ -79,6 +81,32 @@ class MachineWorkers:
     def retired(self) -> Sequence[MachineWorker]:
         """Of machines that are no longer in the configuration."""
         return list(self._retired.values())
+
+    def former(self) -> Sequence[MachineWorker]:
+        """Of the taxpayers that the machines had before."""
+        return [each for worker in self._workers.values() for each in former_workers(worker)]
+
+
+def former_workers(worker: MachineWorker) -> Sequence[MachineWorker]:
+    """Of the taxpayers that its machine had before: their books are read, and a person decides what is in doubt there. The machine is
+    asked no more."""
+    found = [
+        MachineWorker(
+            book,
+            worker.ledger,
+            worker.journal,
+            worker.events,
+            worker.clock,
+            Defaults("", "", ""),
+            labels=worker.labels,
+            offline_reason=reasons.OTHER_TAXPAYER,
+            is_retired=True,
+        )
+        for book in worker.ledger.peek(former_books, worker.book)
+    ]
+    for each in found:
+        each.take_state(each.ledger.peek(book_state, each.book))
+    return found
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:

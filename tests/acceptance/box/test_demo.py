@@ -85,17 +85,11 @@ def taken() -> Iterator[None]:
         yield
 
 
-def test_it_certifies_one_invoice_and_stops(tree: Path) -> None:
-    """With progress in between, and exit 0."""
+def test_it_certifies_one_invoice_and_stops(tree: Path, taken: None) -> None:
+    """With progress in between, and exit 0, on another port than 8480, and it says so."""
     done = make_demo(tree)
     shows_all(done)
     assert done.stdout.index("starting mcfd …") < done.stdout.index("certified.")
-
-
-def test_a_second_run_is_clean_and_says_when_the_port_is_taken(tree: Path, taken: None) -> None:
-    """The same again from nothing, on another port than 8480."""
-    done = make_demo(tree)
-    shows_all(done)
     used = re.search(r"port 8480 is taken; using ([0-9]+)\n", done.stdout)
     assert used
     assert f"http://127.0.0.1:{used[1]}/v1/" in done.stdout

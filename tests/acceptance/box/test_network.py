@@ -1,44 +1,19 @@
-"""A shop's network is not always friendly: stuck sockets, slow headers, guessed keys, foreign pages. Over real sockets."""
+"""Whether HAProxy is in front of the tills, and how it is set up; what strangers send is in `bench.siege`, played by test_siege.py."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from support.cli.command import CONFIG, Command
-from support.processor import within
-from support.shop import NIM, Shop, invoice, running_shop
+from support.shop import invoice, running_shop
 from support.till import fresh
 
 from common.front_config import error_files, program
-
-STUCK = 25
-HEAD = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """Behind HAProxy, as on any network."""
-    server = {"host": "0.0.0.0", "allow_plain_lan": True}  # noqa: S104  on purpose
-    with Shop(tmp_path_factory.mktemp("shop"), config={"server": server}) as shop:
-        yield shop.start()
-
-
-@contextlib.contextmanager
-def connected(shop: Shop, count: int = 1, address: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
-    """Plain TCP connections, from one of the addresses of the loopback."""
-    with contextlib.ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                socket.create_connection(("127.0.0.1", shop.port), timeout=15, source_address=(address, 0))
-            )
-            for _ in range(count)
-        ]
 
 
 def answer(peer: socket.socket) -> str:
@@ -52,24 +27,6 @@ def answer(peer: socket.socket) -> str:
             if end and length and len(body) >= int(length[0].split(b":")[1]):
                 break
     return received.decode()
-
-
-def test_a_till_certifies_beside_25_stuck_sockets(shop: Shop) -> None:
-    """Connected and silent, half a header, half a body: 25 of each, from one address, and a till at the same address is served
-    as fast as alone."""
-    assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK  # the address has shown a key
-    with connected(shop, 3 * STUCK) as peers:
-        for peer in peers[STUCK : 2 * STUCK]:
-            peer.sendall(HEAD.encode())
-        for peer in peers[2 * STUCK :]:
-            peer.sendall(f"{HEAD}{authorization(shop)}Content-Length: 5000\r\n\r\n{{".encode())
-        with within(3, *shop.pids):
-            for _ in range(3):
-                assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
-
-
-def authorization(shop: Shop) -> str:
-    return f"Authorization: {shop.headers()['Authorization']}\r\n"
 
 
 @pytest.mark.parametrize("proxy", ["always", "never"])

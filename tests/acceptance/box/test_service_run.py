@@ -7,15 +7,12 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from support.hurried import launch_still
 from support.processor import within
 from support.shop import BIN, NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem
@@ -37,28 +34,6 @@ path = "mcfd.sqlite3"
 nim = "EL02000015-1"
 port = "machine"
 """
-
-
-@dataclass
-class Stuck:
-    """A daemon that has to stop while its machine works on 38h for long, with SYNs."""
-
-    shop: Shop
-    body: dict[str, Any]
-    answer: Future[httpx.Response]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stuck]:
-    """Begun before everything else here, because it takes twelve seconds."""
-    with Shop(tmp_path_factory.mktemp("stuck")) as shop, ThreadPoolExecutor(1) as till:
-        shop.start()
-        shop.machines[0].order("fault", spec="syn-storm:12@38h#1")
-        body = invoice(fresh())
-        answer = till.submit(shop.certify, body, key="stuck")
-        wait_for(lambda: shop.machines[0].order("snapshot", log=False)["struck"])
-        os.kill(shop.pid, signal.SIGTERM)
-        yield Stuck(shop, body, answer)
 
 
 # -- configuration ------------------------------------------------------------------------------------------------------
@@ -89,47 +64,18 @@ def run(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
 # -- start and stop -----------------------------------------------------------------------------------------------------
 
 
-def test_sigterm_finishes_what_is_on_the_line(tmp_path: Path) -> None:
-    """The invoice at the machine gets its answer, those behind it hear that nothing was sent, exit 0; the ledger is sound and
-    a retry after the next start goes on where it was."""
-    with (
-        Shop(tmp_path, per_machine={"certify_timeout": 60.0}, launch=launch_still) as shop,
-        ThreadPoolExecutor(3) as tills,
-    ):
-        machine, bodies, sent = shop.start().machines[0], [invoice(fresh()) for _ in range(3)], []
-        machine.order("pause-at", next=6, when="before", direction="in")
-        for at, body in enumerate(bodies, 1):
-            sent.append(tills.submit(shop.certify, body, key=body["invoiceNumber"]))
-            wait_for(lambda at=at: waiting(shop) == at, f"{at} of them")
-        wait_for(machine.is_stopped, "38h")
-        os.kill(shop.pid, signal.SIGTERM)
-        wait_for(lambda: shop.events("daemon.stopping"), "the stop")
-        machine.order("resume")
-        assert shop.wait_for_exit() == 0
-        first, *others = [answer.result() for answer in sent]
-        receipt = certified(first)
-        for answer in others:
-            assert "nothing was sent" in problem(answer, 503, "MACHINE_BUSY")["detail"]
+@pytest.mark.long
+def test_a_stop_waits_for_a_machine_at_work(tmp_path: Path) -> None:
+    """Twelve seconds, as long as it sends SYNs (decision 38): the till gets its certification, exit 0."""
+    with Shop(tmp_path) as shop, ThreadPoolExecutor(1) as till:
+        machine = shop.start().machines[0]
+        machine.order("fault", spec="syn-storm:12@38h#1")
+        answer = till.submit(shop.certify, invoice(fresh()), key="stuck")
+        wait_for(lambda: machine.order("snapshot", log=False)["struck"])
+        assert shop.stop_daemon(signal.SIGTERM) == 0
+        receipt = certified(answer.result())
         assert [entry["code"] for entry in machine.certified()] == [receipt["codeSecef"]]
-        assert [line["event"] for line in log_lines(shop)][-1] == "daemon.stopped"
-        shop.verify()
-        shop.start_daemon()
-        again = [shop.certify(body, key=body["invoiceNumber"]) for body in bodies]
-        assert again[0].content == first.content
-        assert [certified(answer)["fvc"] for answer in again] == [1, 2, 3]
-
-
-def waiting(shop: Shop) -> int:
-    count: int = shop.http.get("/health/ready").json()["machines"][0]["waiting"]
-    return count
-
-
-def test_a_stop_waits_for_a_machine_at_work(stuck: Stuck) -> None:
-    """As long as it sends SYNs (decision 38): the till gets its certification, exit 0."""
-    assert stuck.shop.wait_for_exit() == 0
-    receipt = certified(stuck.answer.result())
-    assert [entry["code"] for entry in stuck.shop.machines[0].certified()] == [receipt["codeSecef"]]
-    assert "Traceback" not in stuck.shop.log_file.read_text()
+        assert "Traceback" not in shop.log_file.read_text()
 
 
 def test_a_second_signal_ends_the_stop_at_once(tmp_path: Path) -> None:

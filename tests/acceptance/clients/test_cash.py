@@ -64,19 +64,3 @@ def test_cash_stands_in_x_z_and_a_and_never_at_the_machine(own_shop: Shop) -> No
     ticket = own_shop.get("reports/z/1/ticket", lang="fr").text.replace("\N{NO-BREAK SPACE}", " ")
     assert "Attendu en caisse" in ticket
     own_shop.verify()
-
-
-def test_a_key_moves_cash_sixty_times_an_hour(own_shop: Shop) -> None:
-    """One that is stolen fills no disk: the sixty-first is 429 with Retry-After; a repeat of one that was noted is its answer, and
-    another key, and a person at the page, have sixty of their own. Sales go on."""
-    codes = [move(own_shop, {**BODY, "amount": at + 1}, key=f"k{at}").status_code for at in range(60)]
-    assert codes == [201] * 60
-    refused = move(own_shop, BODY, key="too many")
-    assert (refused.status_code, refused.json()["code"]) == (429, "TOO_MANY_REQUESTS")
-    assert 3000 < int(refused.headers["Retry-After"]) <= 3600
-    again = move(own_shop, {**BODY, "amount": 1}, key="k0")
-    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (201, "true")
-    assert own_shop.get("cash").json()["count"] == 60
-    assert own_shop.certify(invoice("C-9")).status_code == 200
-    test = own_shop.http.post(f"/v1/mcf/{NIM}/cash", json=BODY, headers=own_shop.headers("test"))
-    assert test.status_code == 201

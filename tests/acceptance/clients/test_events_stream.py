@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.processor import within
@@ -19,10 +17,6 @@ def own_shop(tmp_path: Path) -> Iterator[Shop]:
     """For tests that stop the daemon or the machine."""
     with Shop(tmp_path) as shop:
         yield shop
-
-
-def digits(days_ago: int) -> str:
-    return (datetime.now(UTC) - timedelta(days=days_ago)).strftime("%Y%m%d%H%M%S")
 
 
 def test_a_certification_is_told_at_once(shop: Shop) -> None:
@@ -88,29 +82,3 @@ def test_a_machine_that_goes_and_comes_is_told(own_shop: Shop) -> None:
         (attention,) = screen.wait_for("mcf.attention")
     assert attention.data["found"]
     assert screen.types[0] == "mcf.connected"  # the one that was missed
-
-
-def test_the_tax_server_s_silence_is_told_once_a_day(own_shop: Shop) -> None:
-    """More than 7 days without contact: an event with the days, also in /info; not again after a restart on the same day."""
-    own_shop.machines[0].start()
-    own_shop.machines[0].order("tax-server", reachable=False, last_contact=digits(9))
-    own_shop.start_daemon()
-
-    def silence_events() -> list[dict[str, Any]]:
-        with Screen(own_shop, last=0) as screen:
-            screen.wait_for("mcf.connected")
-            certified(own_shop.certify(invoice(fresh())))
-            screen.wait_for("cert.issued")
-        return [event.data for event in screen.of("taxserver.alert")]
-
-    (alert,) = silence_events()
-    assert alert["daysSinceContact"] == 9
-    server = own_shop.get("info").json()["taxServer"]
-    assert (server["alert"], server["daysSinceContact"], server["lastContact"]) == (
-        True,
-        9,
-        digits(9)[:8] + server["lastContact"][8:],
-    )
-    own_shop.stop_daemon()
-    own_shop.start_daemon()
-    assert silence_events() == [alert]

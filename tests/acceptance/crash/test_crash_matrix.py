@@ -96,6 +96,7 @@ def test_killed_while_three_tills_wait(tried: Tried) -> None:
     assert count >= len(points) - 2  # how many commits there are depends on who shares one
 
 
+@pytest.mark.long
 def test_killed_at_every_commit_of_a_sale_that_waits(tried: Tried) -> None:
     """It is taken on, its intent, its outcome; and around the 38h of its certification."""
     frames: list[Point] = [AtFrame(6, when, way) for when in ("before", "after") for way in ("in", "out")]
@@ -123,7 +124,7 @@ BETWEEN = [at for at in every_frame(5) if at.when == "after" and at.direction ==
             marks=pytest.mark.long,
         ),
         ("still in the machine's hands", AtFrame(6, "before", "in"), BETWEEN),
-        ("half entered", AtFrame(4, "after", "in"), BETWEEN),
+        pytest.param("half entered", AtFrame(4, "after", "in"), BETWEEN, marks=pytest.mark.long),
     ],
 )
 def test_killed_at_every_step_of_the_recovery(

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from support.shop import NIM, Shop, invoice, wait_for
-from support.till import certified, fresh, problem
+from support.till import fresh
 
 
 def outages(shop: Shop, **query: str) -> list[dict[str, Any]]:
@@ -54,20 +54,6 @@ def test_a_sale_of_a_till_that_does_not_wait_begins_the_outage(own_shop: Shop) -
     )
     deferred = found["receipt"]["deferred"]
     assert (deferred["outage"], deferred["reason"]) == (outage["id"], outage["reason"])
-
-
-def test_a_machine_that_refuses_all_is_out_of_order(own_shop: Shop) -> None:
-    """A till that a blocked machine refuses begins an outage; one refusal alone may be about the invoice. Its next certification ends it."""
-    own_shop.machines[0].order("mode", mode="blocked")
-    problem(own_shop.certify(invoice(fresh())), 422, "MACHINE_REFUSED")
-    assert outages(own_shop) == []
-    problem(own_shop.certify(invoice(fresh())), 422, "MACHINE_REFUSED")
-    (outage,) = wait_for(lambda: outages(own_shop), "the outage")
-    assert (outage["reason"], outage["refused"], outage["to"]) == ("blocked", True, None)
-    own_shop.machines[0].order("mode", mode="active")
-    certified(own_shop.certify(invoice(fresh())))
-    (outage,) = outages(own_shop)
-    assert outage["to"] is not None
 
 
 def test_a_declaration_is_ready_to_be_signed(out: Shop) -> None:

@@ -39,24 +39,6 @@ def test_decision_1_the_least_that_is_certified(shop: Shop) -> None:
     assert (line["item_type"], line["rate"], line["quantity"], line["amount"]) == ("LOCBIE", 1800, 1000, 1000)
 
 
-@pytest.mark.parametrize(
-    ("mode", "changes", "total", "price", "amount"),
-    [
-        ("TTC", {"unitPrice": 1000, "quantity": 3}, 3000, 100_000, 3000),
-        ("HT", {"unitPrice": 1000, "quantity": 3}, 3540, 100_000, 3000),
-    ],
-)
-def test_decision_1_price_and_amount_stand_for_each_other(
-    shop: Shop, *, mode: str, changes: dict[str, Any], total: int, price: int, amount: int
-) -> None:
-    """Amount = price × quantity, in HT mode with VAT added; price = amount / quantity. The line as the machine has it."""
-    body = {**item(**changes), "priceMode": mode, "payments": [{"method": "E", "amount": total}]}
-    receipt = certified(shop.certify(body))
-    line = on_machine(shop.machines[0], receipt)["lines"][0]
-    assert (receipt["totalTtc"], line["price"], line["amount"]) == (total, price, amount)
-    assert receipt["warnings"] == []
-
-
 def paid(*amounts: float) -> dict[str, Any]:
     return minimal(payments=[{"method": "E", "amount": amount} for amount in amounts])
 

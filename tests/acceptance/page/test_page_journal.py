@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import session_of
-from support.shop import NIM, PLAIN, Shop, invoice
+from support.browser import create_users, session_of
+from support.shop import NIM, PLAIN, Shop, invoice, running_shop
 
 BAKERY = {"clientType": "PM", "name": "Boulangerie Wend Panga", "ifu": "00012345A"}
 
@@ -62,3 +63,18 @@ def test_a_day_that_no_box_has_is_none(reader: httpx.Client, path: str, day: str
     for each in ({"from": day}, {"to": day}, {"from": day, "to": day}):
         assert reader.get(path, params=each).status_code == 200
     assert reader.get(path, params={"from": "2000-01-01", "to": "2099-12-31"}).status_code == 200
+
+
+def test_a_shop_that_has_sold_nothing_has_no_empty_table(tmp_path: Path) -> None:
+    """Where there is nothing yet it says so: without a search nothing was searched for in vain."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ("reader",))
+        base = f"http://127.0.0.1:{shop.port}"
+        with httpx.Client(
+            base_url=base, cookies=session_of(shop, "reader"), headers={"Accept-Language": "en"}
+        ) as reader:
+            assert journal_text(reader) == "None yet."
+            assert journal_text(reader, q="x") == "Nothing found."
+            for path in ("/ui/x", "/ui/a"):
+                screen = reader.get(path).text
+                assert ("<table" in screen, screen.count("None yet.")) == (False, 3), path

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,7 +14,12 @@ from pathlib import Path
 import httpx
 import pytest
 from support.browser import create_users, session_of
+from support.ledgers.ledger import Till
+from support.ledgers.ledger import invoice as sale
 from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
+
+from common.language import Text
+from daemon.store.store import Store
 
 pytestmark = pytest.mark.long
 
@@ -116,6 +123,59 @@ def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
         assert client.post("/ui/waiting/1", data={**form, "decision": "release"}).status_code == 409
     assert dead.get("reports/x").json()["waiting"]["count"] == 0
     assert dead.certify(invoice("waits")).status_code == 202
+
+
+def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop, tmp_path: Path) -> None:
+    """The machine can be asked no more: its customer's page stays, a person looks at the machine's paper, and the till may sell it again."""
+    create_users(dead, ("technician",))
+    dead.stop_daemon()
+    first = dead.machines[0]
+    with closing(sqlite3.connect(dead.ledger)) as connection, connection:
+        connection.execute("UPDATE deferred SET state = 'doubtful'")
+        key, address = connection.execute("SELECT key, address FROM deferred").fetchone()
+
+    async def dispute() -> None:
+        async with await Store.open(dead.ledger, timezone=UTC) as store:
+            till = await Till.of(store, NIM)
+            for number in ("D-1", "D-2"):
+                await store.ledger.dispute(till.book, await till.begin(sale(number)), Text("unknown"), at=till.at)
+
+    asyncio.run(dispute())
+    (tmp_path / "other").mkdir()
+    dead.machines = (Machine(tmp_path / "other", f"{NIM[:-1]}2", "00099999X").start(),)
+    dead.start_daemon()
+    wait_for(dead.is_ready, "the other taxpayer's machine")
+
+    def state() -> str:
+        with closing(sqlite3.connect(f"file:{dead.ledger}?mode=ro", uri=True)) as connection:
+            return str(connection.execute("SELECT state FROM deferred").fetchone()[0])
+
+    with browser(dead, "manager") as client:
+        assert "1 vente" in client.get("/ui/state").text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "waits" in client.get("/ui/waiting").text
+        paper = client.get(f"/f/{address}")
+        assert (paper.status_code, "00084440Y" in paper.text, "00099999X" in paper.text) == (200, True, False)
+        form = {"decision": "release", "reason": "pas sur son journal"}
+        assert client.post("/ui/waiting/1", data=form).status_code == 303
+    wait_for(lambda: state() == "refused", "the refusal")
+    with browser(dead, "technician") as client:
+        screen = client.get("/ui/attention").text
+        assert (screen.count('name="case"'), NIM in screen) == (1, True)
+        (case,) = re.findall(r'name="case" value="(\w+)"', screen)
+        form = {"m": NIM, "case": case, "decision": "not-certified", "reason": "pas sur son journal"}
+        assert client.post("/ui/attention", data=form).status_code == 303
+    settled = dead.mcfd("machine", "settle", "--json", "--decision", "not-certified", "--reason", "pas sur le journal")
+    assert settled.returncode == 0, settled.stderr
+    with browser(dead, "technician") as client:
+        assert 'name="case"' not in client.get("/ui/attention").text
+    dead.stop_daemon()
+    dead.machines = (first.start(),)
+    dead.start_daemon()
+    wait_for(lambda: dead.get(f"requests/{key}").status_code == 200, "the first taxpayer's machine")
+    found = dead.get(f"requests/{key}").json()
+    assert (found["status"], found["problem"]["code"]) == ("refused", "MACHINE_REFUSED")
+    assert "autre contribuable" in found["problem"]["detail"] or "another taxpayer" in found["problem"]["detail"]
+    dead.verify()
 
 
 def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path) -> None:

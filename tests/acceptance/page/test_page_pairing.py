@@ -6,6 +6,7 @@ import io
 import json
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -33,6 +34,21 @@ def new_key(technician: httpx.Client) -> str:
     assert found, answer.text
     assert "/ui/language/" not in answer.text  # in another language the screen, and the key with it, would be gone
     return found[1]
+
+
+def test_a_form_that_comes_twice_makes_one_key(shop: Shop) -> None:
+    """A double click, or a screen that is loaded again: the key is shown once more."""
+    with client(shop, "technician") as technician:
+        found = re.search(r'name="form" value="([\w-]+)"', technician.get("/ui/box/keys").text)
+        assert found
+        form = {"label": "caisse 9", "role": "seller", "form": found[1]}
+        with ThreadPoolExecutor(3) as pool:
+            answers = list(pool.map(lambda _: technician.post("/ui/box/key", data=form).text, range(3)))
+        keys = {key for text in answers for key in re.findall(r'name="key" value="(ak_live_\w+)"', text)}
+        assert (len(keys), technician.get("/ui/box/keys").text.count("<td>caisse 9<")) == (1, 1)
+        assert "ak_live_" in technician.post("/ui/box/key", data={**form, "label": "caisse 10"}).text.replace(
+            next(iter(keys)), ""
+        )
 
 
 def drawn(page: pypdf.PageObject) -> Image.Image:

@@ -235,3 +235,25 @@ async def test_verify_finds_a_month_with_other_figures(till: Till, path: Path) -
     await till.close()
     tamper(path, r"""UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), 'ttc\":5000', 'ttc\":6000') AS BLOB)""")
     assert any("2026-01 reports another" in str(problem) for problem in verify(path).problems)
+
+
+async def test_the_month_of_a_spare_names_the_machine_in_whose_place_it_has_certified(store: Store, till: Till) -> None:
+    """As its Zs do, also where the take-over ended in an earlier one of the month."""
+    spare = await Till.of(store, "EL02000088-1")
+    spare.sold = 100
+    await till.sell()
+    till.at = spare.at = at(2, 3)
+    await spare.sell()
+    await store.decisions.take_over(till.book, spare.book, reason="out of order", at=spare.at)
+    await spare.close()
+    await store.decisions.take_back(till.book, reason="repaired", at=spare.at)
+    for spare.at in (at(2, 20), at(3, 5)):
+        await spare.sell()
+        await spare.close()
+    for each in (spare, till):
+        each.at = at(4, 2)
+        await each.sell()
+        await tick(store, each)
+    named = [report.stands_for for report in await reports(store, spare) if report.z_count]
+    assert named == [till.book.nim, msgspec.UNSET]
+    assert {report.stands_for for report in await reports(store, till)} == {msgspec.UNSET}

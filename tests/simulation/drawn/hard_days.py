@@ -1,5 +1,4 @@
-"""Days on which a person decides against the facts, the configuration changes under sales that are in doubt or wait, or a machine is activated for
-another taxpayer, and back."""
+"""Days on which a person decides against the facts, or the configuration changes under sales that are in doubt or wait."""
 
 from __future__ import annotations
 
@@ -11,7 +10,23 @@ CLOSES = 1.0
 """Seconds after a sale's arrival in which 38h is on its way, most often."""
 
 
-def with_errors(draw: random.Random, script: Script) -> Script:
+HARD_DAYS, HARD_DAYS_OF_SPARE = 0.1, 0.5
+"""How many of the long days without tills outside, on which all answers come in time, are hard; and of those with a spare."""
+
+
+def with_hard_day(draw: random.Random, script: Script) -> Script:
+    is_close = any(event.how.get("number") == "F-pair" for event in script.events)  # nothing else may go wrong there
+    if (
+        draw.random() >= (HARD_DAYS_OF_SPARE if script.has_spare else HARD_DAYS)
+        or is_close
+        or script.is_late
+        or script.lane is not None
+    ):
+        return script
+    return _with_changes(draw, script) if script.has_spare else _with_errors(draw, script)
+
+
+def _with_errors(draw: random.Random, script: Script) -> Script:
     """Sales come in doubt, most often beside a stranger's invoice, and who decides on the next of them is wrong."""
     sales = [event for event in script.events if event.what in ("sell", "defer")]
     added = []
@@ -43,7 +58,7 @@ def _beside(script: Script, more: list[Event]) -> Script:
     return script._replace(events=tuple(sorted((*script.events, *placed), key=lambda event: event.at)))
 
 
-def with_changes(draw: random.Random, script: Script) -> Script:
+def _with_changes(draw: random.Random, script: Script) -> Script:
     """A spare goes, comes, or becomes the machine, most often while a sale is in doubt."""
     sales = [event for event in script.events if event.what in ("sell", "defer")]
     added = []
@@ -58,9 +73,7 @@ def with_changes(draw: random.Random, script: Script) -> Script:
                     {"seconds": round(20.0 * draw.random(), 3)},
                 )
             )
-        added.append(
-            Event(at, "reconfigure", {"layout": draw.choice(("apart", "swapped", "first alone", "spare alone"))})
-        )
+        added.append(Event(at, "reconfigure", {"layout": draw.choice(("swapped", "first alone", "spare alone"))}))
         if draw.random() < 0.5:
             added.append(Event(at + 3.0 * draw.random(), "take_over", {}))
         if draw.random() < 0.7:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from simulation.drawn.events import Event, LanePart, MachinePart, Script, by_total
+from simulation.drawn.hard_days import with_hard_day
 from simulation.drawn.kinds import COPIES, DAY, LASTING, MORE, TROUBLES, WEIGHTS
 from support.hostile import FAMILY, slow_down
 
@@ -19,6 +20,11 @@ LINE_SCALE = 10.0
 
 
 def drawn(seed: int) -> Script:
+    script = _usual(seed)
+    return script if seed < SHORT_DAYS else with_hard_day(random.Random(f"hard day {seed}"), script)
+
+
+def _usual(seed: int) -> Script:
     draw = random.Random(f"script {seed}")
     pace = draw.choice((0.001, 0.02, 0.02, 0.2))
     length = draw.choice((8.0, 20.0, 60.0))

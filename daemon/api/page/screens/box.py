@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Any, Final
 
 from common.numbers import money
@@ -27,6 +28,8 @@ from daemon.store.tables.people import create_person, disable_person, list_peopl
 
 ENTRIES: Final = 100
 LONGEST_LABEL: Final = 60
+MOST_CREATED: Final = 4
+"""Keys that a repeated form shows again."""
 IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": money, "who": who, "whom": whom}
 """What the screen tells the audit log with."""
 
@@ -59,7 +62,15 @@ box = screen("/ui/box", "administer")(_box)
 
 async def _keys(visit: Visit) -> Reply:
     keys, authority = await visit.page.ledger.read(list_keys), await authority_link(visit)
-    return await render(visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=_done(visit))
+    form_key = visit.form.get("form") or secrets.token_urlsafe(9)
+    values: dict[str, Any] = {
+        "keys": keys,
+        "roles": ROLES,
+        "authority": authority,
+        "done": _done(visit),
+        "form_key": form_key,
+    }
+    return await render(visit, "box_keys.html", **values)
 
 
 keys_screen = screen("/ui/box/keys", "administer")(_keys)
@@ -127,7 +138,7 @@ async def findings(visit: Visit) -> Reply:
 
 @screen("/ui/box/key", "administer", change=True, form=_keys, faults=(InvalidRequest,))
 async def create_key(visit: Visit) -> Reply:
-    """The one time that the key is seen, with its QR code for the till's camera."""
+    """The one time that the key is seen, with its QR code for the till's camera; a form that comes twice makes one key, and shows it again."""
     label, role = visit.form.get("label", "")[:LONGEST_LABEL], visit.form.get("role", "")
     if not label:
         raise InvalidRequest.at("label", visit.say("is needed"))
@@ -140,15 +151,23 @@ async def create_key(visit: Visit) -> Reply:
     if until and expires_at <= visit.deps.clock():
         raise InvalidRequest.at("until", visit.say("is over already"))
     mode: Mode = "test" if visit.form.get("mode") == "test" else "live"
-    text = await visit.page.ledger.write(
-        keys_table.create_key,
-        visit.worker.book.nim,
-        mode,
-        label,
-        at=visit.deps.clock(),
-        terms=KeyTerms(role, expires_at, "strict" in visit.form),
-        by=visit.actor,
-    )
+    created, sent = visit.page.created_keys, {"form": secrets.token_urlsafe(9), **visit.form}
+    form_key = f"{visit.session.person_id} {visit.worker.book.nim} {sorted(sent.items())}"
+    task = created.get(form_key)
+    if task is None or (task.done() and task.exception()):
+        write = visit.page.ledger.write(
+            keys_table.create_key,
+            visit.worker.book.nim,
+            mode,
+            label,
+            at=visit.deps.clock(),
+            terms=KeyTerms(role, expires_at, "strict" in visit.form),
+            by=visit.actor,
+        )
+        task = created[form_key] = asyncio.get_running_loop().create_task(write, name="create key")
+        for oldest in list(created)[:-MOST_CREATED]:
+            del created[oldest]
+    text = await asyncio.shield(task)
     return await render(visit, "new_key.html", label=label, **await account.on_screen(visit, text))
 
 

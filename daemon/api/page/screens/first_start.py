@@ -20,14 +20,13 @@ from common.web.security import cookie_of
 from daemon.api.access.login import session_cookie
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import FirstStart, SetupRequest
+from daemon.api.page.forms import AnyRequest, fields
 from daemon.api.page.rendering import BoxFailed, Foreign, NotLoggedIn, fault_of
 from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import (
     POLICY,
-    AnyRequest,
     address_of,
     fault_page,
-    fields,
     html,
     is_from_here,
     language_of,

@@ -20,7 +20,7 @@ from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
 from daemon.core.invoice.taxes import PRODUCT, tax_lines
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.deferred import NotWaiting
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
@@ -28,6 +28,7 @@ from daemon.store.tables.book import deferred
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import former_workers
 
 LINES: Final = 8
 LOOKED_AT: Final = 100
@@ -302,14 +303,18 @@ DECISIONS: Final = {"release": release, "withdraw": withdraw}
 
 
 async def _waiting(visit: Visit) -> Reply:
-    worker, since = visit.worker, whole_number(visit.query.get("after", "")) or 0
-    sales = await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)
+    since, doubtful = whole_number(visit.query.get("after", "")) or 0, 0
+    found: list[DeferredSale] = []
+    for worker in (visit.worker, *former_workers(visit.worker)):
+        found += await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)
+        doubtful += (await worker.ledger.read(deferred.backlog, worker.book)).doubtful
+    sales = sorted(found, key=lambda sale: sale.id)[:PER_PAGE]
     return await render(
         visit,
         "waiting.html",
         sales=sales,
-        backlog=await worker.ledger.read(deferred.backlog, worker.book),
-        now=worker.now(),
+        doubtful=doubtful,
+        now=visit.worker.now(),
         more=visit.link("/ui/waiting", after=str(sales[-1].id)) if len(sales) == PER_PAGE else "",
     )
 
@@ -320,9 +325,11 @@ waiting = screen("/ui/waiting", "look")(_waiting)
 @screen("/ui/waiting/{sale:int}", "close", change=True, form=_waiting, faults=(InvalidRequest, NotWaiting))
 async def decide_sale(visit: Visit) -> Reply:
     """It is taken back, or, in doubt after a restore, was not certified and waits again."""
-    worker = visit.worker
-    sale = worker.ledger.peek(deferred.by_id, worker.book, visit.request.path_params["sale"])
-    if sale is None:
+    for worker in (visit.worker, *former_workers(visit.worker)):
+        sale = worker.ledger.peek(deferred.by_id, worker.book, visit.request.path_params["sale"])
+        if sale is not None:
+            break
+    else:
         raise NotFound("there is no such sale")
     reason, decide = reason_of(visit), DECISIONS.get(visit.form.get("decision", ""))
     if decide is None:

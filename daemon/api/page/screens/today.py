@@ -31,7 +31,7 @@ from daemon.api.page.visit import (
 from daemon.core.audit import Call
 from daemon.core.clock import HOUR
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
-from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Case, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
@@ -274,12 +274,16 @@ def reason_of(visit: Visit) -> str:
     return reason[:LONGEST_REASON]
 
 
+async def _cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
+    workers = visit.deps.workers
+    return [(worker, await visit.page.decisions.case(worker.book)) for worker in (*workers.all(), *workers.former())]
+
+
 async def _attention(visit: Visit) -> Reply:
-    cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in visit.deps.workers.all()]
     return await render(
         visit,
         "attention.html",
-        cases=[(worker, case) for worker, case in cases if case.is_open],
+        cases=[(worker, case) for worker, case in await _cases(visit) if case.is_open],
         meanings=MEANINGS,
         obstacles=OBSTACLES,
         done=visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else "",
@@ -292,21 +296,21 @@ attention = screen("/ui/attention", "administer")(_attention)
 
 @screen("/ui/attention", "administer", change=True, form=_attention, faults=(InvalidRequest,))
 async def decide(visit: Visit) -> Reply:
-    case = await visit.page.decisions.case(visit.worker.book)
-    form = visit.form
-    decision, reason = cast("Decision", form.get("decision", "")), form.get("reason", "")
+    form, cases = visit.form, await _cases(visit)
+    case_of_form = next((each for each in cases if each[1].fingerprint == form.get("case")), None)
+    worker, case = case_of_form or next(each for each in cases if each[0] is visit.worker)
+    decision = cast("Decision", form.get("decision", ""))
     fields = form.get("code", ""), form.get("time", ""), form.get("counters", "")
     as_printed = bool(form.get("as_printed"))
     paper, errors = read_paper(*fields, as_printed=as_printed) if decision == "certified" else (None, [])
     if errors:
         raise InvalidRequest([FieldError(error.field, str(tell(error.message, visit.language))) for error in errors])
-    if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
+    reason = reason_of(visit)
     if form.get("case") != case.fingerprint:
         raise _refused("changed" if case.state.attention else "does not fit", visit)
-    at = visit.worker.now()
+    at = worker.now()
     try:
-        async with visit.deps.workers.at_rest((visit.worker.book,)):
+        async with visit.deps.workers.at_rest((worker.book,)):
             await visit.page.decisions.carry_out(case, decision, reason=reason, at=at, by=visit.actor, paper=paper)
     except DecisionRefused as error:
         raise _refused(error.obstacle, visit) from error

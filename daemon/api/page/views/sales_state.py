@@ -124,10 +124,11 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
     """Sales are taken on and certified later: while a machine is out of order, and as long as one waits for more than a day, for a person, or for a machine
     that is gone."""
-    say, now, retired = visit.say, visit.deps.clock(), visit.deps.workers.retired()
-    found = [(each, await each.ledger.read(backlog, each.book)) for each in (*live, *retired)]
+    say, now, workers = visit.say, visit.deps.clock(), visit.deps.workers
+    retired = workers.retired()
+    found = [(each, await each.ledger.read(backlog, each.book)) for each in (*live, *workers.former(), *retired)]
     waiting = [each for _, each in found if each.count]
-    gone = [each.book.nim for each, waits in found if each.is_retired and waits.count]
+    gone = [each.book.nim for each, waits in found if each in retired and waits.count]
     urgencies = {each.urgency(now) for each in waiting} - {""}
     if not (stopped or urgencies or gone or any(each.doubtful for each in waiting)):
         return None

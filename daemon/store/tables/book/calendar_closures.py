@@ -60,11 +60,13 @@ class _ClosedDay(NamedTuple):
     hash: bytes
     cash: CashTotal
     isfs: tuple[str, ...]
+    stands_for: str
 
 
 class _Body(msgspec.Struct):
     cash: CashTotal = CashTotal()
     isfs: tuple[str, ...] = ()
+    stands_for: str = ""
 
 
 _read_body = msgspec.json.Decoder(_Body).decode
@@ -133,6 +135,7 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
         cash=CashTotal(sum(day.cash.deposits for day in days), sum(day.cash.withdrawals for day in days)),
         labels=terms.labels,
         isfs=sorted({isf for day in days for isf in day.isfs}),
+        stands_for=next((day.stands_for for day in reversed(days) if day.stands_for), ""),
         chain_previous=read_head(connection, book.id).hash,
         letterhead=newest[0].hex() if newest else "",
     )
@@ -150,7 +153,7 @@ def _days(
         if upto is not None and month_of(created_at, zone) > upto:
             break
         content = _read_body(body)
-        found.append(_ClosedDay(z_number, created_at, last_seq, link, content.cash, content.isfs))
+        found.append(_ClosedDay(z_number, created_at, last_seq, link, content.cash, content.isfs, content.stands_for))
     return found
 
 

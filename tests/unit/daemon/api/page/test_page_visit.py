@@ -1,5 +1,6 @@
 """Who asks for a screen: a person, or the screen itself."""
 
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.language import Speaker
 from daemon.api.http.answers import Answer, Headers
-from daemon.api.page.rendering import fault_of
+from daemon.api.page.rendering import Fault, fault_of
 from daemon.api.page.screens.invoices import journal_screen
 from daemon.api.page.screens.today import today, today_part
 from daemon.core.errors import (
@@ -88,3 +89,24 @@ def test_a_fault_is_told_once_and_with_what_to_do(error: Exception, status: int,
     """What only the error knows stands behind the sentence; what the sentence has said already does not."""
     fault = fault_of(error)
     assert (fault.status, fault.message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")) == (status, expected)
+
+
+def test_a_fault_keeps_nothing_of_its_request() -> None:
+    """Who is refused again and again would fill the memory until the collector comes."""
+
+    class Body:
+        """What the request brought."""
+
+    def read(_: Body) -> None:
+        raise NotWaiting
+
+    def handle() -> tuple[weakref.ref[Body], Fault]:
+        body = Body()
+        try:
+            read(body)
+        except NotWaiting as error:
+            fault = fault_of(error)
+        return weakref.ref(body), fault
+
+    body, fault = handle()
+    assert (body(), fault.status) == (None, 409)

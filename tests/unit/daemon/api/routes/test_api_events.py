@@ -85,6 +85,15 @@ async def test_a_quiet_stream_beats(serve: Serve, deps: dict[str, Any]) -> None:
             await reader.readuntil(b"\n:\n\n")
 
 
+async def test_a_stream_ends_properly_at_the_stop(serve: Serve, deps: dict[str, Any]) -> None:
+    """With the last chunk: its reader knows that nothing was cut off."""
+    stopping = asyncio.Event()
+    async with listening(await serve(**deps, stopping=stopping)) as reader:
+        await reader.readuntil(b": mcfd\n\n")
+        stopping.set()
+        assert await reader.readuntil(b"0\r\n\r\n")
+
+
 @pytest.mark.usefixtures("quick_beats")
 async def test_what_was_written_without_notifying_is_found(serve: Serve, deps: dict[str, Any], till: Till) -> None:
     """A command of the command line writes to the ledger beside the daemon: it is told with the next beat."""

@@ -1,4 +1,4 @@
-"""Cash is an entry of the ledger, for which there has to be room."""
+"""X, A and sales by article, from a real ledger: what each of them counts; and no cash without room."""
 
 from pathlib import Path
 
@@ -9,9 +9,32 @@ from support.ledgers.worker import worker_of
 from daemon.core.audit import Call
 from daemon.core.errors import StorageFull
 from daemon.usecases.reports.acts import cash_moves, move_cash
+from daemon.usecases.reports.report import a_report, articles_report, x_between, x_report
 
 EVER = START + 365 * 24 * 60 * MINUTE
-DEPOSIT: dict[str, object] = {"kind": "deposit", "amount": 500, "reason": "float"}
+DEPOSIT = {"kind": "deposit", "amount": 500, "reason": "float"}
+
+
+async def test_each_report_has_what_is_its_own(tmp_path: Path) -> None:
+    """X the open period as of the last tick; a look at a range whatever Z lie in it; A with the Z that were made in the range."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        worker = worker_of(till)
+        first = await till.sell(1000)
+        await till.close()
+        second = await till.sell(2000)
+        await store.ledger.aggregate(till.book)
+        await till.sell(4000)
+        x = await x_report(worker)
+        assert (x.total_ttc, x.certs_count) == (2000, 1)
+        range_ = first.ended_at, second.ended_at + 1
+        between = await x_between(worker, *range_)
+        assert (between.total_ttc, between.certs_count) == (3000, 2)
+        assert (await x_between(worker, first.ended_at + 1, second.ended_at)).certs_count == 0
+        a = await a_report(worker, *range_)
+        assert (a.total_ttc, [each.z_number for each in a.closures]) == (3000, [1])
+        articles = await articles_report(worker, 0, EVER)
+        assert sum(each.amount for each in articles.articles) == 3000
 
 
 async def test_no_cash_is_moved_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,5 +47,5 @@ async def test_no_cash_is_moved_where_there_is_no_room(tmp_path: Path, monkeypat
         worker = worker_of(await Till.of(store))
         monkeypatch.setattr(worker.ledger, "check_free_space", full)
         with pytest.raises(StorageFull, match="the disk is full"):
-            await move_cash(worker, DEPOSIT, Call("r1", "", b""))
+            await move_cash(worker, dict(DEPOSIT), Call("r1", "", b""))
         assert (await cash_moves(worker, 0, EVER, 0, 1)).count == 0

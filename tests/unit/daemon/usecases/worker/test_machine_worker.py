@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 from support.api import until
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import START, Till, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.errors import StorageFull
+from daemon.core.errors import MachineOffline, StorageFull
 from daemon.core.ledger.book import Aggregate, Book
+from daemon.core.ledger.phases import Phase
 from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -60,6 +61,24 @@ async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, pub
         assert worker.attention == found
         assert len(published_events) == calls
     assert published_events == [("mcf.attention", "another machine"), ("mcf.attention", "the same again")]
+
+
+async def test_a_line_that_comes_and_goes(worker: MachineWorker, till: Till, published_events: EventList) -> None:
+    """One event each way, with the reason; the absence began when it was first found."""
+    machine: Any = Machine()
+    till.at = START
+    worker.lost("no such port")
+    till.at += 1000
+    worker.lost("still none")
+    assert (published_events, worker.offline_reason, worker.offline_since) == ([], "still none", START)
+    with pytest.raises(MachineOffline, match="still none"):
+        worker.present()
+    worker.opened(machine)
+    assert (worker.present(), worker.offline_reason, worker.offline_since) == (machine, "", None)
+    worker.lost("unplugged")
+    worker.lost("no such port")
+    assert published_events == [("mcf.connected", ""), ("mcf.disconnected", "unplugged")]
+    assert (worker.offline_reason, worker.offline_since) == ("no such port", START + 1000)
 
 
 async def test_only_the_connection_that_failed_is_let_go(worker: MachineWorker, published_events: EventList) -> None:
@@ -159,3 +178,24 @@ async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
     worker.schedule_tick(tick)
     await asyncio.sleep(0.01)
     assert len(ticks) == 2
+
+
+async def test_another_taxpayer_s_book_begins_with_nothing(worker: MachineWorker, till: Till) -> None:
+    """What was in doubt belongs to the old book, and nothing of its totals or its time is left."""
+    other = await Till.of(till.store, mode="test")
+    worker.attempts.intend("in doubt").phase = Phase.IN_DOUBT
+    worker.attempts.met_machine = True
+    worker.aggregate = await till.store.ledger.aggregated(till.book)
+    worker.time.last_at = START
+    worker.change_book(other.book)
+    assert (worker.book, worker.attempts.find("in doubt"), worker.attempts.met_machine) == (other.book, None, False)
+    assert (worker.aggregate, worker.time.last_at) == (None, 0)
+
+
+async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
+    """Nothing else of the book changes."""
+    before = worker.book
+    worker.take_name(before.nim)
+    assert worker.book is before
+    worker.take_name("EL02000015-2")
+    assert worker.book == msgspec.structs.replace(before, nim="EL02000015-2")

@@ -1,0 +1,39 @@
+"""Each outage of NATS is one line of the log: not one for each try, and not one for all outages of a month."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from common.wire.errors import NatsError
+from headquarters.intake import jetstream
+
+
+class _Client:
+    async def close(self):
+        pass
+
+
+async def _connected(_):
+    return _Client()
+
+
+@pytest.mark.parametrize(("well_after", "lines"), [(3600.0, 1), (0.0, 3)])
+async def test_outages(monkeypatch, well_after, lines):
+    """The same words three times: of sessions that end at once, and of sessions that went well in between."""
+    monkeypatch.setattr(jetstream, "connected", _connected)
+    monkeypatch.setattr(jetstream, "AGAIN_SECONDS", 0)
+    monkeypatch.setattr(jetstream, "NEW_TROUBLE_SECONDS", well_after)
+    left = [NatsError("the connection is lost")] * 3
+
+    async def session(_):
+        if not left:
+            raise asyncio.CancelledError
+        raise left.pop()
+
+    intake = jetstream.JetStreamIntake(None, None, None, None)
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await intake._sessions("stream", session)
+    assert [line["event"] for line in logs] == ["nats.lost"] * lines
