@@ -177,7 +177,7 @@ class NotificationFailed(Exception):
 
 
 class Mail(Section, frozen=True):
-    """Through an SMTP server that takes mail from here; `starttls` when it offers it."""
+    """Through an SMTP server that takes mail from here; `starttls` when it offers it, and always before a password."""
 
     to: tuple[str, ...]
     sender: str
@@ -250,7 +250,7 @@ class MailNotifier(Mail, frozen=True, kw_only=True):
     def _send(self, mail: EmailMessage) -> None:
         with smtplib.SMTP(self.host, self.port, timeout=SECONDS) as server:
             server.ehlo()
-            if self.starttls and server.has_extn("starttls"):
+            if self.starttls and (self.user or server.has_extn("starttls")):
                 server.starttls(context=ssl.create_default_context())
                 server.ehlo()
             if self.user and self.password_file is not None:

@@ -13,7 +13,7 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
-from headquarters.findings import LEASE_MILLIS, MailNotifier, Watch, WatchPace, WebhookNotifier
+from headquarters.findings import LEASE_MILLIS, MailNotifier, NotificationFailed, Watch, WatchPace, WebhookNotifier
 from headquarters.store.store import HqStore
 
 
@@ -120,6 +120,17 @@ async def test_mail(store, gap):
     assert "Subject: mcfd : 1 constat\r\n" in text
     assert "To: compta@chaine.example" in text
     gap()
+
+
+async def test_no_password_goes_in_the_clear(store, gap, tmp_path):
+    """A server that offers no STARTTLS gets none, and no mail; with `starttls = false` it is wanted so."""
+    (tmp_path / "password").write_text("p")
+    mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "language": "fr"}
+    async with Listener(smtp) as listener:
+        login = {"port": listener.port, "user": "hq", "password_file": tmp_path / "password"}
+        with pytest.raises(NotificationFailed, match="STARTTLS"):
+            await MailNotifier(**mail, **login).tell([])
+    assert not listener.heard
 
 
 def test_each_finding_in_both_languages():

@@ -47,6 +47,7 @@ def test_no_server_errors_and_no_answers_that_the_document_does_not_describe(sho
             f"http://127.0.0.1:{shop.port}/schema/openapi.json",
             *("--header", f"Authorization: Bearer {shop.key('test')}"),
             *("--phases", "examples,coverage,fuzzing", "--max-examples", "5", "--seed", str(SEED)),
+            *("--request-timeout", "120"),  # of the document too, on a busy machine
             *("--exclude-checks", ",".join(LEFT_OUT), "--exclude-path-regex", STREAM),
             *("--warnings", "off", "--no-color", "--generation-database", "none"),
         ],
