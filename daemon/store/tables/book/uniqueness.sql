@@ -31,6 +31,7 @@ JOIN certification AS before ON before.id = (SELECT id FROM certification
 WHERE settlement.book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND decision = 'adopted';
 
 -- name: last_before
+-- The three states are the condition of the index.
 SELECT coalesce(max(coalesce(number_key, number)), '') FROM certification
 WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
     AND state IN ('begun', 'certified', 'disputed') AND state <> 'begun' AND twin & 1 = 0 AND id < ?4;
