@@ -14,6 +14,7 @@ def content(package: str, name: str) -> bytes:
     return files(package).joinpath("static", name).read_bytes()
 
 
+@cache
 def tag(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:16]
 
