@@ -246,8 +246,8 @@ async def search(worker: MachineWorker, query: Search) -> Found:
         return await _sifted(worker, page)
     if not query.text:
         return await _found(worker, await worker.journal.page(worker.book, page), page)
-    if exact := await _exact(worker, query.text, msgspec.structs.replace(page, before_seq=0)):
-        return await _found(worker, exact, page)
+    if (exact := await search_exactly(worker, query)).records:
+        return exact
     with_part = msgspec.structs.replace(page, part=normalised(query.text))
     if records := await worker.journal.with_part(worker.book, with_part, partial(make_way, worker)):
         return await _found(worker, records, page)
