@@ -63,14 +63,10 @@ box = screen("/ui/box", "administer")(_box)
 async def _keys(visit: Visit) -> Reply:
     keys, authority = await visit.page.ledger.read(list_keys), await authority_link(visit)
     form_key = visit.form.get("form") or secrets.token_urlsafe(9)
-    values: dict[str, Any] = {
-        "keys": keys,
-        "roles": ROLES,
-        "authority": authority,
-        "done": _done(visit),
-        "form_key": form_key,
-    }
-    return await render(visit, "box_keys.html", **values)
+    done = _done(visit)
+    return await render(
+        visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=done, form_key=form_key
+    )
 
 
 keys_screen = screen("/ui/box/keys", "administer")(_keys)
