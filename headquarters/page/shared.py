@@ -117,6 +117,7 @@ class Screens:
             ],
             "done": "",
             "form": {},
+            "bars": functools.partial(charts.bars, language=language),
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
@@ -157,7 +158,6 @@ def environment() -> Environment:
     jinja = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
     jinja.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
     jinja.globals |= {
-        "bars": charts.bars,
         "icon": icon,
         "Counted": Counted,
         "role_names": ROLE_NAMES,
