@@ -9,6 +9,7 @@ import enum
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, literal, or_, select, update
@@ -270,16 +271,21 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     keep_books(connection, books, None)
     note = f"withdrawn with key {key_id}"
     for key, found in numbers.items():
-        about = found | {z + 1 for z in found}
-        invalidate(connection, key, lambda facts, about=about: facts.get("z") in about, note, now)
+        invalidate(connection, key, partial(_is_about, found | {z + 1 for z in found}), note, now)
     settle_gaps(connection, books, now)
     # Nothing is on its way, and nothing was requested: the answer to its next presence requests it.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
     connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
-    return sum(map(len, numbers.values())) + _calendar_taken_out(connection, machine, key_id, since, note, now)
+    return sum(map(len, numbers.values())) + _calendar_taken_out(
+        connection, machine, key_id, note, since=since, now=now
+    )
 
 
-def _calendar_taken_out(connection: Connection, machine: str, key_id: str, since: int, note: str, now: int) -> int:
+def _is_about(numbers: set[int], facts: Facts) -> bool:
+    return facts.get("z") in numbers
+
+
+def _calendar_taken_out(connection: Connection, machine: str, key_id: str, note: str, *, since: int, now: int) -> int:
     """The months and years among them; the box sends its own with the Z behind each. Two of one number are a finding as long as both are here."""
     table = tables.calendar_closure.c
     of_number = (table.mode, table.kind, table.number, table.ledger_id)
