@@ -18,12 +18,13 @@ from litestar.handlers import HTTPRouteHandler
 from common.language import Language, Speaker, Text, chosen
 from common.language.reasons import from_stored
 from common.web import charts, formats, security
+from common.web.forms import BACK_AGAIN, fields, typed_before
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
 from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Headers, Reply
 from daemon.api.page.deps import FirstStart, PageDeps
-from daemon.api.page.forms import AnyRequest, fields, remember_typed, typed_before, typed_cookie
+from daemon.api.page.forms import TYPED_COOKIE, AnyRequest, remember_typed, typed_cookie
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
@@ -57,9 +58,6 @@ WITHIN: Final = {
 """Screens without an item of the menu, by the item that they belong to."""
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
-BACK_AGAIN: Final = Text(
-    "Your session had ended, and nothing was done. What you typed stands here: look at it and send it again."
-)
 TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
@@ -254,7 +252,7 @@ def screen(
             visit = None
             try:
                 visit = await enter(request, right, unattended=unattended)
-                if not change and (before := typed_before(request)):
+                if not change and (before := typed_before(request, TYPED_COOKIE)):
                     action, typed = before
                     again = Fault(200, BACK_AGAIN)
                     return await show(msgspec.structs.replace(visit, action=action, form=typed, fault=again))
