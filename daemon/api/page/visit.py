@@ -37,7 +37,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 LANGUAGE_COOKIE: Final = "mcfd_language"
 HTML: Final = b"text/html; charset=utf-8"
 ATTENTION: Final = "/ui/attention"
-MOST_MADE: Final = 8
+MOST_RESULTS: Final = 8
 POLICY: Final[tuple[Header, ...]] = (
     (b"content-security-policy", SCREEN_POLICY),
     (b"referrer-policy", b"same-origin"),
@@ -101,16 +101,16 @@ class Visit(msgspec.Struct, frozen=True):
         """This request as a use case takes it."""
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
 
-    async def made_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
+    async def run_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
         """What `make` gives, and that again where the same form comes once more on this day."""
-        made, form = self.page.made, {"form": secrets.token_urlsafe(9), **self.form}
+        results, form = self.page.form_results, {"form": secrets.token_urlsafe(9), **self.form}
         place = (self.session.person_id, self.request.scope["path"], self.worker.book.id, self.today())
         key = repr((place, sorted(form.items())))
-        task = made.get(key)
+        task = results.get(key)
         if task is None or (task.done() and task.exception()):
-            task = made[key] = asyncio.get_running_loop().create_task(make(), name="made once")
-            for oldest in list(made)[:-MOST_MADE]:
-                del made[oldest]
+            task = results[key] = asyncio.get_running_loop().create_task(make(), name="run once")
+            for oldest in list(results)[:-MOST_RESULTS]:
+                del results[oldest]
         return await asyncio.shield(task)
 
     def is_logged_in(self) -> bool:

@@ -72,7 +72,7 @@ async def share(visit: Visit) -> Reply:
         copy = await acts.make_copy(visit.worker, record, visit.call())
         return f"{name_of(visit.worker)}~{record.code}~{copy}~{visit.deps.clock() + DAY}"
 
-    content = await visit.made_once(make)
+    content = await visit.run_once(make)
     address = f"{address_here(visit)}/ui/shared/{content}~{_signed(visit.page, content)}"
     picture = await qr_picture(address)
     return await render(

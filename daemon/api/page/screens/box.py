@@ -148,7 +148,7 @@ async def create_key(visit: Visit) -> Reply:
     mode: Mode = "test" if visit.form.get("mode") == "test" else "live"
     terms, at = KeyTerms(role, expires_at, "strict" in visit.form), visit.deps.clock()
     create = partial(keys_table.create_key, nim=visit.worker.book.nim, mode=mode, label=label)
-    text = await visit.made_once(lambda: visit.page.ledger.write(create, at=at, terms=terms, by=visit.actor))
+    text = await visit.run_once(lambda: visit.page.ledger.write(create, at=at, terms=terms, by=visit.actor))
     return await render(visit, "new_key.html", label=label, **await account.on_screen(visit, text))
 
 
