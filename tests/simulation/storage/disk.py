@@ -83,7 +83,7 @@ class SimulatedConnection(sqlite3.Connection):
 
     disk: Disk
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> Literal[False]:
+    def __exit__(self, kind: object, error: object, trace: object) -> Literal[False]:
         if kind is None and self.disk.refuses_commits:
             self.rollback()
             raise _error(sqlite3.SQLITE_FULL, "database or disk is full")
