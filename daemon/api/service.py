@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cache
 from types import ModuleType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from litestar import Litestar, Request, Response, Router, route
 from litestar.datastructures import State
@@ -50,19 +50,11 @@ def routes_by(access: Access) -> list[HTTPRouteHandler]:
     return [each for each in API_ROUTES if each.opt["access"] == access]
 
 
-class OwnRouter(Router):
-    """Litestar takes a deep copy of a router that is registered, with all its handlers: a tenth of the daemon's start. One that is made
-    for one application and goes no further needs none."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-
 def _router(path: str, handlers: Sequence[HTTPRouteHandler], before: BeforeRequestHookHandler | None = None) -> Router:
     """With one answer to OPTIONS for all its paths: Litestar's own are one for each, and half of what drawing the routes takes."""
     paths = sorted({each for handler in handlers for each in handler.paths})
     options = route(paths, http_method="OPTIONS", include_in_schema=False)(allowed)
-    return OwnRouter(path, route_handlers=[options, *handlers], before_request=before)
+    return Router(path, route_handlers=[options, *handlers], before_request=before)
 
 
 async def allowed(request: Request[Any, Any, Any]) -> Response[None]:

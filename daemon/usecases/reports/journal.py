@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -43,8 +42,8 @@ SLICE_ITEMS = 128
 """Records, and items of theirs, worked on in one go of the loop."""
 STRETCH = 5_000
 """Entries that the ledger goes through at a time where few of them may match: others read in between."""
-REST = 0.01
-"""Seconds left to the tills after each slice, while there are any."""
+REST = 0.001
+"""Seconds left to the tills after each slice, which takes as long."""
 Dated = tuple[Record, int]
 """A record and its Z number, 0 while its period is open."""
 SEARCH_SLICE = 200
@@ -56,8 +55,7 @@ CODE_LENGTH = 24
 
 
 class JournalSource(Protocol):
-    """What reads a journal: the worker of a book, or a command beside it. `till_waits` tells whether a till would wait, at whichever
-    machine."""
+    """What reads a journal: the worker of a book, or a command beside it."""
 
     @property
     def book(self) -> Book: ...
@@ -65,8 +63,6 @@ class JournalSource(Protocol):
     def journal(self) -> Journal: ...
     @property
     def ledger(self) -> Ledger: ...
-    @property
-    def till_waits(self) -> Callable[[], bool]: ...
 
 
 async def read_page(worker: MachineWorker, page: Page, language: Language = "en") -> JournalPage:
@@ -85,7 +81,7 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
             entries += [
                 journal_entry(record, z_number, language, credited=credited.get(record.id)) for record, z_number in part
             ]
-            await make_way(worker)
+            await make_way()
         last_seq = records[-1].seq
     more = len(entries) == page.limit and last_seq > 1
     return JournalPage(worker.book.nim, len(entries), f"{last_seq}.{upto_z}" if more else None, tuple(entries))
@@ -99,7 +95,7 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
     left = page.limit
     for number, piece in enumerate(await stretches(worker, page) if page.state else (page,)):
         if number:
-            await make_way(worker)
+            await make_way()
         before = piece.before_seq
         while left:
             limit = min(left, BATCH)
@@ -173,7 +169,7 @@ async def read_in_slices(worker: JournalSource, page: Page, extent: Extent) -> A
         if len(batch) == BATCH:
             for part in _slices(await dated(worker, batch, extent.z_number)):
                 yield part
-                await make_way(worker)
+                await make_way()
             batch.clear()
     for part in _slices(await dated(worker, batch, extent.z_number)):
         yield part
@@ -192,7 +188,7 @@ async def _all(worker: JournalSource, page: Page) -> AsyncGenerator[Record, None
             continue
         passed_over += 1
         if passed_over % BATCH == 0:
-            await make_way(worker)
+            await make_way()
 
 
 async def dated(worker: JournalSource, records: Sequence[Record], upto_z: int = sys.maxsize) -> list[Dated]:
@@ -216,9 +212,9 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
     return slices
 
 
-async def make_way(worker: JournalSource) -> None:
+async def make_way() -> None:
     """Between two slices of a long reading."""
-    await asyncio.sleep(REST if worker.till_waits() else 0)
+    await asyncio.sleep(REST)
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -249,7 +245,7 @@ async def search(worker: MachineWorker, query: Search) -> Found:
     if (exact := await search_exactly(worker, query)).records:
         return exact
     with_part = msgspec.structs.replace(page, part=normalised(query.text))
-    if records := await worker.journal.with_part(worker.book, with_part, partial(make_way, worker)):
+    if records := await worker.journal.with_part(worker.book, with_part, make_way):
         return await _found(worker, records, page)
     if page.state in OPEN:
         open_ones = await worker.journal.page(worker.book, page)
@@ -288,7 +284,7 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
         if len(found) == page.limit:
             return Found(await dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
         looked += piece.before_seq - 1 - piece.after_seq
-        await make_way(worker)
+        await make_way()
     return Found(await dated(worker, found), 0, complete=True)
 
 
@@ -305,7 +301,7 @@ async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
             records, before = await worker.journal.read(of_customer, worker.book, part, text)
             found += records
             looked += SEARCH_SLICE
-            await make_way(worker)
+            await make_way()
     return Found(await dated(worker, found), 0, complete=True)
 
 
