@@ -28,6 +28,7 @@ from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS,
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
+from daemon.core.ledger.attempt import Record
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.logo import draw_qr
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -143,6 +144,7 @@ class MachineView(msgspec.Struct, frozen=True):
     days_colour: str
     unsent: int | None
     drift: int | None
+    doubts: Sequence[Record]
 
 
 def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
@@ -161,6 +163,7 @@ def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
         days_colour="" if days is None or days < AMBER_DAYS else "amber" if days < RED_DAYS else "bad",
         unsent=link.waiting if link else None,
         drift=drift if drift is not None and abs(drift) >= DRIFT_AMBER else None,
+        doubts=() if worker.connected else worker.unfinished,
     )
 
 

@@ -114,10 +114,10 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
             REASONS["blocked"].in_language(visit.language),
             say("each sale is tried all the same: one that is certified ends this"),
         ]
-    elif has_spare:
-        causes = [say("the machine does not answer, its spare can take over")]
     else:
-        causes = [say("the machine does not answer")]
+        causes = [say("the machine does not answer"), say("look at its cable and its power")]
+    if has_spare:
+        causes.append(say("its spare can take over"))
     return SalesState("bad", words, _call(visit, *causes), SPARE if has_spare else "")
 
 
