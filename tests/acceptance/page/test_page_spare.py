@@ -137,7 +137,7 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}
         sold = _sold(technician.look(f"/ui/?m={NIM}"))
-        note = f"{SPARE} a aussi certifié ce mois-ci"
+        note = f"{SPARE} a aussi certifié pendant cette période"
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         number = fresh()
         certified(shop.certify(invoice(number, 1000)))
@@ -149,7 +149,8 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         link = re.search(rf'href="([^"]+)">{number}<', page)
         assert link is not None
         assert number in technician.look(unescape(link[1]))
-        assert note in technician.look(f"/ui/vat?m={NIM}")
+        for screen in ("vat", "a", "closures"):
+            assert note in technician.look(f"/ui/{screen}?m={NIM}"), screen
         assert note not in technician.look(f"/ui/vat?m={NIM}&month=2025-01")
         content = technician.http.get("/ui/vat/pdf", params={"m": NIM}).content
         assert note in pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
@@ -192,10 +193,10 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     banner, sold = page.get_by_test_id("state"), fresh()
     shop.machines[0].kill()
     expect(banner).to_contain_text("la machine ne répond pas")
-    told = (
+    pattern = (
         r"Ventes arrêtées depuis \d\d:\d\d\xa0: la machine ne répond pas\xa0; vérifiez son câble et son alimentation\."
     )
-    assert re.fullmatch(told, banner.inner_text())
+    assert re.fullmatch(pattern, banner.inner_text())
     assert shop.certify(invoice(fresh())).status_code == 503
     with Visitor(shop, "technician") as technician:
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")

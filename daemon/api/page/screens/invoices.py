@@ -68,7 +68,7 @@ async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
         return found
     for worker, state in product(visit.worker.pair, OPEN):
         if state != criteria.page.state:
-            page = msgspec.structs.replace(criteria.page, state=state)
+            page = msgspec.structs.replace(criteria.page, state=state, start=_range(visit)[0])
             opened = (await search(worker, msgspec.structs.replace(criteria, page=page))).records
             doubts = [record for record, _ in opened if not worker.attempts.is_ours(record)]
             found += [(msgspec.structs.replace(record, state="disputed"), 0) for record in doubts]

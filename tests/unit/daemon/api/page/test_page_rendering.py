@@ -72,7 +72,7 @@ def test_a_day_without_a_z_is_told_in_words_too() -> None:
     ]
     template = environment().get_template("closures.html")
     month = {"month_text": "2026-11", "before": "", "after": ""}
-    visible: dict[str, object] = {"weeks": [days], "most": 1500, "closures": [], "closed": [], **month}
+    visible: dict[str, object] = {"weeks": [days], "most": 1500, "closures": [], "closed": [], "elsewhere": "", **month}
     content = {
         "language": "fr",
         "say": Speaker("fr"),
