@@ -130,6 +130,7 @@ class Screens:
                 for path, words, icon in screens
             ],
             "done": "",
+            "bars": functools.partial(charts.bars, language=language),
             "typed": lambda path: (form or {}) if path == action else {},
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
@@ -182,7 +183,6 @@ def environment() -> Environment:
     jinja = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
     jinja.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
     jinja.globals |= {
-        "bars": charts.bars,
         "icon": icon,
         "Counted": Counted,
         "role_names": ROLE_NAMES,
