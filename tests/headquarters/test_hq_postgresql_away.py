@@ -80,7 +80,7 @@ def test_it_answers_nothing(two):
         headers = {"authorization": f"Bearer {key}"}
         return httpx.get(f"{hq.base}{path}", headers=headers, timeout=100, trust_env=False).status_code
 
-    def kept(closure):
+    def sent_at_last(closure):
         while (status := sent(closure)) == 503:
             pass
         return status
@@ -97,6 +97,6 @@ def test_it_answers_nothing(two):
             assert {one.result() for one in before} <= {200, 503}
         finally:
             cluster.signal_all(signal.SIGCONT)
-    assert {kept(closure) for closure in closures} <= {200, 409}
+    assert {sent_at_last(closure) for closure in closures} <= {200, 409}
     rows = hq.get("/v1/closures", key).json()["closures"]
     assert [row["z_number"] for row in rows] == list(range(1, 101))
