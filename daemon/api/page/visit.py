@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import date, datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -14,7 +17,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.language import Language, Speaker, Text, chosen
 from common.language.reasons import from_stored
-from common.web import formats, security
+from common.web import charts, formats, security
 from common.web.forms import BACK_AGAIN, fields, typed_before
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
@@ -34,6 +37,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 LANGUAGE_COOKIE: Final = "mcfd_language"
 HTML: Final = b"text/html; charset=utf-8"
 ATTENTION: Final = "/ui/attention"
+MOST_RESULTS: Final = 8
 POLICY: Final[tuple[Header, ...]] = (
     (b"content-security-policy", SCREEN_POLICY),
     (b"referrer-policy", b"same-origin"),
@@ -96,6 +100,18 @@ class Visit(msgspec.Struct, frozen=True):
     def call(self, key: str = "", fingerprint: bytes = b"") -> Call:
         """This request as a use case takes it."""
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
+
+    async def run_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
+        """What `make` gives, and that again where the same form comes once more on this day."""
+        results, form = self.page.form_results, {"form": secrets.token_urlsafe(9), **self.form}
+        place = (self.session.person_id, self.request.scope["path"], self.worker.book.id, self.today())
+        key = repr((place, sorted(form.items())))
+        task = results.get(key)
+        if task is None or (task.done() and task.exception()):
+            task = results[key] = asyncio.get_running_loop().create_task(make(), name="run once")
+            for oldest in list(results)[:-MOST_RESULTS]:
+                del results[oldest]
+        return await asyncio.shield(task)
 
     def is_logged_in(self) -> bool:
         """For answers that go on: until logout, idleness or the end of the account; looking alone does not prolong a session."""
@@ -358,6 +374,7 @@ async def html(
         "here": request.scope["path"],
         "day": lambda text: formats.day(text, language),
         "month": lambda text: formats.month(text, language),
+        "bars": partial(charts.bars, language=language),
         "visit": None,
         "person": None,
         "site": "mcfd",
