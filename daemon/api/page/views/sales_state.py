@@ -72,7 +72,7 @@ async def sales_state(visit: Visit) -> SalesState:
         warnings.append(from_stored(deps.disk()).in_language(visit.language))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
-        return SalesState("amber", say("The till can sell"), _sentence(visit, warnings), href)
+        return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
 
 
@@ -164,11 +164,7 @@ def _left(left: int) -> Text:
 def _call(visit: Visit, *causes: str) -> str:
     """The causes, and whom to call (`[company] support`)."""
     call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
-    return _sentence(visit, [*causes, *call])
-
-
-def _sentence(visit: Visit, causes: list[str]) -> str:
-    return visit.say("; ").join(causes) + "." if causes else ""
+    return visit.say("; ").join([*causes, *call]) + "."
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
