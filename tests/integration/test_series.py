@@ -113,26 +113,27 @@ async def test_what_is_begun_while_a_strangers_invoice_is_taken_over_is_given_ag
         assert sorted([await place(shop.worker, shop) for _ in range(2)]) == [2, 3]
 
 
-@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize(("since", "next_place"), [(("", ""), 4), (("77",), 2), (("", ""), None)])
 async def test_a_sale_that_is_accepted_before_an_older_ledger_was_compared_gets_no_number_that_its_machine_has_used(
-    tmp_path: Path, is_there: bool
+    tmp_path: Path, since: tuple[str, ...], next_place: int | None
 ) -> None:
-    """While a person is asked, sales are accepted: by the machine's last invoice, where it answers; no number is given where it does not."""
+    """While a person is asked, sales are accepted: by the machine's last invoice, where it answers, and its number is one of the series; no number is given where it does not."""
     path, copy = tmp_path / "ledger", tmp_path / "copy"
     async with MemoryShop(path, defaults=GIVES) as shop:
         await shop.connected()
         assert await place(shop.worker, shop) == 1
         backup(path, copy, at=1)
-        assert [await place(shop.worker, shop) for _ in range(2)] == [2, 3]
+        for number in since:
+            await certify(shop.worker, invoice(number), shop.call({}))
     restore(copy, path, at=2)
-    if not is_there:
+    if next_place is None:
         shop.session.unplug(0.0, 1e6)
     async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
-        if is_there:
+        if next_place is not None:
             await shop.until(lambda: shop.worker.attention, "a question")
-            assert await place(shop.worker, shop, "key", later=True) == 4
-            await shop.adopt(unexplained=2)
-            assert await place(shop.worker, shop) == 5
+            assert await place(shop.worker, shop, "key", later=True) == next_place
+            await shop.adopt(unexplained=len(since))
+            assert await place(shop.worker, shop) == next_place + 1
         else:
             with pytest.raises(MachineOffline):
                 await place(shop.worker, shop, "key", later=True)
