@@ -70,14 +70,16 @@ def highest_missing(
     taken_over, found = connection.execute(_SQL["adopted"], (book.id,)).fetchall(), 0
     if machine is not None:
         last, *moved = machine
-        taken_over.append((sys.maxsize, last.type, number_key(last.number), *moved))
-    for attempt_id, last_type, number, sold, credited in taken_over:
+        taken_over.append((sys.maxsize, last.type, number_key(last.number), *moved, True))
+    for attempt_id, last_type, number, sold, credited, is_older in taken_over:
         highest = last_before(prefix_of(type_), attempt_id)
         missing, prefix = credited if type_ in CREDITS else sold, prefix_of(last_type)
+        place = number[len(prefix) :] if number.startswith(prefix) else ""
+        if not (is_older or place.isdecimal()):
+            continue  # a stranger's
         if (last_type in CREDITS) == (type_ in CREDITS):
-            place = number[len(prefix) :] if number.startswith(prefix) else ""
             missing -= int(place) - last_before(prefix, attempt_id) if place.isdecimal() else 1
-        if highest:
+        if highest and missing > 0:
             found = max(found, highest + missing)
     return found
 
