@@ -132,9 +132,9 @@ def _machine_place(worker: MachineWorker, prefix_of: Callable[[str], str], type_
             end = number.removeprefix(prefix)
             if number != end and len(end) == digits and end.isdecimal():
                 highest = max(highest, int(end))
-            now, known = evidence.state.counters, peek(book_state, each.book).counters
-            if known is not None:
-                machine = (last, now.fvc - known.fvc, now.frc - known.frc)
+            now, before = evidence.state.counters, peek(book_state, each.book).counters
+            if before is not None:
+                machine = (last, now.fvc - before.fvc, now.frc - before.frc)
                 missing = peek(uniqueness.highest_missing, worker.book, type_, prefix_of, digits, machine=machine)
                 highest = max(highest, missing)
     return highest
