@@ -155,10 +155,8 @@ async def _take_down(runtime: Runtime) -> None:
 
 
 async def _open_workers(runtime: Runtime, machine: Machine) -> None:
-    ledger = runtime.store.ledger
-    live = await _worker(
-        runtime, machine, await ledger.write(open_book, machine.nim, "live"), ledger, _box_clock(runtime)
-    )
+    ledger, clock = runtime.store.ledger, BoxClock(now_millis, lambda: runtime.clock_watch.synchronised)
+    live = await _worker(runtime, machine, await ledger.write(open_book, machine.nim, "live"), ledger, clock)
     if machine.enabled:
         await _watch_for_outages(runtime, live)
         port = partial(open_line, machine.port, machine.baudrate)
@@ -227,29 +225,13 @@ async def _watch_for_outages(runtime: Runtime, worker: MachineWorker) -> None:
     runtime.lines.append(asyncio.get_running_loop().create_task(watch.run(), name=f"outages {worker.book.nim}"))
 
 
-def _box_clock(runtime: Runtime) -> BoxClock:
-    return BoxClock(now_millis, lambda: runtime.clock_watch.synchronised)
-
-
 async def _open_retired(runtime: Runtime) -> None:
     """Books outlive machines: their keys read them, and one with the right to it closes the open period."""
     store, settings = runtime.store, runtime.settings
     books = [book for book in await store.journal.read(all_books) if book.mode == "live"]
     for nim in sorted({short_nim(book.nim) for book in books if settings.find_machine(book.nim) is None}):
-        worker = MachineWorker(
-            book=await store.ledger.write(open_book, nim, "live"),
-            ledger=store.ledger,
-            journal=store.journal,
-            events=store.events,
-            clock=_box_clock(runtime),
-            defaults=Defaults("", "", ""),
-            labels=settings.payment_labels(),
-            compose_letterhead=partial(letterhead_of, settings),
-            on_event=runtime.publish,
-            till_waits=runtime.tills_first.till_waits,
-            offline_reason=NOT_CONFIGURED,
-            is_retired=True,
-        )
+        book = await store.ledger.write(open_book, nim, "live")
+        worker = runtime.workers[0].without_machine(book, NOT_CONFIGURED)
         await worker.begin()
         await take_letterhead(worker)
         await tick(worker)

@@ -10,7 +10,6 @@ from typing import Final
 
 from common.language import Text, reasons
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, MachineRefused, McfdError, StorageError
-from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
@@ -18,7 +17,6 @@ from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.core.machine.state import short_nim
 from daemon.store.tables.book import deferred
-from daemon.store.tables.book.books import book_state, former_books
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 REST_PATIENCE: Final = 100.0
@@ -84,29 +82,7 @@ class MachineWorkers:
 
     def former(self) -> Sequence[MachineWorker]:
         """Of the taxpayers that the machines had before."""
-        return [each for worker in self._workers.values() for each in former_workers(worker)]
-
-
-def former_workers(worker: MachineWorker) -> Sequence[MachineWorker]:
-    """Of the taxpayers that its machine had before: their books are read, and a person decides what is in doubt there. The machine is
-    asked no more."""
-    found = [
-        MachineWorker(
-            book,
-            worker.ledger,
-            worker.journal,
-            worker.events,
-            worker.clock,
-            Defaults("", "", ""),
-            labels=worker.labels,
-            offline_reason=reasons.OTHER_TAXPAYER,
-            is_retired=True,
-        )
-        for book in worker.ledger.peek(former_books, worker.book)
-    ]
-    for each in found:
-        each.take_state(each.ledger.peek(book_state, each.book))
-    return found
+        return [each for worker in self._workers.values() for each in worker.former]
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:
