@@ -71,6 +71,18 @@ def lasting(connection: sqlite3.Connection, book: Book) -> TakeOver | None:
     return None if row is None else _take_over(row)
 
 
+def since(connection: sqlite3.Connection, book: Book, begun_at: int) -> TakeOver | None:
+    """The newest of that machine or by that spare that lasts, or has lasted after `begun_at` (ms)."""
+    row = connection.execute(_SQL["since"], (book.id, begun_at)).fetchone()
+    return None if row is None else _take_over(row)
+
+
+def is_given_up(connection: sqlite3.Connection, book: Book, begun_at: int) -> bool:
+    """Whether another machine certifies instead, or did, since an attempt was begun: of a machine and of a spare alike."""
+    found = since(connection, book, begun_at)
+    return found is not None and (bool(found.ended_at) or found.first.id == book.id)
+
+
 def all_lasting(connection: sqlite3.Connection) -> list[TakeOver]:
     return [_take_over(row) for row in connection.execute(_SQL["all_lasting"])]
 
