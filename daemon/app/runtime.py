@@ -46,6 +46,7 @@ from daemon.usecases.reports.inspect import take_letterhead
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import BookEvent, Limits, MachineWorker
+from daemon.usecases.worker.machine_workers import begin, without_machine
 
 log = structlog.get_logger(__name__)
 
@@ -208,7 +209,7 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
         on_event=runtime.publish,
         till_waits=runtime.tills_first.till_waits,
     )
-    await worker.begin()
+    await begin(worker)
     _pair(runtime, machine, worker)
     await take_letterhead(worker)
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
@@ -231,8 +232,8 @@ async def _open_retired(runtime: Runtime) -> None:
     books = [book for book in await store.journal.read(all_books) if book.mode == "live"]
     for nim in sorted({short_nim(book.nim) for book in books if settings.find_machine(book.nim) is None}):
         book = await store.ledger.write(open_book, nim, "live")
-        worker = runtime.workers[0].without_machine(book, NOT_CONFIGURED)
-        await worker.begin()
+        worker = without_machine(runtime.workers[0], book, NOT_CONFIGURED)
+        await begin(worker)
         await take_letterhead(worker)
         await tick(worker)
         runtime.retired.append(worker)
@@ -280,12 +281,13 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
 def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
     folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
     first = settings.first_of(machine) or machine  # whose tills it serves
+    pages = [each.habits.code_page for each in (first, settings.spare_of(first)) if each]
     return Defaults(
         first.operator_id,
         first.operator_name,
         first.isf,
         fold_in_ht=folds,
-        code_page=machine.habits.code_page,
+        code_page=min(pages),  # what Windows' carries the other does too: a number fits both machines, whichever certifies it
         line_cents=mode == "live" and machine.habits.line_decimals > 0,
         rules=settings.rules,
         series=settings.series,

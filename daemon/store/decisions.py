@@ -41,8 +41,8 @@ class OperatorDecisions(LedgerAccess):
         state = books.book_state(connection, book)
         open_ones = attempts.unfinished(connection, book, "disputed")
         in_doubt = [] if state.attention else self._in_doubt(connection, book)
-        given_up = [each for each in in_doubt if take_overs.is_given_up(connection, book, each.begun_at)]
-        open_ones += given_up
+        in_doubt = [each for each in in_doubt if take_overs.is_elsewhere(connection, book, each.begun_at)]
+        open_ones += in_doubt
         evidence = fresh or settlements.read_evidence(connection, book)
         if evidence and book.mode == "live" and state.ifu and evidence.state.ifu not in ("", state.ifu):
             evidence = None  # the machine has another taxpayer now, and says nothing of this book
@@ -53,7 +53,7 @@ class OperatorDecisions(LedgerAccess):
             evidence,
             attempts.standing_of(connection, book, last),
             settlements.decided(connection, book),
-            bool(given_up) or take_overs.is_replaced(connection, book),
+            bool(in_doubt) or take_overs.is_replaced(connection, book),
             take_overs.is_awaited(connection, book),
         )
 

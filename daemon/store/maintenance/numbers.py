@@ -27,6 +27,7 @@ from daemon.store.sqlite.high_water import (
     HighWater,
     Mark,
     Marks,
+    after_copy,
     book_name,
     merged,
     names_of,
@@ -172,8 +173,7 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
             own = _question(connection, book)
             question = question_after_restore(marks, name_of(state), ledger_id, own, new_question())
             _write_question(connection, book, question or -abs(own))
-    if not any(ledger_id in counted for counted in marks.ledgers.values()):
-        marks = msgspec.structs.replace(marks, incomplete=True)
+    marks = after_copy(marks, ledger_id)
     if marks != before:
         write_marks(target, marks)
     return tuple(state.book.nim for state in states if _question(connection, state.book) > 0)
@@ -239,6 +239,7 @@ def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water:
             _write_question(connection, state.book, new_question())
             water.count(name_of(state), *most_numbers(connection, state.book, now_millis()))
     backup_at = read_meta(connection, BACKUP_AT)
+    water.take_copy()
     mark_restored(connection, int(backup_at))
     end_all_sessions(connection)
 

@@ -26,6 +26,7 @@ from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
 from daemon.usecases.reports.report import ReportSource
 from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import former_workers
 
 log = structlog.get_logger(__name__)
 _PERIODS: Final = {
@@ -87,7 +88,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
     What hinders it is tried again at the next start."""
     if worker.time.question():
         return
-    for former in worker.former:
+    for former in former_workers(worker):
         book = former.book
         aggregate = await worker.ledger.aggregate(book)
         cash = worker.ledger.peek(cash_of_period, book, aggregate.period_start)

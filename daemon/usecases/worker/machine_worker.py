@@ -17,7 +17,6 @@ import structlog
 from common.language import NO_TEXT, Text
 from common.language.reasons import (
     NOT_YET_CONNECTED,
-    OTHER_TAXPAYER,
     STOPPED,
     STOPPING,
     TEST_MODE_REFUSED,
@@ -38,7 +37,6 @@ from daemon.machines.adapter import ConnectedMachine
 from daemon.store.journal import EventLog, Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
-from daemon.store.tables.book.books import book_state, former_books
 from daemon.usecases.worker.attempts import Attempts, WorkerStatistics
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
 from daemon.usecases.worker.machine_pair import MachinePair
@@ -161,7 +159,8 @@ class MachineWorker(MachinePair):
         self.time = BookClock(self.clock, self.book, self.machine_zone)
         self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
         self.closing = False
-        self._former: list[MachineWorker] = []
+        self.former: list[MachineWorker] = []
+        """Of the taxpayers that its machine had before."""
         self._tick: asyncio.TimerHandle | None = None
         self._afterwards: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -193,40 +192,6 @@ class MachineWorker(MachinePair):
     @property
     def drift_seconds(self) -> float | None:
         return self.time.drift
-
-    async def begin(self) -> None:
-        """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""
-        self.ledger.leave_to(self.book, self.attempts.is_ours)
-        self.take_state(self.ledger.peek(book_state, self.book))
-        for record in self.unfinished:
-            self.attempts.doubt(record)
-        if not self.is_retired:
-            books = self.ledger.peek(former_books, self.book)
-            self._former = [self.without_machine(book, OTHER_TAXPAYER) for book in books]
-
-    def without_machine(self, book: Book, reason: Text) -> MachineWorker:
-        """A book of this ledger for which no machine is asked any more."""
-        return MachineWorker(
-            book,
-            self.ledger,
-            self.journal,
-            self.events,
-            self.clock,
-            Defaults("", "", ""),
-            labels=self.labels,
-            compose_letterhead=self.compose_letterhead,
-            on_event=self.on_event,
-            till_waits=self.till_waits,
-            offline_reason=reason,
-            is_retired=True,
-        )
-
-    @property
-    def former(self) -> Sequence[MachineWorker]:
-        """The books of the taxpayers that its machine had before, as the ledger knows them now: they are read, and a person decides what is in doubt there."""
-        for each in self._former:
-            each.take_state(self.ledger.peek(book_state, each.book))
-        return self._former
 
     @property
     def unfinished(self) -> Sequence[Record]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from common.language import Text, reasons
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, MachineRefused, McfdError, StorageError
+from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
@@ -17,6 +18,7 @@ from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.core.machine.state import short_nim
 from daemon.store.tables.book import deferred
+from daemon.store.tables.book.books import book_state, former_books
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 REST_PATIENCE: Final = 100.0
@@ -82,7 +84,43 @@ class MachineWorkers:
 
     def former(self) -> Sequence[MachineWorker]:
         """Of the taxpayers that the machines had before."""
-        return [each for worker in self._workers.values() for each in worker.former]
+        return [each for worker in self._workers.values() for each in former_workers(worker)]
+
+
+async def begin(worker: MachineWorker) -> None:
+    """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""
+    worker.ledger.leave_to(worker.book, worker.attempts.is_ours)
+    worker.take_state(worker.ledger.peek(book_state, worker.book))
+    for record in worker.unfinished:
+        worker.attempts.doubt(record)
+    if not worker.is_retired:
+        books = worker.ledger.peek(former_books, worker.book)
+        worker.former = [without_machine(worker, book, reasons.OTHER_TAXPAYER) for book in books]
+
+
+def without_machine(worker: MachineWorker, book: Book, reason: Text) -> MachineWorker:
+    """Another book of its ledger, for which no machine is asked any more."""
+    return MachineWorker(
+        book,
+        worker.ledger,
+        worker.journal,
+        worker.events,
+        worker.clock,
+        Defaults("", "", ""),
+        labels=worker.labels,
+        compose_letterhead=worker.compose_letterhead,
+        on_event=worker.on_event,
+        till_waits=worker.till_waits,
+        offline_reason=reason,
+        is_retired=True,
+    )
+
+
+def former_workers(worker: MachineWorker) -> Sequence[MachineWorker]:
+    """Of the taxpayers that its machine had before, as the ledger knows them now: their books are read, and a person decides what is in doubt there."""
+    for each in worker.former:
+        each.take_state(worker.ledger.peek(book_state, each.book))
+    return worker.former
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:

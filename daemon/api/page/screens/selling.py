@@ -28,6 +28,7 @@ from daemon.store.tables.book import deferred
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import former_workers
 
 LINES: Final = 8
 LOOKED_AT: Final = 100
@@ -304,7 +305,7 @@ DECISIONS: Final = {"release": release, "withdraw": withdraw}
 async def _waiting(visit: Visit) -> Reply:
     since, doubtful = whole_number(visit.query.get("after", "")) or 0, 0
     found: list[DeferredSale] = []
-    for worker in (visit.worker, *visit.worker.former):
+    for worker in (visit.worker, *former_workers(visit.worker)):
         found += await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)
         doubtful += (await worker.ledger.read(deferred.backlog, worker.book)).doubtful
     sales = sorted(found, key=lambda sale: sale.id)[:PER_PAGE]
@@ -324,7 +325,7 @@ waiting = screen("/ui/waiting", "look")(_waiting)
 @screen("/ui/waiting/{sale:int}", "close", change=True, form=_waiting, faults=(InvalidRequest, NotWaiting))
 async def decide_sale(visit: Visit) -> Reply:
     """It is taken back, or, in doubt after a restore, was not certified and waits again."""
-    for worker in (visit.worker, *visit.worker.former):
+    for worker in (visit.worker, *former_workers(visit.worker)):
         sale = worker.ledger.peek(deferred.by_id, worker.book, visit.request.path_params["sale"])
         if sale is not None:
             break

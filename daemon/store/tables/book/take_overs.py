@@ -77,7 +77,7 @@ def since(connection: sqlite3.Connection, book: Book, begun_at: int) -> TakeOver
     return None if row is None else _take_over(row)
 
 
-def is_given_up(connection: sqlite3.Connection, book: Book, begun_at: int) -> bool:
+def is_elsewhere(connection: sqlite3.Connection, book: Book, begun_at: int) -> bool:
     """Whether another machine certifies instead, or did, since an attempt was begun: of a machine and of a spare alike."""
     found = since(connection, book, begun_at)
     return found is not None and (bool(found.ended_at) or found.first.id == book.id)

@@ -22,6 +22,7 @@ from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.epochs import book_of_taxpayer
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import begin, former_workers
 
 EventList = list[tuple[str, str]]
 
@@ -200,11 +201,11 @@ async def test_the_books_of_former_taxpayers_are_opened_once(worker: MachineWork
     await ledger.reconcile(mine, till.state(), unexplained=0, at=START)
     for ifu, before in (("00099999Z", mine.id), (IFU, mine.id + 1)):
         worker.change_book(await ledger.write(book_of_taxpayer, worker.book, mine.nim, ifu))
-        await worker.begin()
-        (former,) = worker.former
+        await begin(worker)
+        (former,) = former_workers(worker)
         assert (former.book.id, former.attention) == (before, "")
         await ledger.set_attention(former.book, Text("look"), at=START)
-        assert (worker.former[0] is former, former.attention) == (True, "look")
+        assert (former_workers(worker)[0] is former, former.attention) == (True, "look")
     assert worker.book.id == mine.id
 
 
