@@ -287,7 +287,9 @@ def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
         first.operator_name,
         first.isf,
         fold_in_ht=folds,
-        code_page=min(pages),  # what Windows' carries the other does too: a number fits both machines, whichever certifies it
+        code_page=min(
+            pages
+        ),  # what Windows' carries the other does too: a number fits both machines, whichever certifies it
         line_cents=mode == "live" and machine.habits.line_decimals > 0,
         rules=settings.rules,
         series=settings.series,

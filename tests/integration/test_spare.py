@@ -10,12 +10,14 @@ from support.memory_shop import LAST, MemoryShop
 from support.shop import NIM
 from support.spare import PERSON, SPARE, PairedShop, paired
 
+from daemon.app import runtime
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.take_over import NumberReserved, TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
+from daemon.settings import load
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries
@@ -343,3 +345,13 @@ async def test_a_sale_that_waits_is_taken_back_at_whichever_machine_is_in_use(sh
     assert found is not None
     assert found.status == "abandoned"
     await shop.defer("A", "b")
+
+
+async def test_a_number_that_either_machine_cannot_keep_is_refused_at_both(tmp_path: Path) -> None:
+    """A sale that waits is certified by whichever is in use then."""
+    machine = '[[machine]]\nnim = "{}"\nport = "/dev/{}"\nenabled = false\n'.format
+    spare = f'spare_for = "{NIM}"\n[machine.habits]\ncode_page = "cp1252"\n'
+    file = tmp_path / "mcfd.toml"
+    file.write_text('[storage]\npath = "l"\n[sandbox]\nenabled = false\n' + machine(NIM, 1) + machine(SPARE, 2) + spare)
+    async with runtime.build(load(file, {})) as built:
+        assert [worker.defaults.code_page for worker in built.workers] == ["cp1252"] * 2
