@@ -99,7 +99,7 @@ class OperatorDecisions(LedgerAccess):
         if decision == "not-certified" and attempt is not None:
             self.abandon(connection, book, attempt.id, note)
         elif decision == "certified" and attempt is not None and word is not None:
-            after = None if paper is None or case.is_last else case.after(paper)
+            after = None if paper is None or case.is_last else case.after(paper, attempt, word.counters)
             self.certify(connection, book, attempt.id, word, note=note, after=after)
         elif decision == "lost":
             _give_up(connection, book, note)

@@ -109,7 +109,7 @@ def environment() -> Environment:
         "scaled": numbers.scaled,
         "cell": charts.money_cell,
     }
-    templates.globals |= {"bars": charts.bars, "icon": icon, "Counted": Counted, "value_word": value_word}
+    templates.globals |= {"icon": icon, "Counted": Counted, "value_word": value_word}
     templates.globals["assets"] = addresses(STATIC)
     return templates
 

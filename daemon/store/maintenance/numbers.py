@@ -209,17 +209,13 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
         if mark.reserved and z_numbers.get(name, -1) < mark.highest:
             water.give(name, mark.reserved)
     connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
         if is_copied_by_hand(connection):
             _take_in(connection, states, water)
         for state in states:
             catch_up(connection, state.book, water)
         for key_hash in water.marks.revoked:
             connection.execute(_SQL["revoke"], (bytes.fromhex(key_hash),))
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
     for state in (books.book_state(connection, state.book) for state in states):
         if is_met(state):  # another taxpayer's name until the machine has sent its own
             name = name_of(state)

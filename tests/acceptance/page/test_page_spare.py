@@ -127,22 +127,40 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         certified(shop.certify(invoice(fresh(), 1000)))
         shop.x_with(1)
+        for path in (f"/ui/?m={NIM}", f"/ui/?m={SPARE}", f"/ui/cash?m={NIM}"):
+            assert re.search(r'cash-expected">21.000.F', technician.look(path)), path
+        assert "Fond de caisse" in technician.look(f"/ui/cash?m={NIM}")
         dialogue = technician.look(f"/ui/z?m={NIM}")
         assert f"la période de {SPARE} est clôturée en même temps" in dialogue
         assert 'data-expected="21000"' in dialogue
         done = technician.send("/ui/z", key=fresh(), m=NIM, counted="21000")
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}
+        sold = _sold(technician.look(f"/ui/?m={NIM}"))
         note = f"{SPARE} a aussi certifié ce mois-ci"
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
-        certified(shop.certify(invoice(fresh(), 1000)))
+        number = fresh()
+        certified(shop.certify(invoice(number, 1000)))
+        assert _sold(technician.look("/ui/")) == sold + 1
         shop.x_with(1)
         technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+        page = technician.look("/ui/")
+        assert _sold(page) == sold + 1
+        link = re.search(rf'href="([^"]+)">{number}<', page)
+        assert link is not None
+        assert number in technician.look(unescape(link[1]))
         assert note in technician.look(f"/ui/vat?m={NIM}")
         assert note not in technician.look(f"/ui/vat?m={NIM}&month=2025-01")
         content = technician.http.get("/ui/vat/pdf", params={"m": NIM}).content
         assert note in pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
     assert spare.is_running
+
+
+def _sold(today: str) -> int:
+    """How many sales that screen counts, of both machines."""
+    found = re.search(r'sales-count">(\d+)<', today)
+    assert found is not None
+    return int(found[1])
 
 
 def _closed_by_a_form_that_is_sent_again(shop: Shop, technician: Visitor) -> None:

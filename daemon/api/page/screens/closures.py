@@ -237,16 +237,17 @@ async def _cash(visit: Visit) -> Reply:
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
     cursor = whole_number(visit.query.get("after", "")) or 0
-    found = await cash_moves(visit.worker, start, max(start, end), cursor, PER_PAGE)
-    more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
+    found = [await cash_moves(each, start, max(start, end), cursor, PER_PAGE) for each in visit.worker.pair]
+    moves = sorted((move for each in found for move in each.movements), key=lambda move: move.id)[:PER_PAGE]
+    more = {"from": first.isoformat(), "to": last.isoformat(), "after": moves[-1].id if moves else 0}
     return await render(
         visit,
         "cash.html",
         done=visit.say("Noted.") if visit.query.get("noted") else "",
         found=found,
-        rows=[(millis(datetime.fromisoformat(each.at)), each) for each in reversed(found.movements)],
-        more=visit.link("/ui/cash", **more) if found.count == PER_PAGE else "",
-        period=await report.x_report(visit.worker) if visit.may("report") else None,
+        rows=[(millis(datetime.fromisoformat(each.at)), each) for each in reversed(moves)],
+        more=visit.link("/ui/cash", **more) if len(moves) == PER_PAGE else "",
+        drawer=report.drawer(await report.open_periods(visit.worker)) if visit.may("report") else None,
         first=first,
         last=last,
         form=visit.form,

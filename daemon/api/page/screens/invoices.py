@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -108,6 +109,7 @@ async def invoice_screen(visit: Visit) -> Reply:
         credits=credits_,
         done=printed(visit) or _form_outcome(visit),
         can_credit=can_credit(visit, record),
+        form_key=secrets.token_urlsafe(9),
     )
 
 
