@@ -185,11 +185,6 @@ class HighWater:
             if self.question(book) != question:
                 self._put(book, msgspec.structs.replace(self._mark(book), question=question))
 
-    def take_copy(self) -> None:
-        """One that was put here by hand."""
-        with self._lock:
-            self._write(after_copy(self.marks, self._id))
-
     def revoke(self, key_hash: bytes) -> None:
         text = key_hash.hex()
         with self._lock:
@@ -222,12 +217,6 @@ def names_of(marks: Marks, book: str) -> list[str]:
     its taxpayer. A book whose taxpayer is not known may be any of its machine."""
     unowned = without_taxpayer(book)
     return [name for name in marks.books if name in (book, unowned) or (book == unowned == without_taxpayer(name))]
-
-
-def after_copy(marks: Marks, ledger_id: str) -> Marks:
-    """Where a copy of that ledger is put back."""
-    is_here = any(ledger_id in counted for counted in marks.ledgers.values())
-    return marks if is_here else msgspec.structs.replace(marks, incomplete=True)
 
 
 def merged(one: Marks, other: Marks) -> Marks:

@@ -13,6 +13,7 @@ from daemon.store.sqlite.file import load
 
 COLUMNS = "book_id, nim, mode, spare_id, spare_nim, spare_mode, began_at, coalesce(ended_at, 0), reason"
 _SQL = load(__name__, columns=COLUMNS)
+_NEVER = 1 << 62
 
 
 def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
@@ -67,8 +68,7 @@ def end(connection: sqlite3.Connection, first: Book, *, at: int) -> None:
 
 def lasting(connection: sqlite3.Connection, book: Book) -> TakeOver | None:
     """Of that machine or by that spare."""
-    row = connection.execute(_SQL["lasting"], (book.id,)).fetchone()
-    return None if row is None else _take_over(row)
+    return since(connection, book, _NEVER)
 
 
 def since(connection: sqlite3.Connection, book: Book, begun_at: int) -> TakeOver | None:
