@@ -290,6 +290,7 @@ async def fault_page(
         "answered": fault.status,
         "problem": fault.message(Speaker(language_of(request, page.language))),
         "is_change": request.scope["method"] != "GET",
+        "back": security.return_url(request) if request.scope["method"] != "GET" else "",
     }
     if visit is None and isinstance(error, RoleNotAllowed) and not content["is_change"]:
         visit = await enter(request, "look", unattended=True)  # every role may: with the menu of what else it may see
