@@ -44,6 +44,7 @@ ROLE = "role"
 """In the `opt` of a handler that is no screen, as `RIGHT` is of one."""
 MOST_DIGITS = 9
 LONG_AT_ONCE = 2
+LONG_SECONDS = 300.0
 RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
 """From one address, which a whole house may share, twenty at once and five a minute; of one account five at once and six an hour from places that it
 is not known from."""
@@ -90,7 +91,7 @@ class Screens:
     async def run_long(self, work: Callable[..., T], *arguments: Any) -> T:
         """What goes through a whole month of all shops: never on so many threads that others wait for it."""
         async with self.long_ones:
-            return await self.run(work, *arguments)
+            return await self.threads.run_for(LONG_SECONDS, work, *arguments)
 
     def language_of(self, request: AnyRequest) -> Language:
         accepted = request.headers.get("accept-language", "")
