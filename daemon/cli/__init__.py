@@ -109,6 +109,6 @@ def _report_error(error: BaseException) -> int:
     if isinstance(error, InvalidRequest):
         faults = (tr("{name}: {found}", name=each.field, found=each.message) for each in error.errors)
         complain("; ".join(faults))
-    else:
-        complain(str(tell(error, ambient())))
+        return WRONG_USE
+    complain(str(tell(error, ambient())))
     return UNAVAILABLE if isinstance(error, StorageError) else FOUND_WRONG

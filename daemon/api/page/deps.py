@@ -102,8 +102,8 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     exports: Callable[[], Sequence[Copy]]
     read_export: Callable[[str], Any]
     jobs: Jobs = msgspec.field(default_factory=Jobs)
-    created_keys: dict[str, asyncio.Task[str]] = msgspec.field(default_factory=dict)
-    """The newest, by what was sent, in memory alone."""
+    form_results: dict[str, asyncio.Task[str]] = msgspec.field(default_factory=dict)
+    """The newest of `Visit.run_once`, in memory alone."""
     send_again: Callable[[int, Actor], Awaitable[int]]
     authority: Callable[[], bytes]
     labels: Callable[[Language], Mapping[str, str]]

@@ -13,7 +13,7 @@ from datetime import datetime
 import msgspec
 
 from common.numbers import whole_number
-from common.wire.closure import GroupTotal, PaymentTotal
+from common.wire.closure import CashDrawer, GroupTotal, PaymentTotal
 from daemon.core.clock import HOUR, millis
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import Record
@@ -169,10 +169,12 @@ class Sales(msgspec.Struct, frozen=True):
 
 
 async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
-    """What was certified in `start <= t < end` (ms), with what no tick has brought in yet."""
-    tally = await worker.ledger.read(tally_between, worker.book, start, end)
-    for record in await _not_yet(worker, start, end):
-        tally = add(tally, contribution(record))
+    """What the machine and its spare certified in `start <= t < end` (ms), with what no tick has brought in yet."""
+    tally: Tally = {}
+    for each in worker.pair:
+        tally = add(tally, await each.ledger.read(tally_between, each.book, start, end))
+        for record in await _not_yet(each, start, end):
+            tally = add(tally, contribution(record))
     return _sales(worker, tally)
 
 
@@ -199,6 +201,17 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: d
     for record in await _not_yet(worker, start, end):
         found[(record.ended_at - start) // HOUR] += net_total(contribution(record))
     return found
+
+
+async def open_periods(worker: MachineWorker) -> list[fiscal_reports.XReport]:
+    """Of the machine and of its spare, whose days end together."""
+    return [await x_report(each) for each in worker.pair]
+
+
+def drawer(periods: Sequence[fiscal_reports.XReport]) -> CashDrawer:
+    """There is one, whichever machine certifies."""
+    cash = [msgspec.structs.astuple(each.cash) for each in periods if each.cash]
+    return CashDrawer(*map(sum, zip(*cash, strict=True)))
 
 
 async def latest(worker: MachineWorker, limit: int) -> Sequence[Record]:
