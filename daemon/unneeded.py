@@ -1,4 +1,5 @@
-"""Libraries that ours load when they are there, and that a daemon has no use for: 12 MB of a box's memory, and a third of its start."""
+"""Libraries that ours load when they are there, and that a daemon has no use for: in a virtual environment 6 MB of memory, and a tenth of the
+start. Debian's package has PyYAML alone of them."""
 
 from __future__ import annotations
 
