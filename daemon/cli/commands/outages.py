@@ -43,7 +43,7 @@ from daemon.store.tables.book.outages import find_outage, newest_outages
     ),
 )
 @settings_option
-@click.argument("number", type=ROW_NUMBER, required=False)
+@click.argument("number", type=ROW_NUMBER, required=False, metavar=f"[{tr('NUMBER')}]")
 @nim_argument_option
 @range_options
 @limit_option(10_000, tr("Outages of a machine at the most."))
