@@ -482,8 +482,8 @@ MISTAKES = (
         656,
         "a doubt of the machine that is out of order is taken for one of its spare",
         "daemon.usecases.certification.idempotency",
-        "    owner = worker.worker_of(attempt_id)\n",
-        "    owner: MachineWorker | None = worker\n",
+        "    owner, book = worker.worker_of(attempt_id), worker.book\n",
+        "    owner: MachineWorker | None = worker\n    book = worker.book\n",
     ),
     Mistake(
         385,
@@ -510,7 +510,7 @@ MISTAKES = (
         9922263,
         "a sale that is accepted before an older ledger was compared gets a number that its machine has used",
         NUMBERS,
-        "    floor = max(floor, _machine_place(worker, prefix, series.digits))\n",
+        "    floor = max(floor, _machine_place(worker, prefix_of, str(type_), series.digits))\n",
         "",
     ),
     Mistake(

@@ -290,6 +290,7 @@ async def fault_page(
         "answered": fault.status,
         "problem": fault.message(Speaker(language_of(request, page.language))),
         "is_change": request.scope["method"] != "GET",
+        "back": security.return_url(request) if request.scope["method"] != "GET" else "",
     }
     if visit is None and isinstance(error, RoleNotAllowed) and not content["is_change"]:
         visit = await enter(request, "look", unattended=True)  # every role may: with the menu of what else it may see
@@ -303,7 +304,11 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
     workers = visit.deps.workers
-    attention = [worker for worker in (*workers.all(), *workers.former()) if worker.attention or worker.is_awaited]
+    attention = [
+        worker
+        for worker in (*workers.all(), *workers.former())
+        if worker.attention or worker.is_awaited or (worker.is_replaced and worker.unfinished)
+    ]
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
