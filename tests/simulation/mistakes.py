@@ -57,8 +57,8 @@ MISTAKES = (
     Mistake(
         9,
         "a till that asks again after a start hides its attempt from recover",
-        WORKER,
-        "        for record in self.unfinished:\n            self.attempts.doubt(record)\n",
+        f"{WORKER}s",
+        "    for record in worker.unfinished:\n        worker.attempts.doubt(record)\n",
         "",
     ),
     Mistake(
