@@ -37,6 +37,7 @@ from daemon.store.tables.events import DEFAULT_DESTINATIONS
 from daemon.store.tables.meta import LEDGER_ID, write_meta
 from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.reports import inspect
+from daemon.usecases.worker.machine_workers import former_workers
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 from simulator.machine.options import digits14
 from simulator.machine.working_state import Stage
@@ -202,6 +203,20 @@ class Troubles:
             machine.reboot(nim)
         if resets:
             machine.restore(Snapshot())
+
+    async def activate_for(self, ifu: str, resets: bool) -> None:
+        """The tax office activates the machine for another taxpayer, or for the first one again; tills have other keys then."""
+        world = self.world
+        machine = world.session.machine
+        if resets:
+            world.blame("another activation")
+            self.expected.lost |= self.expected.pending()
+            machine.restore(Snapshot())
+        # Whose each invoice was is not told; a new book begins with what it finds.
+        world.was_activated = world.was_reset = world.is_unsure_of_foreign = True
+        short, _, suffix = machine.options.nim.partition("-")
+        machine.reboot(f"{short}-{int(suffix) + 1}")
+        machine.change(ifu=ifu or world.options.ifu)
 
     async def daily_report(self) -> None:
         """The machine writes its report of the day: TC moves alone."""
@@ -400,6 +415,16 @@ class Troubles:
             self.box.layout = layout
             self.box.was_reconfigured = True
 
+    async def renumber(self, pattern: str) -> None:
+        """The same with another pattern of numbers, or with tills that send them."""
+        async with self.lasting(), self._down():
+            self.box.renumber(pattern)
+
+    async def repair_time(self) -> None:
+        """A person has seen that the book is ahead."""
+        if not (self.box.jump or self.world.machine_jump):
+            await self._repair_time()
+
     async def err(self) -> None:
         """Who decides on the next sale in doubt is wrong."""
         self.expected.errs += 1
@@ -434,13 +459,18 @@ class Troubles:
         if (await world.ask(state_of(seat), seat)).needs_last_z:
             await world.ask(seat.store.decisions.say_last_z(book, self.expected.last_z, at=seat.worker.now()), seat)
             world.note(f"said: the last Z is {self.expected.last_z}")
-        if seat.worker.attention:
-            found = seat.worker.attention
-            has_cause = world.cause or self.expected.wrong or exempt.export_may_be_a_report(world, found)
+        worker = next((each for each in (seat.worker, *former_workers(seat.worker)) if each.attention), seat.worker)
+        if found := worker.attention:
+            has_cause = (
+                worker is not seat.worker
+                or world.cause
+                or self.expected.wrong
+                or exempt.export_may_be_a_report(world, found)
+            )
             assert has_cause, f"attention without a cause: {found}"
             is_named = "counters went down" not in found or exempt.reset_has_no_name(world)
             assert is_named, f"another activation was not recognised: {found}"
-            case = await world.ask(seat.store.decisions.case(seat.worker.book), seat)
+            case = await world.ask(seat.store.decisions.case(worker.book), seat)
             decision, paper = self._decision(case)
             await self._carry_out(seat, case, decision, paper, by="root")
         elif self.box.defers and await self._decide_on_sales(seat):
