@@ -85,6 +85,8 @@ def _with_changes(draw: random.Random, script: Script) -> Script:
 
 ANOTHER_BOX_DAYS = 0.2
 """On how many of the days that are left the box gives other numbers, or the machine has another taxpayer."""
+SYNCS = 9
+"""At the most in a restore."""
 PATTERNS = ("", "", "{year}/{type}/", PATTERN)
 OTHER_TAXPAYER = "00099999X"
 
@@ -92,10 +94,22 @@ OTHER_TAXPAYER = "00099999X"
 def _with_another_box(draw: random.Random, script: Script) -> Script:
     if draw.random() >= ANOTHER_BOX_DAYS:
         return script
+    if any(event.what == "restore_twice" for event in script.events):
+        return _with_kills(draw, script)
     if script.gives_numbers:
         return _with_other_numbers(draw, script)
     has_copies = any(event.what in COPIES for event in script.events)
     return script if has_copies or script.has_spare else _with_taxpayers(draw, script)
+
+
+def _with_kills(draw: random.Random, script: Script) -> Script:
+    """What puts a copy back is killed, and begun again."""
+
+    def killed(event: Event) -> Event:
+        kills = tuple(draw.randint(1, SYNCS) for _ in range(draw.choice((1, 2))))
+        return event._replace(how={**event.how, "kills": kills}) if event.what == "restore_twice" else event
+
+    return script._replace(events=tuple(map(killed, script.events)))
 
 
 def _with_other_numbers(draw: random.Random, script: Script) -> Script:

@@ -317,22 +317,31 @@ class Troubles:
                 elif self._put_back(saved, sync):
                     self._was_put_back("an older ledger was put back")
 
-    async def restore_twice(self, age: float, stays: float, first: str, then: str) -> None:
-        """A copy is put back by mistake, perhaps that of another box, and some time later the ledger that gave way to it, or the box's own copy."""
+    async def restore_twice(self, age: float, stays: float, first: str, then: str, kills: Sequence[int] = ()) -> None:
+        """A copy is put back by mistake, perhaps that of another box, and some time later the ledger that gave way to it, or the box's own copy. `kills`:
+        before which sync each of them is killed; it is begun again."""
         async with self.lasting():
             saved = await self._saved(age)
             if saved is None:
                 return
             async with self._down():
-                wrong = saved if first == "own" else self._of_another_box()
-                aside = restore(wrong, self.box.ledger, at=self.box.millis()).aside
-                self._note_calendar(aside)
+                before = self._asides()
+                self._put_back_at_last(saved if first == "own" else self._of_another_box(), kills)
+                aside = min(self._asides() - before, default=saved)
                 self._was_put_back("a ledger was put back by mistake")
             await asyncio.sleep(stays)
             async with self._down():
-                right = aside if then == "aside" and aside and aside.exists() else saved
-                self._note_calendar(restore(right, self.box.ledger, at=self.box.millis()).aside)
+                right = aside if then == "aside" and aside.exists() else saved
+                self._put_back_at_last(right, kills)
                 self._was_put_back(f"the mistake is mended by {right.name}")
+
+    def _asides(self) -> set[Path]:
+        return {file for file in self.box.folder.glob("ledger.replaced-*") if not file.name.endswith(("-wal", "-shm"))}
+
+    def _put_back_at_last(self, saved: Path, kills: Sequence[int]) -> None:
+        for sync in kills:
+            self._put_back(saved, sync, is_killed=True)
+        self._put_back(saved, 0)
 
     def _of_another_box(self) -> Path:
         other = self.box.folder / "copy of another box"
@@ -375,11 +384,12 @@ class Troubles:
                 file.unlink()
         self.box.disk.files.synced_names()
 
-    def _put_back(self, saved: Path, sync: int) -> bool:
-        """Whether it is the older ledger that is there afterwards: where the power goes before the so many-th sync, it may be either, whole."""
+    def _put_back(self, saved: Path, sync: int, *, is_killed: bool = False) -> bool:
+        """Whether it is the older ledger that is there afterwards: where the power goes before the so many-th sync, or the command `is_killed`, it may be
+        either, whole."""
         box = self.box
-        box.disk.files.cut_at(sync, lambda: box.note("power cut"))
-        aside = restore(saved, box.ledger, at=box.millis()).aside
+        box.disk.files.cut_at(sync, lambda: box.note("killed" if is_killed else "power cut"), is_killed=is_killed)
+        aside = restore(saved, box.ledger, at=box.millis() + len(self._asides())).aside
         if not box.disk.files.is_cut:
             box.disk.files.cut_at(0, lambda: None)
             self._note_calendar(aside)
