@@ -62,6 +62,7 @@ async def closures(visit: Visit) -> Reply:
         weeks=_weeks(cells),
         most=most,
         closures=list(reversed(found)),
+        elsewhere=await _elsewhere(visit, (start, end)),
         closed=[
             each for each in [await _closed(visit, "month", month), await _closed(visit, "year", month[:4])] if each
         ],
@@ -82,7 +83,12 @@ async def _closed(visit: Visit, kind: CalendarKind, period: str) -> CalendarRepo
 async def closure(visit: Visit) -> Reply:
     found = await report.closure(visit.worker, str(visit.request.path_params["z"]))
     z_report = msgspec.json.decode(found.body, type=ZReport)
-    done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else printed(visit)
+    done = printed(visit)
+    if visit.query.get("new"):
+        done = visit.say("Closed: Z {number}.", number=found.z_number)
+        for other in visit.worker.pair[1:]:
+            if number := whole_number(visit.query.get("other", "")):
+                done += " " + visit.say("Closed: Z {number}.", number=f"{number} ({other.book.nim})")
     problem = _other_count(visit, z_report) if visit.query.get("again") else ""
     return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem)
 
@@ -123,6 +129,7 @@ async def a_screen(visit: Visit) -> Reply:
         "report.html",
         report=a_report,
         what="a",
+        elsewhere=await _elsewhere(visit, (start, end)),
         chart=chart,
         each=each,
         first=first,
@@ -296,7 +303,7 @@ async def vat(visit: Visit) -> Reply:
         "vat.html",
         month_text=month,
         report=found,
-        elsewhere=await _elsewhere(visit, month),
+        elsewhere=await _elsewhere(visit, _bounds(visit, month)),
         before=visit.link("/ui/vat", month=beside(month, -1)),
         after=visit.link("/ui/vat", month=beside(month, 1)),
         is_over=_is_over(visit, month),
@@ -319,7 +326,9 @@ async def vat_file(visit: Visit) -> Reply:
     await inspect.learn_taxpayer(visit.worker)
     title = visit.say("VAT of {month}", month=formats.month(month, visit.language))
     document = Document(
-        title, visit.language, tuple(_document(visit, title, month, found, await _elsewhere(visit, month)))
+        title,
+        visit.language,
+        tuple(_document(visit, title, month, found, await _elsewhere(visit, _bounds(visit, month)))),
     )
     return await pdf_answer(visit.deps, visit.holder, document, name)
 
@@ -338,9 +347,9 @@ def _bounds(visit: Visit, month: str) -> tuple[int, int]:
     return visit.day_bounds(first)[0], visit.day_bounds(last)[1]
 
 
-async def _elsewhere(visit: Visit, month: str) -> str:
-    """Whose sales of that month are not in this one: of the spare, or of the machine for which it stood; empty where there are none."""
-    ledger, bounds = visit.worker.ledger, _bounds(visit, month)
+async def _elsewhere(visit: Visit, bounds: tuple[int, int]) -> str:
+    """Whose sales of that time are not in this book: of the spare, or of the machine for which it stood; empty where there are none."""
+    ledger = visit.worker.ledger
     others = [
         book.nim
         for book in ledger.peek(take_overs.sharing, visit.worker.book)
@@ -349,7 +358,7 @@ async def _elsewhere(visit: Visit, month: str) -> str:
     if not others:
         return ""
     return visit.say(
-        "{nim} has certified in this month as well: its VAT stands on a page of its own, and both are declared.",
+        "{nim} has certified in this time as well: its figures stand on a page of their own, and both are declared.",
         nim=", ".join(others),
     )
 
