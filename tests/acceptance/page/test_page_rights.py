@@ -68,9 +68,7 @@ NEEDED = {
         ["/ui/x", "/ui/a", "/ui/closures", "/ui/closures/{z:int}", "/ui/files", "/ui/files/jobs", "/ui/outages"],
         "report",
     ),
-    **dict.fromkeys(
-        ["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}", "/ui/files/calendar/{form:str}"], "report"
-    ),
+    **dict.fromkeys(["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}"], "report"),
     "/ui/files/made/{name:str}": "report",
     **dict.fromkeys(["/ui/vat", "/ui/vat/{form:str}"], "report"),
     **dict.fromkeys(
