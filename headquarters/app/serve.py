@@ -21,7 +21,7 @@ from common.turns import beside
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, join_terms, register_copy
-from headquarters.findings import MailNotifier, Notifier, Watch, WatchPace
+from headquarters.findings import MailNotifier, Notifier, Watch
 from headquarters.intake.gather import Threads
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.joining import JoinTerms
@@ -82,9 +82,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
             beside(stack, JetStreamIntake(settings.nats, store, threads, reception).run(), "jetstream")
             if terms.issuer is not None:
                 beside(stack, NatsRevocations(readers, reading, settings.nats, terms.issuer).run(), "revocations")
-        watch = settings.findings
-        pace = WatchPace(every=watch.look_every, tell_after=watch.tell_after, silent_after=watch.silent_after)
-        beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
+        beside(stack, Watch(readers, settings.zone, settings.findings, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
         front = await _front(settings, folder)

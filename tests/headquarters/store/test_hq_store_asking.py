@@ -119,7 +119,7 @@ def test_an_acceptance_while_our_clock_was_ahead(store, box):
 def test_a_word_that_waited(store, box):
     """It was said yesterday and is read now: the box is as silent as it was, the late finding stays, and its clock was right. Said now, it ends it."""
     machine = machine_of(box.nim)
-    store.watching.settle_late({machine: (box.nim, Fact("late", "", {"what": "never", "day": "2025-12-06"}))}, NOW)
+    store.watching.settle_late({machine: Fact("late", "", {"what": "never", "day": "2025-12-06"})}, NOW)
     word = presence_word(box, box.presence(at=NOW - DAY))
     store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW - DAY)], now=NOW)
     assert store.presences.last_words()[machine].received_at == NOW - DAY
