@@ -24,8 +24,7 @@ from headquarters.app.settings import HqSettings, join_terms, register_copy
 from headquarters.findings import MailNotifier, Notifier, Watch
 from headquarters.intake.gather import Threads
 from headquarters.intake.jetstream import JetStreamIntake
-from headquarters.intake.joining import JoinTerms
-from headquarters.intake.nats_revocations import NatsRevocations
+from headquarters.intake.joining import JoinTerms, NatsRevocations
 from headquarters.intake.reception import Reception
 from headquarters.page.shared import RULES, Screens
 from headquarters.store.database import StoreError

@@ -14,7 +14,7 @@ from common.wire.instants import now_millis
 from common.wire.keys import PRIVATE, SHARED, BadKey
 from headquarters.app.settings import HqSettings, join_terms
 from headquarters.cli.shared import configured, opened, print_row, refusal
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.intake.joining import MINUTES, MOST_MINUTES
 from headquarters.store.register import MOST_NAME, is_name, is_nim
 from headquarters.store.store import HqStore

@@ -17,7 +17,7 @@ from common.turns import ended
 from common.wire.closure import Trial
 from common.wire.instants import now_millis
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.core.reception import (
     KeysOfRevision,
     Message,

@@ -21,7 +21,7 @@ from common.numbers import plain_cell
 from common.web.formats import day, depth, moment
 from common.web.security import HEADERS, RIGHT
 from common.wire.closure import read_closure
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.page.shared import ROLE, AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, ClosureLine, Total
 from headquarters.store.register import RegisteredBox

@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import Connection, RowMapping, delete, select
 
 from common.wire.closure import ClosureData
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.core.reception import (
     Message,
     MessageRefused,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from sqlalchemy import ColumnElement, Integer, Select, func, literal, select, tuple_
 
-from headquarters.core.closure_record import ClosureRecord
+from headquarters.core.checks import ClosureRecord
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Part
 

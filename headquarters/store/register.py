@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, e
 
 from common.wire.closure import Id, Nim
 from common.wire.keys import verifying_key
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.core.reception import KeysOfRevision, RegisteredKey
 from headquarters.core.register_merge import MERGED, Row
 from headquarters.store import tables

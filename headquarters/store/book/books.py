@@ -9,8 +9,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, update
 
 from headquarters.core import checks
-from headquarters.core.checks import Missing
-from headquarters.core.closure_record import ClosureRecord
+from headquarters.core.checks import ClosureRecord, Missing
 from headquarters.store import tables
 from headquarters.store.database import insert_new, upsert
 from headquarters.store.findings import settle_passing

@@ -5,8 +5,7 @@ from __future__ import annotations
 from support.hq.store import NOW, open_findings, presence_word, take
 
 from common.wire.presence import WantedClosures
-from headquarters.core.checks import MOST_RANGES, MOST_TIMES
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import MOST_RANGES, MOST_TIMES, machine_of
 from headquarters.core.wording import Fact
 
 MINUTE = 60_000
