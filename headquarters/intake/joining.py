@@ -12,6 +12,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
@@ -22,7 +23,7 @@ from common.wire.instants import now_millis
 from common.wire.joining import JoinAnswer, JoinLink, JoinRequest, read_code, read_request
 from common.wire.keys import BadKey, PublicKey, credentials_of, verifying_key
 from common.wire.nats_client import Client
-from common.wire.nats_pull import CONNECT_SECONDS, NatsOptions, open_client
+from common.wire.nats_pull import NatsOptions, connected
 from common.wire.signing import verify
 from headquarters.core.nats_accounts import LOOKUP, UPDATE, NatsIssuer, user_of
 from headquarters.intake.gather import Threads
@@ -140,19 +141,6 @@ ANSWER_SECONDS = 5.0
 OK = 200
 
 
-class UpdateResult(msgspec.Struct, frozen=True):
-    code: int = 0
-    message: str = ""
-    description: str = ""
-
-
-class UpdateAnswer(msgspec.Struct, frozen=True):
-    """Of a server, to an account: one of the two."""
-
-    data: UpdateResult = UpdateResult()
-    error: UpdateResult = UpdateResult()
-
-
 class NatsRevocations:
     def __init__(self, store: HqStore, threads: Threads, options: NatsOptions, issuer: NatsIssuer) -> None:
         self._store = store
@@ -165,7 +153,7 @@ class NatsRevocations:
         trouble = ""
         while True:
             try:
-                client = await self._connected()
+                client = await connected(self._options, "mcfd-hq accounts", credentials_of(self._issuer.updater))
                 try:
                     trouble = ""
                     await self._follow(client)
@@ -176,12 +164,6 @@ class NatsRevocations:
                     trouble = str(error)
                     log.error("revocations.not_updated", reason=trouble)  # noqa: TRY400  # one line is enough
                 await asyncio.sleep(AGAIN_SECONDS)
-
-    async def _connected(self) -> Client:
-        servers = [server.strip() for server in self._options.url.split(",")]
-        signer = credentials_of(self._issuer.updater)
-        context = ssl.create_default_context(cafile=self._options.tls_ca)
-        return await open_client(servers, signer, context, name="mcfd-hq accounts", seconds=CONNECT_SECONDS)
 
     async def _follow(self, client: Client) -> None:
         clock = asyncio.get_running_loop().time
@@ -200,7 +182,8 @@ class NatsRevocations:
         if account is None:
             return
         answer = await client.request(UPDATE, account.encode(), ANSWER_SECONDS)
-        update = msgspec.json.decode(answer.data, type=UpdateAnswer)
-        if update.data.code != OK:
-            raise NatsError(f"the server does not take the account: {update.error.description or update.error.message}")
+        update = msgspec.json.decode(answer.data, type=dict[str, Any])
+        if update.get("data", {}).get("code") != OK:
+            error = update.get("error", {})
+            raise NatsError(f"the server does not take the account: {error.get('description') or error.get('message')}")
         log.info("revocations.updated", revoked=len(users.revoked))

@@ -122,15 +122,11 @@ class Reception:
         except UNFIT as error:
             if len(batch.messages) == 1:
                 return await self._keep(batch._replace(looked=[_unfit(batch.messages[0], error)]), stream)
-        middle = len(batch.messages) // 2
-        parts = [
-            Batch(batch.messages[part], batch.looked[part], batch.revision)
-            for part in (slice(None, middle), slice(middle, None))
+        return [
+            result
+            for message, looked in zip(batch.messages, batch.looked, strict=True)
+            for result in await self.keep(Batch([message], [looked], batch.revision), stream)
         ]
-        results: list[Result] = []
-        for part in parts:
-            results += await self.keep(part, stream)
-        return results
 
     async def _keep(self, batch: Batch, stream: StreamName | None) -> list[Result]:
         taken = stream and Taken(*stream, [message.stream_seq or 0 for message in batch.messages])
