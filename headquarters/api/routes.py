@@ -107,7 +107,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
     lines = await threads.run(
         store.figures.lines,
         mode="test" if query.get("mode") == "test" else "live",
-        machine=machine_of(_named(nim)) if nim else None,
+        machine=machine_of(nim) if nim else None,
         start=start or 0,
         end=_instant(query.get("to"), "to", zone, 1),
         order=order,
@@ -136,12 +136,6 @@ def _place(text: str) -> CursorPlace | None:
         return None
 
 
-def _named(nim: str) -> str:
-    if "\0" in nim:
-        raise ClientException(detail="nim: holds a character that no NIM has", status_code=422)
-    return nim
-
-
 @get("/v1/findings")
 async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dict[str, object]:
     """`open=true` or `open=false`, `nim`; newest first. At most 1 000; `next` is the `before` that goes on."""
@@ -151,7 +145,7 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dic
     nim, before = query.get("nim"), whole_number(query.get("before") or str(MOST_ID), 10)
     if before is None:
         raise ClientException(detail="before: not what an answer has given", status_code=422)
-    machine = machine_of(_named(nim)) if nim else None
+    machine = machine_of(nim) if nim else None
     found = await threads.run(store.findings.listed, is_open=is_open, machine=machine, before=before, limit=MOST)
     content: dict[str, object] = {"findings": [_finding(one) for one in found]}
     return content | ({"next": found[-1].id} if len(found) == MOST else {})

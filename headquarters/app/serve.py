@@ -88,9 +88,10 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         if front is not None:
             stack.push_async_callback(front.stop)
             await front.start()
-        server = HttpServer(
-            create_service(readers, reading, reception, screens, terms), _server_config(settings, front)
-        )
+        own = settings.server
+        behind = {"port": front.port, "behind": front.socket} if front else {"port": own.port}
+        config = ServerConfig(host=own.host, grace=GRACE_SECONDS, **behind)
+        server = HttpServer(create_service(readers, reading, reception, screens, terms), config)
         await server.start()
         stack.push_async_callback(server.stop)
         _listen(stop)  # again: uvicorn takes the signals at its start
@@ -99,9 +100,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
             beside(stack, _keep_certificate(front, settings), "certificate")
         beside(stack, copy.keep(threads), "register")
         beside(stack, notify.keep_watchdog(), "watchdog")
-        log.info(
-            "headquarters.started", version=version("mcfd"), address=f"{scheme}://{settings.server.host}:{server.port}"
-        )
+        log.info("headquarters.started", version=version("mcfd"), address=f"{scheme}://{own.host}:{server.port}")
         notify.ready()
         await server.until(stop)
         notify.stopping()
@@ -135,16 +134,6 @@ async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
             if str(error) != last_error:
                 log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  # one line is enough
             last_error = str(error)
-
-
-def _server_config(settings: HqSettings, front: FrontServer | None) -> ServerConfig:
-    server = settings.server
-    return ServerConfig(
-        host=server.host,
-        port=front.port if front else server.port,
-        behind=front.socket if front else None,
-        grace=GRACE_SECONDS,
-    )
 
 
 def _tellers(settings: HqSettings) -> list[Notifier]:

@@ -118,18 +118,12 @@ class Figures(Part):
         query = query.order_by(*columns).limit(limit)
         return self._database.rows(_line, query)
 
-    def of_days(
-        self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
-    ) -> Iterator[ClosureLine]:
-        """Of those days, both included, by shop and Z; read as they are used, so that a month of 10 000 shops needs no room."""
-        with self.days_read(first, last, mode=mode, machines=machines) as read:
-            yield from read()
-
     @contextlib.contextmanager
     def days_read(
         self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
     ) -> Iterator[Callable[[], Iterator[ClosureLine]]]:
-        """The same lines as often as they are read: what arrives meanwhile is in none of the readings."""
+        """Of those days, both included, by shop and Z; as often as they are read: what arrives meanwhile is in none of the readings. Read as they are used,
+        so that a month of 10 000 shops needs no room."""
         query = _days(select(*_LINE), first, last, mode, machines)
         query = query.order_by(tables.closure.c.machine, tables.closure.c.z, tables.closure.c.id)
         with self._database.read() as connection:

@@ -213,12 +213,12 @@ class FindingStore(Part):
         """They come again after `again` milliseconds; those that were refused as they are, each time after twice as long."""
         table = tables.telling.c
         with self._database.write() as connection:
-            for finding in findings:
-                one = and_(table.teller == teller, table.finding == finding.id)
-                tries = int(connection.scalar(select(table.tries).where(one)) or 0)
-                pause = min(again * 2**tries, LONGEST_PAUSE) if is_refused else again
-                values = {"claimed_until": now + pause, "tries": min(tries + 1, MOST_TRIES) if is_refused else tries}
-                connection.execute(update(tables.telling).where(one).values(values))
+            mine = and_(table.teller == teller, table.finding.in_([finding.id for finding in findings]))
+            rows = [dict(row) for row in connection.execute(select(tables.telling).where(mine)).mappings()]
+            for row in rows:
+                row["claimed_until"] = now + (min(again * 2 ** row["tries"], LONGEST_PAUSE) if is_refused else again)
+                row["tries"] += is_refused and row["tries"] < MOST_TRIES
+            _write_tellings(connection, rows)
 
 
 def _open(id_: int) -> Update:
