@@ -22,10 +22,9 @@ from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, join_terms, register_copy
 from headquarters.findings import MailNotifier, Notifier, Watch
-from headquarters.intake.gather import Threads
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.joining import JoinTerms, NatsRevocations
-from headquarters.intake.reception import Reception
+from headquarters.intake.reception import Reception, Threads
 from headquarters.page.shared import RULES, Screens
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore

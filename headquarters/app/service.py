@@ -27,9 +27,8 @@ from common.wire.joining import JoinRefusal
 from common.wire.signing import NotSigned
 from headquarters.api import routes
 from headquarters.core.reception import MessageRefused, Reason
-from headquarters.intake.gather import Threads
 from headquarters.intake.joining import JoinService, JoinTerms, TooManyGuesses
-from headquarters.intake.reception import Reception
+from headquarters.intake.reception import Reception, Threads
 from headquarters.page import entrance, findings, totals
 from headquarters.page.shared import FOREIGN, NOT_PERMITTED, RETURN_COOKIE, NoSession, Screens, admit
 from headquarters.store.database import BadContent, StoreError

@@ -6,7 +6,7 @@ refused whenever it comes is not requested for ever; its finding stays."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -158,11 +158,7 @@ class Missing(msgspec.Struct, frozen=True):
     is_gone: bool = False
 
 
-def gaps(found: Iterable[Missing]) -> list[Fact]:
-    return [_gap(one) for one in found]
-
-
-def _gap(missing: Missing) -> Fact:
+def gap_of(missing: Missing) -> Fact:
     key, facts = f"{missing.first}-{missing.last}", {"first": missing.first, "last": missing.last}
     return Fact("gap", f"{key}:{GONE}", {**facts, "what": GONE}) if missing.is_gone else Fact("gap", key, {**facts})
 

@@ -20,9 +20,8 @@ from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
 from headquarters.core.reception import Message, MessageRefused
-from headquarters.intake.gather import AT_ONCE, Threads
 from headquarters.intake.questions_nats import Floods, Questions
-from headquarters.intake.reception import Batch, Reception
+from headquarters.intake.reception import AT_ONCE, Batch, Reception, Threads
 from headquarters.intake.stream import (
     NoSuchStream,
     call,

@@ -26,7 +26,7 @@ from common.wire.nats_client import Client
 from common.wire.nats_pull import NatsOptions, connected
 from common.wire.signing import verify
 from headquarters.core.nats_accounts import LOOKUP, UPDATE, NatsIssuer, user_of
-from headquarters.intake.gather import Threads
+from headquarters.intake.reception import Threads
 from headquarters.store.database import StoreError
 from headquarters.store.joining import JoinRefused
 from headquarters.store.store import HqStore
