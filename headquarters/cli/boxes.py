@@ -107,11 +107,10 @@ def _secret(path: Path) -> str:
 def list_(settings: HqSettings) -> None:
     """One line for each box: NIM, region, label, ids of its valid keys."""
     with opened(settings) as store:
+        ring = store.register.ring()
         for box in store.register.boxes():
-            if box.retired_at is not None:
-                continue
-            keys = " ".join(key.key_id for key in store.register.keys(box.machine) if key.revoked_at is None)
-            print_row(box.nim, box.region, box.label, keys)
+            if box.retired_at is None:
+                print_row(box.nim, box.region, box.label, " ".join(key.id for key in ring.keys_of(box.machine)))
 
 
 @boxes.command()
