@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
@@ -171,11 +172,10 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
     start = 0 if order == "made" and after else _instant(query.get("from"), "from", zone, 0)
     if order == "arrived" and query.get("after") and after is None:
         raise ClientException(detail="after: not what an answer has given", status_code=422)
-    nim = query.get("nim")
     lines = await threads.run(
         store.figures.lines,
         mode="test" if query.get("mode") == "test" else "live",
-        machine=machine_of(nim) if nim else None,
+        machine=_machine(query),
         start=start or 0,
         end=_instant(query.get("to"), "to", zone, 1),
         order=order,
@@ -188,6 +188,14 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
     elif len(lines) == MOST:
         content["next"] = _cursor(lines[-1].place(order))
     return content
+
+
+def _machine(query: Mapping[str, str]) -> str | None:
+    """That is named; None for all."""
+    nim = query.get("nim", "")
+    if "\0" in nim:
+        raise ClientException(detail="nim: holds a character that no NIM has", status_code=422)
+    return machine_of(nim) if nim else None
 
 
 def _cursor(place: CursorPlace) -> str:
@@ -210,11 +218,12 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dic
     await authenticate(request, store, threads)
     query = request.query_params
     is_open = {"true": True, "false": False}.get(query.get("open", ""))
-    nim, before = query.get("nim"), whole_number(query.get("before") or str(MOST_ID), 10)
+    before = whole_number(query.get("before") or str(MOST_ID), 10)
     if before is None:
         raise ClientException(detail="before: not what an answer has given", status_code=422)
-    machine = machine_of(nim) if nim else None
-    found = await threads.run(store.findings.listed, is_open=is_open, machine=machine, before=before, limit=MOST)
+    found = await threads.run(
+        store.findings.listed, is_open=is_open, machine=_machine(query), before=before, limit=MOST
+    )
     content: dict[str, object] = {"findings": [_finding(one) for one in found]}
     return content | ({"next": found[-1].id} if len(found) == MOST else {})
 
