@@ -26,8 +26,8 @@ from common.wire.call import (
 )
 from common.wire.errors import BadEvent, NatsError
 from common.wire.keys import seal
-from common.wire.nats_client import Acknowledgement, Msg
-from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER
+from common.wire.nats_client import Msg
+from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER, Acknowledgement
 from common.wire.nats_pull import pulling
 from relay.boxes import Boxes
 from relay.connection import Connection

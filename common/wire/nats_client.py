@@ -65,23 +65,6 @@ class MessageHead(NamedTuple):
     size: int
 
 
-class StreamRefusal(msgspec.Struct, frozen=True):
-    """JetStream's own words (ADR-1)."""
-
-    code: int = 0
-    err_code: int = 0
-    description: str = ""
-
-
-class Acknowledgement(msgspec.Struct, frozen=True):
-    """What the stream answers a publish with."""
-
-    stream: str = ""
-    seq: int = 0
-    duplicate: bool = False
-    error: StreamRefusal | None = None
-
-
 class Msg:
     """As it came; the subjects of messages and replies are never believed, only compared."""
 

@@ -35,8 +35,8 @@ from common.language.reasons import (
 from common.sockets import is_loopback
 from common.wire.errors import Denied, MessageTooLarge, NatsError, NoAnswer, NoResponders, NotNats
 from common.wire.keys import BadCredentials, Credentials, LaneWord, SigningKey, decode_public, read_credentials
-from common.wire.nats_client import Acknowledgement, Client, StreamRefusal
-from common.wire.nats_headers import ASK, LANE, MINIMUM, PRESENCE
+from common.wire.nats_client import Client
+from common.wire.nats_headers import ASK, LANE, MINIMUM, PRESENCE, Acknowledgement, StreamRefusal
 from common.wire.nats_pull import open_client
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
