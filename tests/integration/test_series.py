@@ -91,14 +91,18 @@ async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_u
     assert len({entry.number for entry in shop.on_machine}) == 6
 
 
-async def test_what_is_begun_while_a_strangers_invoice_is_taken_over_is_given_again(tmp_path: Path) -> None:
-    """It is not sent, and the number that it had is free."""
+@pytest.mark.parametrize("strangers", ["FV", "FV FV", "FV FV FA"])
+async def test_what_is_begun_while_strangers_invoices_are_taken_over_is_given_again(
+    tmp_path: Path, strangers: str
+) -> None:
+    """It is not sent, and the number that it had is free; no number is theirs, however many they are."""
     path = tmp_path / "ledger"
     async with MemoryShop(path, defaults=GIVES) as shop:
         await shop.connected()
         assert await place(shop.worker, shop) == 1
         last = (await shop.certified())[-1]
-    shop.session.machine.certify_foreign()
+    for type_ in strangers.split():
+        shop.session.machine.certify_foreign(invoice_type=type_)
     async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
         await shop.until(lambda: shop.worker.attention, "a question")
         sale = msgspec.structs.replace(last.invoice, number=f"{last.number[:-1]}2")

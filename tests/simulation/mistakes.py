@@ -482,8 +482,8 @@ MISTAKES = (
         656,
         "a doubt of the machine that is out of order is taken for one of its spare",
         "daemon.usecases.certification.idempotency",
-        "    owner = worker.worker_of(attempt_id)\n",
-        "    owner: MachineWorker | None = worker\n",
+        "    owner, book = worker.worker_of(attempt_id), worker.book\n",
+        "    owner: MachineWorker | None = worker\n    book = worker.book\n",
     ),
     Mistake(
         385,

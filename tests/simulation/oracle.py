@@ -141,6 +141,7 @@ class Expectations:
         missing = (
             {self.name_of(entry.number, entry.total) for entry in log if not entry.foreign} - stored - begun - settled
         )
+        missing -= set(self.wrong)  # no copy had those
         # Where the ledger is gone, only what the machine still remembers tells of it; one that has adopted lacks what it was asked about.
         self.owed_a_question = bool(missing) and not named.get("adopted") and (not vanished or fiscal.last is not None)
         self._put_back_at, self._under_way = self.world.box.loop.now, under_way

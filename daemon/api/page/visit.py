@@ -303,7 +303,11 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
     workers = visit.deps.workers
-    attention = [worker for worker in (*workers.all(), *workers.former()) if worker.attention or worker.is_awaited]
+    attention = [
+        worker
+        for worker in (*workers.all(), *workers.former())
+        if worker.attention or worker.is_awaited or (worker.is_replaced and worker.unfinished)
+    ]
     here = visit.request.scope["path"]
     menu = [
         MenuItem(

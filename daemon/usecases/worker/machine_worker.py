@@ -17,6 +17,7 @@ import structlog
 from common.language import NO_TEXT, Text
 from common.language.reasons import (
     NOT_YET_CONNECTED,
+    OTHER_TAXPAYER,
     STOPPED,
     STOPPING,
     TEST_MODE_REFUSED,
@@ -231,6 +232,11 @@ class MachineWorker(MachinePair):
         self.taxpayer = self.stored_taxpayer = ()
         self.series_floor.clear()
         self.defaults = msgspec.structs.replace(self.defaults, letterhead=b"")
+
+    def check_book(self, book: Book) -> None:
+        """MachineOffline where the machine has had another taxpayer since: what was sent for that book belongs to the one before."""
+        if book.id != self.book.id:
+            raise MachineOffline(OTHER_TAXPAYER)
 
     def now(self) -> int:
         """The time for the ledger (decision 21); never before anything the book already holds."""

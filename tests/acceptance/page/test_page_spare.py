@@ -137,7 +137,7 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}
         sold = _sold(technician.look(f"/ui/?m={NIM}"))
-        note = f"{SPARE} a aussi certifié ce mois-ci"
+        note = f"{SPARE} a aussi certifié pendant cette période"
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         number = fresh()
         certified(shop.certify(invoice(number, 1000)))
@@ -149,7 +149,8 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         link = re.search(rf'href="([^"]+)">{number}<', page)
         assert link is not None
         assert number in technician.look(unescape(link[1]))
-        assert note in technician.look(f"/ui/vat?m={NIM}")
+        for screen in ("vat", "a", "closures"):
+            assert note in technician.look(f"/ui/{screen}?m={NIM}"), screen
         assert note not in technician.look(f"/ui/vat?m={NIM}&month=2025-01")
         content = technician.http.get("/ui/vat/pdf", params={"m": NIM}).content
         assert note in pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
@@ -191,8 +192,11 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     page = seller.go("/ui/")
     banner, sold = page.get_by_test_id("state"), fresh()
     shop.machines[0].kill()
-    expect(banner).to_contain_text("la machine ne répond pas.")
-    assert re.fullmatch(r"Ventes arrêtées depuis \d\d:\d\d\xa0: la machine ne répond pas\.", banner.inner_text())
+    expect(banner).to_contain_text("la machine ne répond pas")
+    pattern = (
+        r"Ventes arrêtées depuis \d\d:\d\d\xa0: la machine ne répond pas\xa0; vérifiez son câble et son alimentation\."
+    )
+    assert re.fullmatch(pattern, banner.inner_text())
     assert shop.certify(invoice(fresh())).status_code == 503
     with Visitor(shop, "technician") as technician:
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
@@ -210,6 +214,24 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
             shop.machines[0].start()
             technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
     seller.context.close()
+
+
+def test_an_invoice_whose_answer_was_lost_is_seen_as_in_doubt(paired: tuple[Shop, Machine]) -> None:
+    """Whoever looks for it finds it, and reads not to make it anew; once the machine is there again it is certified."""
+    shop, _ = paired
+    machine, number = shop.machines[0], fresh()
+    with Visitor(shop, "seller") as seller:
+        wait_for(lambda: "La caisse peut vendre" in seller.look("/ui/state"), "the machine")
+        machine.order("fault", spec="unplug:inf@38h#1")
+        assert shop.certify(invoice(number)).status_code == 503
+        wait_for(lambda: "Ne les refaites pas" in seller.look("/ui/"), "the warning")
+        for query in ("", f"?q={number}", f"?q={number}&m={SPARE}", "?state=disputed"):
+            row = seller.look(f"/ui/journal{query}").partition(number)[2].partition("</tr>")[0]
+            assert "en doute" in row, query
+        assert number not in seller.look("/ui/journal?state=refused")
+        machine.order("plug")
+        wait_for(lambda: "Ne les refaites pas" not in seller.look("/ui/"), "the machine's word")
+        assert "certifiée" in seller.look(f"/ui/journal?q={number}")
 
 
 def test_a_seller_decides_nothing(paired: tuple[Shop, Machine]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from simulation.drawn.events import UNNUMBERED, Event, Script
-from simulation.drawn.kinds import COPIES
 
 CLOSES = 1.0
 """Seconds after a sale's arrival in which 38h is on its way, most often."""
@@ -16,8 +15,8 @@ HARD_DAYS, HARD_DAYS_OF_SPARE = 0.1, 0.5
 
 
 def with_hard_day(draw: random.Random, script: Script) -> Script:
-    # Nothing else may go wrong beside that sale; and what a copy does not know is a person's question of its own.
-    is_close = any(event.how.get("number") == "F-pair" or event.what in COPIES for event in script.events)
+    # Nothing else may go wrong beside that sale.
+    is_close = any(event.how.get("number") == "F-pair" for event in script.events)
     if (
         draw.random() >= (HARD_DAYS_OF_SPARE if script.has_spare else HARD_DAYS)
         or is_close

@@ -62,6 +62,7 @@ async def closures(visit: Visit) -> Reply:
         weeks=_weeks(cells),
         most=most,
         closures=list(reversed(found)),
+        elsewhere=await _elsewhere(visit, (start, end)),
         closed=[
             each for each in [await _closed(visit, "month", month), await _closed(visit, "year", month[:4])] if each
         ],
@@ -123,6 +124,7 @@ async def a_screen(visit: Visit) -> Reply:
         "report.html",
         report=a_report,
         what="a",
+        elsewhere=await _elsewhere(visit, (start, end)),
         chart=chart,
         each=each,
         first=first,
@@ -296,7 +298,7 @@ async def vat(visit: Visit) -> Reply:
         "vat.html",
         month_text=month,
         report=found,
-        elsewhere=await _elsewhere(visit, month),
+        elsewhere=await _elsewhere(visit, _bounds(visit, month)),
         before=visit.link("/ui/vat", month=beside(month, -1)),
         after=visit.link("/ui/vat", month=beside(month, 1)),
         is_over=_is_over(visit, month),
@@ -319,7 +321,9 @@ async def vat_file(visit: Visit) -> Reply:
     await inspect.learn_taxpayer(visit.worker)
     title = visit.say("VAT of {month}", month=formats.month(month, visit.language))
     document = Document(
-        title, visit.language, tuple(_document(visit, title, month, found, await _elsewhere(visit, month)))
+        title,
+        visit.language,
+        tuple(_document(visit, title, month, found, await _elsewhere(visit, _bounds(visit, month)))),
     )
     return await pdf_answer(visit.deps, visit.holder, document, name)
 
@@ -338,9 +342,9 @@ def _bounds(visit: Visit, month: str) -> tuple[int, int]:
     return visit.day_bounds(first)[0], visit.day_bounds(last)[1]
 
 
-async def _elsewhere(visit: Visit, month: str) -> str:
-    """Whose sales of that month are not in this one: of the spare, or of the machine for which it stood; empty where there are none."""
-    ledger, bounds = visit.worker.ledger, _bounds(visit, month)
+async def _elsewhere(visit: Visit, bounds: tuple[int, int]) -> str:
+    """Whose sales of that time are not in this book: of the spare, or of the machine for which it stood; empty where there are none."""
+    ledger = visit.worker.ledger
     others = [
         book.nim
         for book in ledger.peek(take_overs.sharing, visit.worker.book)
@@ -349,7 +353,7 @@ async def _elsewhere(visit: Visit, month: str) -> str:
     if not others:
         return ""
     return visit.say(
-        "{nim} has certified in this month as well: its VAT stands on a page of its own, and both are declared.",
+        "{nim} has certified in this time as well: its figures stand on a page of their own, and both are declared.",
         nim=", ".join(others),
     )
 

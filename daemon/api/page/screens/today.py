@@ -171,7 +171,7 @@ async def _waiting(visit: Visit) -> list[str]:
     if (other := await _closed_together(visit)) is not None:
         note = say("the period of {nim} is closed with it", nim=other.book.nim)
         found.append(note if other.connected else say("{note}, without that machine", note=note))
-    if (await visit.page.decisions.case(worker.book)).attempt:
+    if any([(await visit.page.decisions.case(each.book)).attempt for each in worker.pair]):
         found.append(say("an invoice of which it is not known whether it was certified"))
     if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):
         found.append(say("invoices that the machine has still to send to the tax server: {count}", count=unsent))

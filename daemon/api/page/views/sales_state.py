@@ -13,7 +13,7 @@ from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.reports import REASONS
 from daemon.store.tables.book.deferred import backlog
-from daemon.store.tables.book.outages import open_outage
+from daemon.store.tables.book.outages import open_outage, out_since
 from daemon.usecases.reports.report import latest
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ async def _has_met_server(worker: MachineWorker) -> bool:
 
 async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesState:
     say, first = visit.say, stopped[0]
-    since = refuses_since(first) if first.connected and not first.obstacle else first.offline_since
+    since = first.ledger.peek(out_since, first.book) or first.offline_since
     words = say("Sales have stopped")
     if since:
         words = say("Sales have stopped since {moment}", moment=visit.since(since))
@@ -114,10 +114,10 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
             REASONS["blocked"].in_language(visit.language),
             say("each sale is tried all the same: one that is certified ends this"),
         ]
-    elif has_spare:
-        causes = [say("the machine does not answer, its spare can take over")]
     else:
-        causes = [say("the machine does not answer")]
+        causes = [say("the machine does not answer"), say("look at its cable and its power")]
+    if has_spare:
+        causes.append(say("its spare can take over"))
     return SalesState("bad", words, _call(visit, *causes), SPARE if has_spare else "")
 
 

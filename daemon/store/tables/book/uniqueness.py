@@ -59,13 +59,15 @@ def highest_missing(
         return int(connection.execute(_SQL["last_before"], values).fetchone()[0][len(prefix) :] or 0)
 
     found = 0
-    for attempt_id, last_type, number, sold, credited in connection.execute(_SQL["adopted"], (book.id,)).fetchall():
+    for attempt_id, last_type, number, sold, credited, is_older in connection.execute(_SQL["adopted"], (book.id,)):
         highest = last_before(prefix_of(type_), attempt_id)
         missing, prefix = credited if type_ in CREDITS else sold, prefix_of(last_type)
+        place = number[len(prefix) :] if number.startswith(prefix) else ""
+        if not (is_older or place.isdecimal()):
+            continue  # a stranger's
         if (last_type in CREDITS) == (type_ in CREDITS):
-            place = number[len(prefix) :] if number.startswith(prefix) else ""
             missing -= int(place) - last_before(prefix, attempt_id) if place.isdecimal() else 1
-        if highest:
+        if highest and missing > 0:
             found = max(found, highest + missing)
     return found
 
