@@ -35,7 +35,6 @@ class JoinCode(msgspec.Struct, frozen=True, kw_only=True):
     nims: tuple[str, ...]
     label: str
     region: str
-    made_at: int
     ends_at: int
     made_by: str
     used_by: str | None
