@@ -35,6 +35,8 @@ EXIT_OK, EXIT_UNUSABLE = 0, 3
 GRACE_SECONDS = 10
 CERTIFICATE_SECONDS = 60.0
 OPEN_AGAIN_SECONDS = 2.0
+OPENING_SECONDS = 3600.0
+"""A step from an older version makes an index of millions of rows."""
 CONNECTIONS = 2000
 DIRECT = FrontLimits(
     connections=CONNECTIONS,
@@ -145,8 +147,8 @@ async def _opened(store: HqStore, threads: Threads, copy: RegisterCopy, stop: as
     trouble = ""
     while not stop.is_set():
         try:
-            await threads.run(store.open)
-            await threads.run(copy.heal)
+            await threads.run_for(OPENING_SECONDS, store.open)
+            await threads.run_for(OPENING_SECONDS, copy.heal)
         except StoreError as error:
             if str(error) != trouble:
                 trouble = str(error)
