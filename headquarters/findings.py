@@ -255,9 +255,9 @@ class Findings(Section, frozen=True):
     has not closed in time is late when it has not been heard of for that long. `newest_version`: what boxes should have; empty, the
     version of headquarters itself."""
 
-    tell_after: Annotated[float, msgspec.Meta(ge=0)] = 120
-    silent_after: Annotated[float, msgspec.Meta(ge=0)] = 3600
-    look_every: Annotated[float, msgspec.Meta(gt=0)] = 60
+    tell_after: Annotated[float, msgspec.Meta(ge=0, le=31_536_000)] = 120
+    silent_after: Annotated[float, msgspec.Meta(ge=0, le=31_536_000)] = 3600
+    look_every: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60
     newest_version: str = ""
     webhook: tuple[WebhookNotifier, ...] = ()
     mail: Mail | None = None

@@ -57,8 +57,8 @@ MISTAKES = (
     Mistake(
         9,
         "a till that asks again after a start hides its attempt from recover",
-        WORKER,
-        "        for record in self.unfinished:\n            self.attempts.doubt(record)\n",
+        f"{WORKER}s",
+        "    for record in worker.unfinished:\n        worker.attempts.doubt(record)\n",
         "",
     ),
     Mistake(
@@ -510,7 +510,7 @@ MISTAKES = (
         9922263,
         "a sale that is accepted before an older ledger was compared gets a number that its machine has used",
         NUMBERS,
-        "    floor = max(floor, _machine_place(worker, prefix, series.digits))\n",
+        "    floor = max(floor, _machine_place(worker, prefix_of, str(type_), series.digits))\n",
         "",
     ),
     Mistake(

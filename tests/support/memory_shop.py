@@ -43,6 +43,7 @@ from daemon.usecases.outages import OutageWatch
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits, MachineWorker
+from daemon.usecases.worker.machine_workers import begin
 from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort, PortLost
 from simulator.line.session import Direction, LineSession, Point, When
@@ -155,7 +156,7 @@ class MemoryShop:
             self.limits,
             configured_nim=self.nim,
         )
-        await self.worker.begin()
+        await begin(self.worker)
         if self.keeps_register:
             watch = OutageWatch(self.worker)
             await watch.begin()

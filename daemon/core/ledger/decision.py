@@ -96,7 +96,8 @@ class Case(msgspec.Struct, frozen=True):
     last: Standing = "new"
     decided: int = 0
     is_replaced: bool = False
-    """Its spare certifies in its place: what is in doubt there may be decided without the machine and without attention."""
+    """Another machine certifies in its place, or did since the attempt was begun: what is in doubt may be decided without the machine and without
+    attention."""
     is_awaited: bool = False
     """An older ledger was put back, and the other machine of its pair certifies nothing before this one was compared."""
 
@@ -160,7 +161,7 @@ class Case(msgspec.Struct, frozen=True):
             return None
         if decision == "not-certified":
             return "its last" if self.is_last else None
-        return "machine unknown" if self.evidence is None else None
+        return "machine unknown" if self.evidence is None and self.state.in_use else None
 
     def _obstacle_to_certified(self) -> Obstacle | None:
         if self.evidence is None:

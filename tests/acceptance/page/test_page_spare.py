@@ -134,6 +134,8 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         assert f"la période de {SPARE} est clôturée en même temps" in dialogue
         assert 'data-expected="21000"' in dialogue
         done = technician.send("/ui/z", key=fresh(), m=NIM, counted="21000")
+        assert re.search(rf"Clôturé.: Z \d+\. Clôturé.: Z \d+ \({SPARE}\)\.", technician.look(done.headers["location"]))
+        assert 'name="counted"' not in technician.look(f"/ui/z?m={NIM}")  # nothing was sold since
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}
         sold = _sold(technician.look(f"/ui/?m={NIM}"))

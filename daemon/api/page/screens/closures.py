@@ -83,7 +83,12 @@ async def _closed(visit: Visit, kind: CalendarKind, period: str) -> CalendarRepo
 async def closure(visit: Visit) -> Reply:
     found = await report.closure(visit.worker, str(visit.request.path_params["z"]))
     z_report = msgspec.json.decode(found.body, type=ZReport)
-    done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else printed(visit)
+    done = printed(visit)
+    if visit.query.get("new"):
+        done = visit.say("Closed: Z {number}.", number=found.z_number)
+        for other in visit.worker.pair[1:]:
+            if number := whole_number(visit.query.get("other", "")):
+                done += " " + visit.say("Closed: Z {number}.", number=f"{number} ({other.book.nim})")
     problem = _other_count(visit, z_report) if visit.query.get("again") else ""
     return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem)
 

@@ -42,7 +42,7 @@ from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.uniqueness import find_key
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
-from daemon.usecases.reports import report
+from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import latest, sales_between, totals_by_hour
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -115,9 +115,11 @@ async def _by_hour(worker: MachineWorker, start: int, count: int) -> list[int]:
 
 
 async def _latest(visit: Visit) -> list[tuple[Record, str]]:
-    """Newest first, each with its link."""
-    pair = visit.worker.pair
-    found = [[(record, each) for record in await latest(each, LATEST)] for each in pair]
+    """Newest first, each with its link; those of a closed period for who may see them."""
+    pair, found = visit.worker.pair, []
+    for each in pair:
+        dated = await journal.dated(each, await latest(each, LATEST))
+        found.append([(record, each) for record, z in dated if not z or visit.may("report")])
     newest = list(merge(*found, key=lambda row: -row[0].begun_at))[:LATEST]
     named = [(record, {"m": name_of(each)} if len(pair) > 1 else {}) for record, each in newest]
     return [(record, visit.link(f"/ui/journal/{record.seq}", **query)) for record, query in named]
@@ -211,15 +213,16 @@ def _whole(text: str, wrong: FieldError) -> int:
 async def close_z(visit: Visit) -> Reply:
     """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
     key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
-    counted = read_count(visit.form, visit.say)
+    counted, query = read_count(visit.form, visit.say), {}
     if (other := await _closed_together(visit, key)) is not None:
         before = await close_period(other, _call_of_z(visit, other, key))
+        query = {"other": before.value.z_number}
         drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
         if counted is not None and not isinstance(drawer, msgspec.UnsetType):
             counted = max(0, counted - drawer.expected)  # there is one drawer
     done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
     stands = count_of(msgspec.json.decode(done.value.body, type=ZReport)) == counted
-    return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}))
+    return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}, **query))
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:

@@ -72,7 +72,7 @@ async def sales_state(visit: Visit) -> SalesState:
         warnings.append(from_stored(deps.disk()).in_language(visit.language))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
-        return SalesState("amber", say("The till can sell"), _sentence(visit, warnings), href)
+        return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
 
 
@@ -125,10 +125,10 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
     """Sales are taken on and certified later: while a machine is out of order, and as long as one waits for more than a day, for a person, or for a machine
     that is gone."""
     say, now, workers = visit.say, visit.deps.clock(), visit.deps.workers
-    retired = workers.retired()
-    found = [(each, await each.ledger.read(backlog, each.book)) for each in (*live, *workers.former(), *retired)]
-    waiting = [each for _, each in found if each.count]
-    gone = [each.book.nim for each, waits in found if each in retired and waits.count]
+    found = [await each.ledger.read(backlog, each.book) for each in (*live, *workers.former())]
+    of_gone = {each.book.nim: await each.ledger.read(backlog, each.book) for each in workers.retired()}
+    waiting = [each for each in (*found, *of_gone.values()) if each.count]
+    gone = [nim for nim, waits in of_gone.items() if waits.count]
     urgencies = {each.urgency(now) for each in waiting} - {""}
     if not (stopped or urgencies or gone or any(each.doubtful for each in waiting)):
         return None
@@ -164,11 +164,7 @@ def _left(left: int) -> Text:
 def _call(visit: Visit, *causes: str) -> str:
     """The causes, and whom to call (`[company] support`)."""
     call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
-    return _sentence(visit, [*causes, *call])
-
-
-def _sentence(visit: Visit, causes: list[str]) -> str:
-    return visit.say("; ").join(causes) + "." if causes else ""
+    return visit.say("; ").join([*causes, *call]) + "."
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:

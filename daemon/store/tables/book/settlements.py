@@ -51,13 +51,13 @@ def settle_certified(
     record = attempts.certify(connection, book, attempt_id, outcome, is_late=book_after is not None)
     if book_after is not None:
         books.know(connection, book_after)
-    _write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
+    write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
     return record
 
 
 def settle_abandoned(connection: sqlite3.Connection, book: Book, attempt_id: int, reason: str, at: int) -> Record:
     record = attempts.end(connection, book, attempt_id, "abandoned", reason=reason, at=at)
-    _write_down(connection, book, "abandoned", attempt_id=attempt_id, reason=reason, at=at)
+    write_down(connection, book, "abandoned", attempt_id=attempt_id, reason=reason, at=at)
     return record
 
 
@@ -105,7 +105,7 @@ def adopt(
         record = _enter(connection, book, last, base, state=state, reason=reason, at=at)
     books.reconcile(connection, book, state, unexplained, at)
     entered = record or next(iter(found), None)
-    _write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
+    write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
     return Adopted(record, found)
 
 
@@ -175,12 +175,12 @@ def _enter(
     return record
 
 
-def _write_down(
+def write_down(
     connection: sqlite3.Connection,
     book: Book,
     decision: Decision,
     *,
-    attempt_id: int | None,
+    attempt_id: int | None = None,
     reason: str,
     at: int,
 ) -> None:
