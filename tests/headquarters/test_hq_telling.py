@@ -6,6 +6,8 @@ import asyncio
 import base64
 import json
 import os
+import re
+from pathlib import Path
 
 import pytest
 from standardwebhooks import Webhook
@@ -136,7 +138,11 @@ async def test_no_password_goes_in_the_clear(store, gap, tmp_path):
 
 
 def test_each_finding_in_both_languages():
-    """Each kind has a name and a sentence, in French too; one of something is told as one."""
+    """Each kind has a name and a sentence, in French too, and its row in the documents; one of something is told as one."""
+    rows = re.findall(
+        r"^\| (`[^|]*`) \|", (Path(__file__).parents[2] / "docs/headquarters.md").read_text(), re.MULTILINE
+    )
+    assert set(wording.KIND) <= set(re.findall(r"`([\w-]+)`", " ".join(rows)))
     assert {name.partition(".")[0] for name in wording._SENTENCES} == set(wording.KIND)
     for text in (*wording._SENTENCES.values(), *wording.KIND.values()):
         assert text.in_language("fr") != text
