@@ -89,7 +89,7 @@ class Server(Section, frozen=True):
     tls_cert: Path | None = None
     """Certificate chain (PEM) for HTTPS; goes with `tls_key`. What is in the two files is read again on reload."""
     tls_key: Path | None = None
-    """Private key (PEM) of `tls_cert`; may be a systemd credential (see above)."""
+    """Private key (PEM) of `tls_cert`; may be a systemd credential (docs/configuration.md)."""
     allow_plain_lan: bool = False
     """Listen beyond loopback without TLS. API keys then cross the network in clear."""
     announce: bool = True

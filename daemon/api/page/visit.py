@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
@@ -37,7 +36,6 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 LANGUAGE_COOKIE: Final = "mcfd_language"
 HTML: Final = b"text/html; charset=utf-8"
 ATTENTION: Final = "/ui/attention"
-MOST_RESULTS: Final = 8
 POLICY: Final[tuple[Header, ...]] = (
     (b"content-security-policy", SCREEN_POLICY),
     (b"referrer-policy", b"same-origin"),
@@ -103,15 +101,9 @@ class Visit(msgspec.Struct, frozen=True):
 
     async def run_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
         """What `make` gives, and that again where the same form comes once more on this day."""
-        results, form = self.page.form_results, {"form": secrets.token_urlsafe(9), **self.form}
+        form = {"form": secrets.token_urlsafe(9), **self.form}
         place = (self.session.person_id, self.request.scope["path"], self.worker.book.id, self.today())
-        key = repr((place, sorted(form.items())))
-        task = results.get(key)
-        if task is None or (task.done() and task.exception()):
-            task = results[key] = asyncio.get_running_loop().create_task(make(), name="run once")
-            for oldest in list(results)[:-MOST_RESULTS]:
-                del results[oldest]
-        return await asyncio.shield(task)
+        return await self.page.run_once(repr((place, sorted(form.items()))), make)
 
     def is_logged_in(self) -> bool:
         """For answers that go on: until logout, idleness or the end of the account; looking alone does not prolong a session."""

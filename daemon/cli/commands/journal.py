@@ -26,8 +26,8 @@ from daemon.cli.output import Progress, moment, print_json, print_table, say, wr
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
-from daemon.core.ledger.entries import readable_move
-from daemon.core.report.acts import JournalCash, journal_cash, move_of
+from daemon.core.ledger.entries import CashMove, readable_move
+from daemon.core.report.acts import JournalCash, journal_cash
 from daemon.core.report.journal import JournalRecord, Page, journal_record, reason_text
 from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import read_ledger
@@ -146,7 +146,7 @@ def _json_record(line: Line, nim: str) -> JournalRecord | JournalCash:
 def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
     entry, z_number = line
     if not isinstance(entry, Record):
-        move = move_of(entry)
+        move = entry.entry_of(CashMove)
         amount = move.amount if move.kind == "deposit" else -move.amount
         return moment(entry.at, zone), "", "", amount, tr(STATES[move.kind]), z_number or "", move.reason
     return (

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
 
 import msgspec
 
@@ -18,40 +17,25 @@ from common.wire.closure import CashDrawer, GroupTotal, PaymentTotal
 from daemon.core.clock import HOUR, millis
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
+from daemon.core.ledger.book import Aggregate, Closure, Tally
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.ledger.tally import add, contribution
 from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
-from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, take_overs
 from daemon.store.tables.book.acts import cash_between, cash_of_period, last_closed
 from daemon.store.tables.book.closures import closures_between, find_closure, find_closure_by_id
 from daemon.store.tables.book.totals import aggregate_between, isfs_between, isfs_of_period, tally_between
 from daemon.store.tables.journal import extent as read_extent
 from daemon.usecases.reports.inspect import letterhead_of
-from daemon.usecases.reports.journal import read_in_slices
+from daemon.usecases.reports.journal import ReportSource, read_in_slices
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NOT_YET = 200
 """Records at the most that the next tick will bring in: a tick comes every two seconds."""
 CACHE_HOURS = 24 * 7 * 3
-
-
-class ReportSource(Protocol):
-    """What reports are read from: the worker of a book, or a command beside the daemon."""
-
-    aggregate: Aggregate | None
-
-    @property
-    def book(self) -> Book: ...
-    @property
-    def ledger(self) -> Ledger: ...
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-    def now(self) -> int: ...
 
 
 async def _aggregate(worker: ReportSource) -> Aggregate:

@@ -31,7 +31,7 @@ from daemon.api.page.visit import (
 )
 from daemon.core.audit import Call
 from daemon.core.clock import HOUR
-from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
+from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound, StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Case, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
@@ -42,7 +42,7 @@ from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.uniqueness import find_key
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
-from daemon.usecases.reports import report
+from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import latest, sales_between, totals_by_hour
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -115,9 +115,11 @@ async def _by_hour(worker: MachineWorker, start: int, count: int) -> list[int]:
 
 
 async def _latest(visit: Visit) -> list[tuple[Record, str]]:
-    """Newest first, each with its link."""
-    pair = visit.worker.pair
-    found = [[(record, each) for record in await latest(each, LATEST)] for each in pair]
+    """Newest first, each with its link; those of a closed period for who may see them."""
+    pair, found = visit.worker.pair, []
+    for each in pair:
+        dated = await journal.dated(each, await latest(each, LATEST))
+        found.append([(record, each) for record, z in dated if not z or visit.may("report")])
     newest = list(merge(*found, key=lambda row: -row[0].begun_at))[:LATEST]
     named = [(record, {"m": name_of(each)} if len(pair) > 1 else {}) for record, each in newest]
     return [(record, visit.link(f"/ui/journal/{record.seq}", **query)) for record, query in named]
@@ -207,7 +209,7 @@ def _whole(text: str, wrong: FieldError) -> int:
     return number
 
 
-@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest))
+@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest, StorageError))
 async def close_z(visit: Visit) -> Reply:
     """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
     key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)

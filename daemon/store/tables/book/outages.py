@@ -73,7 +73,7 @@ def note_notified(
     *,
     at: int,
     call: Call,
-    answer: Callable[[Outage], bytes] = lambda _: b"",
+    answer: Callable[[Outage], bytes],
 ) -> bytes:
     """What `answer` makes of the outage then. The same person and reference are noted once; NotFound."""
     if not find_outage(connection, book, number).has_notice(notice.who, notice.reference):
