@@ -521,6 +521,20 @@ MISTAKES = (
         "    number = (last.number if last else 0) + 1\n",
     ),
     Mistake(
+        9970317,
+        "a taxpayer who comes back does not know what the machine has counted meanwhile",
+        "daemon.store.tables.book.epochs",
+        '    connection.execute(_SQL["go_on"], (book.id, taken.id))\n',
+        "",
+    ),
+    Mistake(
+        9970317,
+        "a till that waited for another request sells for the next taxpayer",
+        WORKER,
+        "        if book.id != self.book.id:\n",
+        "        if False:\n",
+    ),
+    Mistake(
         21,
         "a number is free as soon as its year is over",
         "daemon.core.invoice.number",

@@ -28,7 +28,7 @@ from daemon.core.audit import Call
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Closure
+from daemon.core.ledger.book import Book, Closure
 from daemon.machines.line import LineSettings, keep_line
 from daemon.store.decisions import DecisionNote
 from daemon.store.ledger import Ledger
@@ -297,11 +297,11 @@ class MemoryShop:
         fiscal = self.session.machine.fiscal
         return fiscal.tc, fiscal.fvc, fiscal.frc
 
-    async def certified(self) -> list[Record]:
-        """Everything that the ledger holds as certified, oldest first."""
+    async def certified(self, book: Book | None = None) -> list[Record]:
+        """Everything that the ledger holds as certified, in its book of now or in that one, oldest first."""
         return [
             record
-            async for record in self.store.journal.iterate(self.worker.book, 0, 1 << 60)
+            async for record in self.store.journal.iterate(book or self.worker.book, 0, 1 << 60)
             if record.state == "certified"
         ]
 

@@ -20,7 +20,7 @@ from daemon.api.page.screens.files import csv_of
 from daemon.api.page.screens.paper import pdf_answer, printed
 from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
-from daemon.core.errors import InvalidRequest, NotFound, TooManyCashMoves
+from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
@@ -265,7 +265,7 @@ async def _cash(visit: Visit) -> Reply:
 cash = screen("/ui/cash", "look")(_cash)
 
 
-@screen("/ui/cash", "certify", change=True, form=_cash, faults=(InvalidRequest, TooManyCashMoves))
+@screen("/ui/cash", "certify", change=True, form=_cash, faults=(InvalidRequest, TooManyCashMoves, StorageError))
 async def note(visit: Visit) -> Reply:
     """However often the form is sent, one movement; one that was changed meanwhile is another."""
     form = visit.form

@@ -31,7 +31,7 @@ from daemon.api.page.visit import (
 )
 from daemon.core.audit import Call
 from daemon.core.clock import HOUR
-from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
+from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound, StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Case, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
@@ -209,7 +209,7 @@ def _whole(text: str, wrong: FieldError) -> int:
     return number
 
 
-@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest))
+@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest, StorageError))
 async def close_z(visit: Visit) -> Reply:
     """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
     key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)

@@ -68,6 +68,11 @@ async def sales_state(visit: Visit) -> SalesState:
         warnings.append(
             say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language))
         )
+    try:
+        sandbox = msgspec.structs.replace(visit.worker.book, mode="test")  # which leaves four reserves
+        await visit.worker.ledger.check_free_space(sandbox)
+    except StorageFull:
+        warnings.append(say("the disk is nearly full, and sales stop once it is"))
     if deps.disk():
         warnings.append(from_stored(deps.disk()).in_language(visit.language))
     if warnings:
