@@ -40,12 +40,16 @@ PRESENCES_AT_ONCE = 200
 LOOK_EVERY_SECONDS = 10.0
 """No box waits for an answer to a presence in the stream: those of some seconds are taken together, when most have come as requests too."""
 
+ACK_SECONDS = 60
+IN_FLIGHT = 20_000
+"""Fetched and not yet acknowledged, by all instances together."""
 AGAIN_SECONDS = 1.0
 CHECK_SECONDS = 10.0
 NEW_TROUBLE_SECONDS = 60.0
 """A session that went well for so long has ended by another trouble, which is logged though it has the same words."""
 PRESENCE_FIRST_SECONDS = 5.0
 TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
+EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
 
 
 class JetStreamIntake:
@@ -149,11 +153,21 @@ class JetStreamIntake:
         finally:
             self._reception.is_behind = True
 
+    async def _acknowledged(self, client: Client) -> int:
+        """Up to which message all are; the consumer is made where there is none and this key may."""
+        durable = self._options.durable
+        try:
+            found = await call(client, f"CONSUMER.INFO.{CLOSURES_STREAM}.{durable}", {})
+        except NoSuchStream:
+            config = {"durable_name": durable, "deliver_policy": "all", "replay_policy": "instant", **EXPLICIT}
+            request = {"stream_name": CLOSURES_STREAM, "config": config}
+            found = await call(client, f"CONSUMER.DURABLE.CREATE.{CLOSURES_STREAM}.{durable}", request)
+        return int((found.get("ack_floor") or {}).get("stream_seq", 0))
+
     async def _heal(self, client: Client) -> None:
         """Reads again what was acknowledged and is not here. The consumer first: what it has seen acknowledged before we look
         at the database was committed before that."""
-        found = await call(client, f"CONSUMER.INFO.{CLOSURES_STREAM}.{self._options.durable}", {})
-        floor = int((found.get("ack_floor") or {}).get("stream_seq", 0))
+        floor = await self._acknowledged(client)
         info = await stream_info(client, CLOSURES_STREAM)
         self._stream = StreamName(CLOSURES_STREAM, info.created)
         store = self._store.taken
