@@ -1,45 +1,342 @@
-"""Certify invoices through mcfd. See README.md."""
+"""Certify invoices through mcfd: one request, repeated with the same key until there is an answer. See README.md."""
 
-from avepay_mcf.client import Mcf
-from avepay_mcf.errors import (
-    Answered,
-    CreditExceedsOriginal,
-    DuplicateInvoice,
-    InvalidRequest,
-    MachineRefused,
-    McfError,
-    NeedsAPerson,
-    NoAnswer,
-    NotAllowed,
-    Refused,
-)
-from avepay_mcf.shapes import (
-    FieldFault,
-    Preview,
-    Problem,
-    Receipt,
-    RequestState,
-    TaxDetail,
-    Warned,
-)
+from __future__ import annotations
 
-__all__ = [
-    "Answered",
-    "CreditExceedsOriginal",
-    "DuplicateInvoice",
-    "FieldFault",
-    "InvalidRequest",
-    "MachineRefused",
-    "Mcf",
-    "McfError",
-    "NeedsAPerson",
-    "NoAnswer",
-    "NotAllowed",
-    "Preview",
-    "Problem",
-    "Receipt",
-    "Refused",
-    "RequestState",
-    "TaxDetail",
-    "Warned",
-]
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from avepay_mcf.signing import PRIVATE, RequestSignature
+
+AGAIN = frozenset({408, 410, 429, 502, 503, 504, 507})
+ONCE_MORE = frozenset({"BRIDGE_ERROR", "INTERNAL_ERROR"})  # repeated once, then for a person
+WAIT = 2.0  # seconds, where the answer does not say
+LOOK_AFTER = "GATEWAY_TIMEOUT"
+UNKNOWN = frozenset({LOOK_AFTER, "OUTCOME_UNKNOWN"})
+STOP = ONCE_MORE | {"BOX_AMBIGUOUS", "MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "Z_NUMBER_UNKNOWN"}
+
+
+class Got(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What comes back. Fields that a later mcfd adds are ignored."""
+
+
+class TaxDetail(Got, frozen=True, kw_only=True):
+    group: str
+    label: str
+    ht: int
+    tva: int
+    ttc: int
+
+
+class Warned(Got, frozen=True, kw_only=True):
+    code: str
+    message: str
+    item: int | None = None
+    field: str = ""
+
+
+class Receipt(Got, frozen=True, kw_only=True):
+    code_secef: str
+    invoice_number: str
+    invoice_type: str
+    total_ttc: int
+    nim: str
+    ifu: str
+    date_time: str
+    qr_content: str
+    tc: int
+    fvc: int
+    frc: int
+    certified_at: str
+    tax_details: tuple[TaxDetail, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+    counters: str = ""
+    stamp_duty: int = 0
+
+
+class Preview(Got, frozen=True, kw_only=True):
+    total_ttc: int
+    tax_details: tuple[TaxDetail, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+
+
+class FieldFault(Got, frozen=True, kw_only=True):
+    field: str
+    message: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """`code` is for programs, `detail` for the screen."""
+
+    code: str
+    status: int = 0
+    title: str = ""
+    detail: str = ""
+    request_id: str = ""
+    errors: tuple[FieldFault, ...] = ()
+    certification: Receipt | None = None
+    original_ttc: int | None = None
+    credited_ttc: int | None = None
+
+
+class RequestState(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a request: `status` is waiting, on_the_line, in_doubt, certified, refused, abandoned or answered."""
+
+    status: str
+    receipt: Receipt | None = None
+    problem: Problem | None = None
+
+
+class McfError(Exception):
+    """Root of all of them."""
+
+
+class NoAnswer(McfError):
+    """Not known yet within the client's patience. Send the same again later with the same key: it is certified at most once."""
+
+    def __init__(self, key: str, last: str) -> None:
+        self.key = key
+        super().__init__(f"no answer yet ({last}); send the same again with the key {key!r}")
+
+
+class Answered(McfError):
+    """mcfd said no, and nothing was certified by this request."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(f"{problem.code}: {problem.detail}")
+
+    @property
+    def code(self) -> str:
+        return self.problem.code
+
+
+class NeedsAPerson(Answered):
+    """Stop selling, and call who looks after the box."""
+
+
+class NotAllowed(Answered):
+    """Another key is needed."""
+
+
+class Refused(Answered):
+    """The request has to be corrected, and sent with a new key."""
+
+
+class InvalidRequest(Refused):
+    @property
+    def errors(self) -> tuple[FieldFault, ...]:
+        return self.problem.errors
+
+
+class MachineRefused(Refused):
+    """In the machine's own words."""
+
+
+class DuplicateInvoice(Refused):
+    @property
+    def certification(self) -> Receipt | None:
+        """What the number stands for: this sale, or another one."""
+        return self.problem.certification
+
+
+class CreditExceedsOriginal(Refused):
+    """Both sums are in `problem`."""
+
+
+_BY_CODE: dict[str, type[Answered]] = {
+    "INVALID_REQUEST": InvalidRequest,
+    "MACHINE_REFUSED": MachineRefused,
+    "DUPLICATE_INVOICE": DuplicateInvoice,
+    "CREDIT_EXCEEDS_ORIGINAL": CreditExceedsOriginal,
+}
+
+
+def error_of(problem: Problem, status: int) -> Answered:
+    """A code of a later mcfd is judged by its status."""
+    if problem.code in STOP:
+        return NeedsAPerson(problem)
+    if found := _BY_CODE.get(problem.code):
+        return found(problem)
+    if status in (401, 403):
+        return NotAllowed(problem)
+    return NeedsAPerson(problem) if status >= 500 else Refused(problem)  # noqa: PLR2004  # a status
+
+
+class Mcf:
+    """One till at one machine. Bodies are as docs/integrate.md has them. `till` begins each key, so that no two tills of a shop use the same one; `patience` is how long a call may take in
+    all (seconds), `timeout` one try. A `key` that signs (`whsk_…`, through the relay) is not sent; it needs the extra `signed`. `verify` is the box's authority (`mcfd tls export-ca`), `test` the case of `Mcfd-Test` for a test key."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        nim: str,
+        *,
+        till: str,
+        patience: float = 120.0,
+        timeout: float = 60.0,
+        verify: ssl.SSLContext | str | bool = True,
+        language: str = "fr",
+        test: str = "",
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        context = ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify
+        headers = {"Accept-Language": language}
+        auth = RequestSignature(key, timeout) if key.startswith(PRIVATE) else None
+        if auth is None:
+            headers["Authorization"] = f"Bearer {key}"
+        self.till = till
+        self.patience = patience
+        self.test = test
+        self._base = f"/v1/mcf/{nim}"
+        self._sleep = sleep
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, verify=context, auth=auth)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def certify(self, invoice: Mapping[str, Any], *, key: str = "") -> Receipt:
+        """The receipt, and the same one at each repetition. The key is made of the invoice's number; keep a key of your own with the
+        invoice where the box gives the numbers."""
+        return self._receipt("/certify", invoice, key)
+
+    def credit_note(self, credit: Mapping[str, Any], *, key: str = "") -> Receipt:
+        """As `certify`; the tax server checks it, which may take a minute."""
+        return self._receipt("/credit-note", credit, key)
+
+    def preview(self, invoice: Mapping[str, Any]) -> Preview:
+        """The totals and warnings that it would get; nothing is certified."""
+        path = "/credit-note" if invoice.get("invoiceType") in ("FA", "EA") else "/certify"
+        answer = self._send("POST", f"{path}?dry_run=true", invoice, f"{self.till}-preview-{uuid.uuid4()}")
+        return msgspec.json.decode(answer.content, type=Preview)
+
+    def find_request(self, key: str) -> RequestState | None:
+        """What became of the request with that key; None for one that is not known."""
+        try:
+            answer = self._send("GET", _state_of(key))
+        except Refused as error:
+            if error.code == "NOT_FOUND":
+                return None
+            raise
+        return msgspec.json.decode(answer.content, type=RequestState)
+
+    def close_period(self, *, key: str) -> dict[str, Any]:
+        """Z. The key is the till's name for this closing, as its date: pressed again, it is the same Z."""
+        return self._object("POST", "/reports/z", {}, f"{self.till}-z-{key}")
+
+    def move_cash(self, kind: str, amount: int, reason: str, *, key: str) -> dict[str, Any]:
+        """`deposit` or `withdrawal`."""
+        body = {"kind": kind, "amount": amount, "reason": reason}
+        return self._object("POST", "/cash", body, f"{self.till}-cash-{key}")
+
+    def ticket(self, code: str, *, width: int = 42, html: bool = False) -> str:
+        """What is printed: as text of `width` characters, or as a page with the QR code in it."""
+        form = "format=html" if html else f"width={width}"
+        return self._send("GET", f"/certifications/{code}/ticket?{form}").text
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Any other reading: `info`, `reports/x`, `certifications`."""
+        return msgspec.json.decode(self._send("GET", f"/{path}?{httpx.QueryParams(query)}").content)
+
+    def _receipt(self, path: str, invoice: Mapping[str, Any], key: str) -> Receipt:
+        key = key or self._key_of(path, invoice)
+        answer = self._send("POST", path, invoice, key)
+        if answer.status_code == 202:  # noqa: PLR2004  # a status
+            return self._later(key)
+        return msgspec.json.decode(answer.content, type=Receipt)
+
+    def _later(self, key: str) -> Receipt:
+        """Accepted, and certified when the machine is back."""
+        deadline = time.monotonic() + self.patience
+        while (found := self._look(key)) is None or found.receipt is None:
+            if found is not None and found.problem is not None:
+                raise error_of(found.problem, found.problem.status)
+            self._wait(WAIT, deadline, key, "accepted, and not certified yet")
+        return found.receipt
+
+    def _key_of(self, path: str, invoice: Mapping[str, Any]) -> str:
+        number = invoice.get("invoiceNumber")
+        if not number:
+            raise ValueError("an invoice without a number needs a key of its own")
+        return f"{self.till}{path.replace('/', '-')}-{number}"
+
+    def _object(self, method: str, path: str, body: object = None, key: str = "") -> dict[str, Any]:
+        return msgspec.json.decode(self._send(method, path, body, key).content, type=dict[str, Any])
+
+    def _send(self, method: str, path: str, body: object = None, key: str = "") -> httpx.Response:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        if key:
+            headers["Idempotency-Key"] = key
+        if self.test and method == "POST":
+            headers["Mcfd-Test"] = self.test
+        deadline, once_more = time.monotonic() + self.patience, True
+        while True:
+            try:
+                answer = self._http.request(method, self._base + path, content=content, headers=headers)
+            except httpx.TransportError as error:
+                wait, last, is_lost = WAIT, type(error).__name__, True
+            else:
+                if answer.is_success:
+                    return answer
+                problem = _problem(answer)
+                is_lost = problem.code in UNKNOWN
+                may_pass = answer.status_code in AGAIN and problem.code not in STOP
+                if not may_pass and not (once_more and problem.code in ONCE_MORE):
+                    raise error_of(problem, answer.status_code)
+                once_more = once_more and problem.code not in ONCE_MORE
+                wait, last = _retry_after(answer), problem.code
+            self._wait(wait, deadline, key, last)
+            found = self._look(key) if is_lost and key and path in ("/certify", "/credit-note") else None
+            if found is not None and found.receipt is not None:  # otherwise the same is sent again, which is as safe
+                return httpx.Response(200, content=msgspec.json.encode(found.receipt))
+
+    def _look(self, key: str) -> RequestState | None:
+        """As `find_request`, once: whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that
+        somebody has taken back: sent again, it would be certified."""
+        try:
+            answer = self._http.get(self._base + _state_of(key))
+            found = msgspec.json.decode(answer.content, type=RequestState) if answer.is_success else None
+        except (httpx.TransportError, msgspec.DecodeError):
+            return None
+        if found is not None and found.status == "abandoned" and found.problem is None:
+            raise Refused(
+                Problem(code="TAKEN_BACK", status=409, detail="the sale was accepted for later, and taken back since")
+            )
+        return found
+
+    def _wait(self, seconds: float, deadline: float, key: str, last: str) -> None:
+        if time.monotonic() + seconds > deadline:
+            raise NoAnswer(key, last)
+        self._sleep(seconds)
+
+
+def _state_of(key: str) -> str:
+    return f"/requests/{quote(key, safe='')}"
+
+
+def _problem(answer: httpx.Response) -> Problem:
+    """What is in between may answer without one."""
+    try:
+        return msgspec.json.decode(answer.content, type=Problem)
+    except msgspec.DecodeError:
+        code = {502: "BAD_GATEWAY", 504: LOOK_AFTER}.get(answer.status_code, "UNKNOWN")
+        return Problem(code=code, status=answer.status_code, detail=answer.text[:200])
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    text = answer.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() else WAIT

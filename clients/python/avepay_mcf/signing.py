@@ -11,10 +11,7 @@ from datetime import UTC, datetime
 import httpx
 
 PRIVATE = "whsk_"
-COVERED = (
-    *("content-digest", "content-type", "idempotency-key", "mcfd-not-after"),
-    *("mcfd-strict", "mcfd-test", "prefer"),
-)
+COVERED = ("content-digest", "content-type", "idempotency-key", "mcfd-not-after", "mcfd-strict", "mcfd-test", "prefer")
 """Headers that decide what a request does: those that are there are covered."""
 SEED_BYTES = 32
 
