@@ -38,10 +38,6 @@ class Port(Protocol):
     def close(self) -> None: ...
 
 
-class Log(Protocol):
-    def __call__(self, event: str, /, **fields: object) -> None: ...
-
-
 class Timers(msgspec.Struct, frozen=True):
     """Seconds, and tries of the same frame (protocol section 1, all C facts)."""
 
@@ -110,7 +106,7 @@ class Link:
         self,
         port: Port,
         timers: Timers | None = None,
-        log: Log = log_to_stdlib,
+        log: Callable[..., None] = log_to_stdlib,
         *,
         first_seq: int | None = None,
         recorder: Recorder | None = None,

@@ -9,8 +9,10 @@ from typing import Final
 
 from common.language import Language
 
-MILLION: Final = 1_000_000
+THOUSAND: Final = 1000
 SPACE: Final = "\N{NO-BREAK SPACE}"
+_UNITS: Final[dict[Language, tuple[str, ...]]] = {"fr": ("k", "M", "Md", "T"), "en": ("k", "M", "bn", "T")}
+"""Of a thousand, and each a thousand times the one before."""
 _POINTS: Final[dict[Language, str]] = {"fr": ",", "en": "."}
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _BEFORE_A_FORMULA: Final = " ;,\t\"'\N{NO-BREAK SPACE}"
@@ -30,12 +32,13 @@ def money(value: int) -> str:
 
 
 def compact(value: int, language: Language) -> str:
-    """For a narrow cell, three digits: thousands or millions; `924 k`, `1,25 M`, `12,5 M`."""
-    if abs(value) < MILLION - 500:
-        return f"{(value + 500) // 1000}{SPACE}k"
-    decimals = 2 if abs(value) < 10 * MILLION - 5000 else 1
-    unit: int = MILLION // 10**decimals
-    return f"{scaled((value + unit // 2) // unit, decimals, language)}{SPACE}M"
+    """For a narrow cell or beside an axis, three digits: `450`, `924 k`, `1,25 M`, `2,6 Md` (milliards; `2.6 bn` in English)."""
+    for power, unit in enumerate(_UNITS[language] if abs(value) >= THOUSAND else (), 1):
+        for decimals in (2, 1, 0):
+            step = THOUSAND**power // 10**decimals
+            if abs(rounded := (value + step // 2) // step) < THOUSAND:
+                return scaled(rounded, decimals, language) + SPACE + unit
+    return amount(value)
 
 
 def scaled(value: int, decimals: int, language: Language) -> str:

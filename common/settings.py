@@ -139,10 +139,6 @@ def _number(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> Text:
     what = Text("a whole number") if isinstance(kind, msgspec.inspect.IntType) else Text("a number")
     if kind.gt is not None:
         return Text("{kind} above {least}, at most {most}", kind=what, least=kind.gt, most=kind.le)
-    if kind.ge is None:
-        return what
-    if kind.le is None:
-        return Text("{kind}, at least {least}", kind=what, least=kind.ge)
     return Text("{kind} from {least} to {most}", kind=what, least=kind.ge, most=kind.le)
 
 

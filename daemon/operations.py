@@ -10,13 +10,12 @@ import msgspec
 
 from common.language import Language, sentence, tell
 from daemon.core import errors
-from daemon.core.audit import Actor, Call
+from daemon.core.audit import Actor
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Decision, DecisionRefused, Obstacle
-from daemon.core.ledger.outage import Notice
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence
@@ -166,20 +165,6 @@ class DecideSpare(OperationMessage, frozen=True, tag="machine.spare"):
             await store.decisions.take_over(self.first, self.spare, reason=self.reason, at=self.decided_at, by=by)
 
 
-class NoteNotified(OperationMessage, frozen=True, tag="outages.notified"):
-    """Who was notified of an outage of that book, as the API's use case notes it."""
-
-    book: Book
-    outage: int
-    notice: Notice
-
-    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables.book import outages  # noqa: PLC0415  a book's tables would cost each command 30 ms
-
-        await store.ledger.check_free_space(self.book)
-        await store.ledger.write(outages.note_notified, self.book, self.outage, self.notice, at=at, call=Call(by=by))
-
-
 class SayLastZ(OperationMessage, frozen=True, tag="machine.last-z"):
     book: Book
     number: int
@@ -192,7 +177,7 @@ class AcceptTime(OperationMessage, frozen=True, tag="time.accept"):
     upto: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables.book.books import accept_time  # noqa: PLC0415  as outages above
+        from daemon.store.tables.book.books import accept_time  # noqa: PLC0415  a book's tables would cost each command 30 ms
 
         del at, by
         await store.decisions.write(accept_time, self.upto)
@@ -207,7 +192,7 @@ class RepairTime(OperationMessage, frozen=True, tag="time.repair"):
     reason: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables.book import entries  # noqa: PLC0415  as outages above
+        from daemon.store.tables.book import entries  # noqa: PLC0415  as accept_time above
 
         del at, by
         await store.decisions.write(
@@ -276,7 +261,6 @@ AnyOperation: TypeAlias = (
     | CreateFirstPerson
     | Settle
     | DecideSpare
-    | NoteNotified
     | SayLastZ
     | AcceptTime
     | RepairTime

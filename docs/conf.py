@@ -25,4 +25,4 @@ def setup(app: Sphinx) -> None:
 def _add_keys(_: Sphinx, page: str, source: list[str]) -> None:
     """The page of the configuration has every key in the site; in the tree it has what holds for all of them."""
     if page == "configuration":
-        source[0] = render()
+        source[0] += "\n" + render()

@@ -100,7 +100,6 @@ FRAME_OVERFLOW: Final = Reason(
 COMMAND_UNKNOWN: Final = Reason("command_unknown", "the machine does not know the command {command}")
 CERTIFICATION: Final = Reason("certification", "the certification")
 CERTIFICATION_TIME: Final = Reason("certification_time", "the time of the certification")
-CERTIFICATION_CODE: Final = Reason("certification_code", "certification code")
 INVOICE_OPENING: Final = Reason("invoice_opening", "the opening of an invoice")
 LINE_TOTALS: Final = Reason("line_totals", "the totals of a line")
 LINE_AMOUNT: Final = Reason("line_amount", "an amount of a line")
@@ -115,7 +114,6 @@ CLOSE_OF_OTHER_INVOICE: Final = Reason(
     "close_of_other_invoice",
     "38h was answered for another invoice: {type} {number!r}",
 )
-CLOSE_NOT_CONFIRMED: Final = Reason("close_not_confirmed", "C1h does not tell of the invoice that 38h certified")
 CLOSE_WITHOUT_COUNTERS: Final = Reason("close_without_counters", "38h was answered with counters that have not moved")
 CLOSE_WITHOUT_FC: Final = Reason("close_without_fc", "38h was answered with an FC that has not moved")
 CLOSE_WITH_OLD_CODE: Final = Reason("close_with_old_code", "38h was answered with the code of another invoice")
@@ -243,11 +241,6 @@ WRITES_LOST_WITH_LOG: Final = Reason(
     "writes_lost_log_kept",
     "acknowledged writes are missing from the ledger ({count}): its write-ahead log is damaged, or an older file was put in its "
     "place; the log is kept as {file}; compare paper and tills with the journal, then `mcfd machine settle --decision adopt`",
-)
-DISK_FAILED: Final = Reason(
-    "disk_failed",
-    "the disk failed {count} times in the last days, and mcfd ended each time: nothing is lost, but the card or disk has to be "
-    "replaced. Now: sudo mcfd backup --all onto a stick; then a new card or disk, and mcfd restore there",
 )
 CLOCK_AHEAD: Final = Reason(
     "clock_ahead",

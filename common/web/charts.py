@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from common.numbers import SPACE, amount
+from common.language import Language
+from common.numbers import SPACE, amount, compact
 
 WIDTH, HEIGHT, TALL, FOOT, SIDE, HEAD = 720, 210, 400, 24, 84, 18
 STEPS = (1, 2, 2.5, 5, 10)
@@ -25,6 +26,7 @@ def bars(
     before: Sequence[int] = (),
     testid: str = "",
     *,
+    language: Language,
     tall: bool = False,
 ) -> Markup:
     """One bar for each (name, value, words); `label` says what the chart is to who cannot see it. A bar without a name has none under it;
@@ -33,7 +35,7 @@ def bars(
     step = _step(max((*before, *(value for _, value, _ in values)), default=0))
     top = step * LINES
     wide = (WIDTH - SIDE) / max(len(values), 1)
-    parts = [_axis(step, line, high) for line in range(LINES + 1)]
+    parts = [_axis(step, line, high, language) for line in range(LINES + 1)]
     for index, (name, value, words) in enumerate(values):
         left, height = SIDE + index * wide, _height(value, top, high)
         middle, y = left + wide / 2, high - FOOT - height
@@ -62,21 +64,12 @@ def _hit(left: float, wide: float, high: int) -> str:
     return f'<path class="hit" d="M{left:.1f} {HEAD}h{wide:.1f}V{high - FOOT}h-{wide:.1f}z"/>'
 
 
-def _axis(step: int, line: int, high: int) -> str:
+def _axis(step: int, line: int, high: int, language: Language) -> str:
     y = high - FOOT - line * (high - FOOT - HEAD) // LINES
     return (
         f'<line class="base" x1="{SIDE}" x2="{WIDTH}" y1="{y}" y2="{y}"/>'
-        f'<text class="axis" x="{SIDE - 6}" y="{y + 4}">{_short(step * line)}</text>'
+        f'<text class="axis" x="{SIDE - 6}" y="{y + 4}">{compact(step * line, language)}</text>'
     )
-
-
-def _short(value: int) -> str:
-    """As it stands beside an axis: 1 500, 15 k, 1,5 M, 2 Md (milliards), 1 T beyond them."""
-    for unit, letter in ((1_000_000_000_000, "T"), (1_000_000_000, "Md"), (1_000_000, "M"), (1000, "k")):
-        if value >= 10 * unit or (value >= unit and value % (unit // 10) == 0):
-            tenths = value * 10 // unit
-            return f"{amount(tenths // 10)}{f',{tenths % 10}' if tenths % 10 else ''}{SPACE}{letter}"
-    return amount(value)
 
 
 def _step(most: int) -> int:

@@ -20,6 +20,7 @@ from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Document, Width
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Shop, Style
+from daemon.printer import ReceiptPrinter
 from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -56,12 +57,6 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     history: Callable[[MachineWorker], Sequence[LineSlot]] = lambda _: ()
 
 
-class PrinterPort(Protocol):
-    async def print(self, data: bytes) -> None:
-        """Returns once the printer has taken all of it; PrinterFailed when it did not."""
-        ...
-
-
 class ShopOf(Protocol):
     def __call__(self, worker: MachineWorker, language: Language, letterhead: Letterhead | None = None, /) -> Shop: ...
 
@@ -78,7 +73,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     language: Language = "fr"
     width: Width = 48
     code_page: CodePage = "cp858"
-    printer: PrinterPort | None = None
+    printer: ReceiptPrinter | None = None
 
     async def shop_by_letterhead(self, worker: MachineWorker, language: Language, letterhead: bytes) -> Shop:
         """As it was called when that was certified or closed, by the digest of its letterhead; as it is now where there is none."""

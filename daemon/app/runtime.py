@@ -46,6 +46,7 @@ from daemon.usecases.reports.inspect import take_letterhead
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import BookEvent, Limits, MachineWorker
+from daemon.usecases.worker.machine_workers import begin, without_machine
 
 log = structlog.get_logger(__name__)
 
@@ -155,10 +156,8 @@ async def _take_down(runtime: Runtime) -> None:
 
 
 async def _open_workers(runtime: Runtime, machine: Machine) -> None:
-    ledger = runtime.store.ledger
-    live = await _worker(
-        runtime, machine, await ledger.write(open_book, machine.nim, "live"), ledger, _box_clock(runtime)
-    )
+    ledger, clock = runtime.store.ledger, BoxClock(now_millis, lambda: runtime.clock_watch.synchronised)
+    live = await _worker(runtime, machine, await ledger.write(open_book, machine.nim, "live"), ledger, clock)
     if machine.enabled:
         await _watch_for_outages(runtime, live)
         port = partial(open_line, machine.port, machine.baudrate)
@@ -210,7 +209,7 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
         on_event=runtime.publish,
         till_waits=runtime.tills_first.till_waits,
     )
-    await worker.begin()
+    await begin(worker)
     _pair(runtime, machine, worker)
     await take_letterhead(worker)
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
@@ -227,30 +226,14 @@ async def _watch_for_outages(runtime: Runtime, worker: MachineWorker) -> None:
     runtime.lines.append(asyncio.get_running_loop().create_task(watch.run(), name=f"outages {worker.book.nim}"))
 
 
-def _box_clock(runtime: Runtime) -> BoxClock:
-    return BoxClock(now_millis, lambda: runtime.clock_watch.synchronised)
-
-
 async def _open_retired(runtime: Runtime) -> None:
     """Books outlive machines: their keys read them, and one with the right to it closes the open period."""
     store, settings = runtime.store, runtime.settings
     books = [book for book in await store.journal.read(all_books) if book.mode == "live"]
     for nim in sorted({short_nim(book.nim) for book in books if settings.find_machine(book.nim) is None}):
-        worker = MachineWorker(
-            book=await store.ledger.write(open_book, nim, "live"),
-            ledger=store.ledger,
-            journal=store.journal,
-            events=store.events,
-            clock=_box_clock(runtime),
-            defaults=Defaults("", "", ""),
-            labels=settings.payment_labels(),
-            compose_letterhead=partial(letterhead_of, settings),
-            on_event=runtime.publish,
-            till_waits=runtime.tills_first.till_waits,
-            offline_reason=NOT_CONFIGURED,
-            is_retired=True,
-        )
-        await worker.begin()
+        book = await store.ledger.write(open_book, nim, "live")
+        worker = without_machine(runtime.workers[0], book, NOT_CONFIGURED)
+        await begin(worker)
         await take_letterhead(worker)
         await tick(worker)
         runtime.retired.append(worker)
@@ -298,12 +281,15 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
 def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
     folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
     first = settings.first_of(machine) or machine  # whose tills it serves
+    pages = [each.habits.code_page for each in (first, settings.spare_of(first)) if each]
     return Defaults(
         first.operator_id,
         first.operator_name,
         first.isf,
         fold_in_ht=folds,
-        code_page=machine.habits.code_page,
+        code_page=min(
+            pages
+        ),  # what Windows' carries the other does too: a number fits both machines, whichever certifies it
         line_cents=mode == "live" and machine.habits.line_decimals > 0,
         rules=settings.rules,
         series=settings.series,

@@ -40,9 +40,6 @@ COMMANDS = {
     "journal": Member(
         "The electronic journal, newest first: every attempt to certify, what became of it, and the cash that was moved."
     ),
-    "outages": Member(
-        "The register of outages, newest first: when a machine could not certify and why, what was sold meanwhile, who was notified; and to note who was."
-    ),
     "logs": Member("What the daemon has written to the system's journal, one readable line each."),
     "verify": Member("Verify the ledger: integrity, chain, totals, sequence of Z. Exit 1 when something is wrong."),
     "backup": Member("Copy the ledger, also while the daemon runs, and verify the copy."),
@@ -112,6 +109,6 @@ def _report_error(error: BaseException) -> int:
     if isinstance(error, InvalidRequest):
         faults = (tr("{name}: {found}", name=each.field, found=each.message) for each in error.errors)
         complain("; ".join(faults))
-    else:
-        complain(str(tell(error, ambient())))
+        return WRONG_USE
+    complain(str(tell(error, ambient())))
     return UNAVAILABLE if isinstance(error, StorageError) else FOUND_WRONG

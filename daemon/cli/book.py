@@ -18,7 +18,7 @@ from daemon.store.tables.book.books import all_books, book_state, find_book
 
 @dataclass
 class BookReader:
-    """A `ReportSource` and a `JournalSource`: it reads what the daemon writes, and holds up no till."""
+    """A `ReportSource`: it reads what the daemon writes, and holds up no till."""
 
     book: Book
     journal: Journal

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
 from common.language import Text
+from common.wire.presence import PresenceAnswer
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import FiscalCounters
@@ -138,3 +139,26 @@ class DeliveryRefused(msgspec.Struct, frozen=True):
 
 
 Delivery = Delivered | Again | DeliveryRefused
+
+
+class UpstreamReceiver(Protocol):
+    """Headquarters, or a webhook: what ends in bounded time and raises nothing for the other side's doing. `subject` says what the event is about, as
+    `closure`; `report_id` is what the receiver deduplicates by. `since` is when the event was made, `last_sent` when it was delivered before, 0 for never (ms)."""
+
+    @property
+    def key_id(self) -> str:
+        """Of the key that signs first."""
+        ...
+
+    async def deliver(
+        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
+    ) -> Delivery: ...
+    async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
+        """What headquarters requests; None without an answer."""
+        ...
+
+    async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
+        """A message that says nothing (`common.wire.closure`), on the way of all others as far as it can go without being stored."""
+        ...
+
+    async def aclose(self) -> None: ...

@@ -5,7 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 
-from daemon.paper.layout import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
+from daemon.paper import layout
+from daemon.paper.layout import NARROWEST, Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
 from daemon.paper.logo import draw_qr
 
 PAPER_MM = {32: 58, 42: 80, 48: 80}
@@ -41,7 +42,7 @@ def as_html(document: Document, width: int) -> str:
         "logo": (paper - 8) * 2 // 3,
         "font": "2.6" if paper < PAPER_MM[48] else "3",
     }
-    body = "\n".join(_html(element) for element in document.elements)
+    body = "\n".join(_html(element, width) for element in document.elements)
     return (
         f'<!doctype html>\n<html lang="{document.language}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width">\n<title>{escape(document.name)}</title>\n'
@@ -49,7 +50,7 @@ def as_html(document: Document, width: int) -> str:
     )
 
 
-def _html(element: Element) -> str:
+def _html(element: Element, width: int) -> str:
     match element:
         case Title(text):
             return f"<h1>{escape(text)}</h1>"
@@ -59,13 +60,20 @@ def _html(element: Element) -> str:
         case Pair(left, right, bold, indent):
             spans = f"<span>{escape(left)}</span><span>{escape(right)}</span>"
             return f"<p{_classes(pair=True, bold=bold)}{_indent(indent)}>{spans}</p>"
-        case Table(head, lines):
-            figures = "".join(f"<tr>{_cells('td', row)}</tr>" for row in lines)
-            return f"<table><tr>{_cells('th', head)}</tr>{figures}</table>"
+        case Table():
+            return _table(element, width)
         case Rule():
             return "<hr>"
         case QrCode() | Logo():
             return _picture(element)
+
+
+def _table(table: Table, width: int) -> str:
+    """Names may be broken, figures not."""
+    if NARROWEST + sum(size + 1 for size in layout.sizes_of(table)[1:]) > width:
+        return "\n".join(_html(each, width) for each in layout.stacked(table))
+    figures = "".join(f"<tr>{_cells('td', row)}</tr>" for row in table.rows)
+    return f"<table><tr>{_cells('th', table.head)}</tr>{figures}</table>"
 
 
 def _picture(element: QrCode | Logo) -> str:

@@ -186,16 +186,21 @@ def _pair(pair: Pair, width: int) -> Iterator[PaperRow]:
 
 
 def _table(table: Table, width: int) -> Iterator[PaperRow]:
-    lines = [table.head, *table.rows]
-    sizes = [max(len(line[column]) for line in lines) for column in range(len(table.head))]
+    lines, sizes = [table.head, *table.rows], sizes_of(table)
     gaps = len(sizes) - 1
     gap = min((width - sum(sizes)) // gaps, WIDEST_GAP)
     if gap < 1:
-        yield from _stacked(table, width)
+        for element in stacked(table):
+            yield from _line(element, width) if isinstance(element, TextLine) else _pair(element, width)
         return
     sizes[0] = width - sum(sizes[1:]) - gap * gaps  # figures stand at the right edge
     for line in lines:
         yield PaperRow(_cells(line, sizes, " " * gap), bold=line is table.head)
+
+
+def sizes_of(table: Table) -> list[int]:
+    """Characters of each column."""
+    return [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
 
 
 def _cells(cells: Sequence[str], sizes: Sequence[int], gap: str) -> str:
@@ -203,8 +208,8 @@ def _cells(cells: Sequence[str], sizes: Sequence[int], gap: str) -> str:
     return gap.join([first, *(cell.rjust(size) for cell, size in zip(cells[1:], sizes[1:], strict=True))])
 
 
-def _stacked(table: Table, width: int) -> Iterator[PaperRow]:
+def stacked(table: Table) -> Iterator[TextLine | Pair]:
+    """Each row as pairs."""
     for row in table.rows:
-        yield from _line(TextLine(row[0], bold=True), width)
-        for name, value in zip(table.head[1:], row[1:], strict=True):
-            yield from _pair(Pair(name, value, indent=2), width)
+        yield TextLine(row[0], bold=True)
+        yield from (Pair(name, value, indent=2) for name, value in zip(table.head[1:], row[1:], strict=True))

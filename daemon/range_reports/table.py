@@ -13,7 +13,7 @@ from daemon.core.report.fiscal_reports import AReport
 from daemon.paper.layout import Document
 from daemon.paper.reports import report_document
 from daemon.usecases.reports import report
-from daemon.usecases.reports.report import ReportSource
+from daemon.usecases.reports.journal import ReportSource
 
 
 class RangeReport(NamedTuple):

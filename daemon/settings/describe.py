@@ -17,27 +17,6 @@ from common.language import Text
 from common.settings import describe_type, plain_type
 from daemon.settings.model import RELOADED, Settings
 
-HEAD = """\
-# Configuration
-
-`mcfd config doc` prints this page with every key, its values, its default and its meaning; so does the documentation
-site (`make docs`). A commented example of all keys: `config/mcfd.toml`, on a box `/etc/mcfd/mcfd.toml.example`.
-
-- **File.** `--config FILE`, or `MCFD_CONFIG`, or `/etc/mcfd/mcfd.toml`, or `./mcfd.toml`: the first of them, in TOML.
-  Relative paths are taken from the file's directory.
-- **Environment.** `MCFD_<SECTION>_<KEY>` overrides a key, as `MCFD_SERVER_PORT=9000`. Lists are separated by commas. An
-  empty value unsets a key that may be left out. `[[machine]]`, `[machine.habits]` and `[[webhook]]` are set in the file
-  only.
-- **Checked at the start.** An unknown or misspelt key, a wrong type or an impossible value stops the start with one
-  line that names the key and says why (exit code 2). `mcfd config check` does the same without starting. Arrays count
-  from 0: `machine[1]` is the second `[[machine]]`.
-- **Secrets** are in files of their own. Under systemd, a credential of the same file name (`LoadCredential=`) goes
-  before the file: `$CREDENTIALS_DIRECTORY/upstream.secret` serves for
-  `secret_file = "/etc/mcfd/credentials/upstream.secret"`. systemd hands them over at the start.
-- **Reload.** `systemctl reload mcfd` (SIGHUP) brings `[upstream]`, `[[webhook]]` and the other keys marked *reload*
-  into force; the rest needs a restart, and the log says which of them had changed.
-"""
-
 
 class Key(NamedTuple):
     """Of the field `name` of `struct`. `default` is msgspec's NODEFAULT where the key is required."""
@@ -129,7 +108,7 @@ def _is_section(kind: msgspec.inspect.Type) -> bool:
 
 
 def render() -> str:
-    return "\n".join([HEAD, *("\n".join(_section(table)) + "\n" for table in tables())])
+    return "\n".join("\n".join(_section(table)) + "\n" for table in tables())
 
 
 def _section(table: KeyTable) -> Iterator[str]:

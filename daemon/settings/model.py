@@ -30,7 +30,7 @@ PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Date = Annotated[str, msgspec.Meta(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\Z")]
 Baudrate = Annotated[int, msgspec.Meta(ge=300, le=4_000_000)]
-Megabytes = Annotated[int, msgspec.Meta(ge=1)]
+Megabytes = Annotated[int, msgspec.Meta(ge=1, le=1_048_576)]
 Waiting = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 Delay = Annotated[float, msgspec.Meta(ge=0, le=60)]
 Patience = Annotated[float, msgspec.Meta(gt=0, le=600)]
@@ -89,7 +89,7 @@ class Server(Section, frozen=True):
     tls_cert: Path | None = None
     """Certificate chain (PEM) for HTTPS; goes with `tls_key`. What is in the two files is read again on reload."""
     tls_key: Path | None = None
-    """Private key (PEM) of `tls_cert`; may be a systemd credential (see above)."""
+    """Private key (PEM) of `tls_cert`; may be a systemd credential (docs/configuration.md)."""
     allow_plain_lan: bool = False
     """Listen beyond loopback without TLS. API keys then cross the network in clear."""
     announce: bool = True

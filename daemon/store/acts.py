@@ -19,6 +19,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale, NumberWaits
 from daemon.core.ledger.entries import (
+    CalendarClosed,
     CalendarKind,
     OutageReason,
     Placed,
@@ -31,7 +32,7 @@ from daemon.store.access import LedgerAccess
 from daemon.store.maintenance.numbers import name_of
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, books, calendar_closures, deferred, entries, outages
-from daemon.store.tables.book.calendar_closures import ClosingTerms, IssuedNumbers, closed_of
+from daemon.store.tables.book.calendar_closures import ClosingTerms, IssuedNumbers
 from daemon.store.tables.book.codec import invoice_bytes
 
 
@@ -45,7 +46,7 @@ class CalendarAccess(LedgerAccess):
         numbers = IssuedNumbers() if water is None else IssuedNumbers(*water.calendar(name_of(state)))
         terms = ClosingTerms(at, self._open.zone, self._open.labels, numbers)
         for placed in calendar_closures.close_over(connection, state.book, terms, upto_z=upto_z):
-            closed = closed_of(placed)
+            closed = placed.entry_of(CalendarClosed)
             self._open.event_writer.send_upstream(connection, book, placed.id, placed.at)
             detail = {"period": closed.period, "number": str(closed.number)}
             audit.add_of_book(connection, book, "calendar.closed", at=placed.at, by=by, detail=detail)
@@ -69,19 +70,15 @@ class CalendarAccess(LedgerAccess):
         """The report of the month or year that is over, or of the named one, also where it was closed before."""
 
         def job(connection: sqlite3.Connection) -> bytes:
-            closures = [
-                each for each in map(closed_of, self.close_over(connection, book, at, call.by)) if each.kind == kind
-            ]
+            closures = [each.entry_of(CalendarClosed) for each in self.close_over(connection, book, at, call.by)]
+            closures = [closed for closed in closures if closed.kind == kind]
             month = calendar_closures.open_month(connection, book, self._open.zone)
             is_over = period < month[: len(period)] if period else bool(closures)
             if not is_over:
                 last = calendar_closures.last_closed(connection, book, kind)
                 raise PeriodNotOver(period, last.period if last else "")
-            closed = (
-                closures[-1]
-                if not period
-                else closed_of(calendar_closures.find_calendar_closure(connection, book, kind, period))
-            )
+            find = calendar_closures.find_calendar_closure
+            closed = find(connection, book, kind, period).entry_of(CalendarClosed) if period else closures[-1]
             answer = closed.body.encode()
             attempts.keep_answer(connection, book, call, at=at, answer=answer)
             return answer

@@ -39,10 +39,10 @@ class OperatorDecisions(LedgerAccess):
 
     def _case(self, connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:
         state = books.book_state(connection, book)
-        is_replaced = take_overs.is_replaced(connection, book)
         open_ones = attempts.unfinished(connection, book, "disputed")
-        if is_replaced and not state.attention:
-            open_ones += self._in_doubt(connection, book)
+        in_doubt = [] if state.attention else self._in_doubt(connection, book)
+        in_doubt = [each for each in in_doubt if take_overs.is_elsewhere(connection, book, each.begun_at)]
+        open_ones += in_doubt
         evidence = fresh or settlements.read_evidence(connection, book)
         if evidence and book.mode == "live" and state.ifu and evidence.state.ifu not in ("", state.ifu):
             evidence = None  # the machine has another taxpayer now, and says nothing of this book
@@ -53,7 +53,7 @@ class OperatorDecisions(LedgerAccess):
             evidence,
             attempts.standing_of(connection, book, last),
             settlements.decided(connection, book),
-            is_replaced,
+            bool(in_doubt) or take_overs.is_replaced(connection, book),
             take_overs.is_awaited(connection, book),
         )
 
@@ -99,12 +99,15 @@ class OperatorDecisions(LedgerAccess):
         if decision == "not-certified" and attempt is not None:
             self.abandon(connection, book, attempt.id, note)
         elif decision == "certified" and attempt is not None and word is not None:
-            after = None if paper is None or case.is_last else case.after(paper)
+            after = None if paper is None or case.is_last else case.after(paper, attempt, word.counters)
             self.certify(connection, book, attempt.id, word, note=note, after=after)
         elif decision == "lost":
             _give_up(connection, book, note)
         elif case.evidence is not None:
             self.adopt(connection, book, case.evidence.state, case.foreign(), note)
+        else:  # its machine has another taxpayer, and tells nothing of this one any more
+            settlements.write_down(connection, book, "adopted", reason=note.reason, at=note.at)
+            _note(connection, book, decision, None, note)
 
     def certify(
         self,
@@ -133,11 +136,9 @@ class OperatorDecisions(LedgerAccess):
 
     def abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, note: DecisionNote) -> Record:
         settled = settlements.settle_abandoned(connection, book, attempt_id, note.reason, note.at)
-        if lasting := take_overs.lasting(connection, book):
-            entry = SpareDecided(
-                "not certified", lasting.first.nim, lasting.spare.nim, note.reason, number=settled.number
-            )
-            for each in lasting.pair:
+        if found := take_overs.since(connection, book, settled.begun_at):
+            entry = SpareDecided("not certified", found.first.nim, found.spare.nim, note.reason, number=settled.number)
+            for each in found.pair:
                 entries.append(connection, each, entry, note.at)
         _note(connection, book, "not-certified", settled, note)
         return settled

@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -23,9 +23,8 @@ from common.language.reasons import ANSWERED, ANSWERED_WITHOUT_RECEIPT
 from common.wire.calendar_closure import TYPES as CALENDAR_TYPES
 from common.wire.closure import TYPES, Trial, TrialData, encode_trial
 from common.wire.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
-from common.wire.presence import PresenceAnswer
 from common.wire.upstream_kinds import KINDS
-from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused, Outgoing, Proof
+from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused, Outgoing, Proof, UpstreamReceiver
 
 WRITTEN = 1_764_547_200
 """2025-12-01."""
@@ -80,28 +79,6 @@ def tls_context(ca: Path | None, *, is_used: bool = True) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca)
     except OSError as error:
         raise BadOptions(f"upstream.tls_ca {ca}: {error.strerror or error}") from None
-
-
-class UpstreamReceiver(Protocol):
-    """As `usecases.delivery.replicate.UpstreamReceiver`: `deliver` ends in bounded time and does not raise for the other side's doing."""
-
-    @property
-    def key_id(self) -> str:
-        """Of the key that signs first."""
-        ...
-
-    async def deliver(
-        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
-    ) -> Delivery: ...
-    async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
-        """What headquarters requests; None without an answer."""
-        ...
-
-    async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
-        """A message that says nothing (`common.wire.closure`), on the way of all others as far as it can go without being stored."""
-        ...
-
-    async def aclose(self) -> None: ...
 
 
 def open_receiver(kind: str, options: Options) -> UpstreamReceiver:

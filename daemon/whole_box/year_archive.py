@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from daemon.owner import new_file
 from daemon.whole_box import verify_archive
 from daemon.whole_box.signature import BoxKey
 from daemon.whole_box.verify_archive import BLOCK, FORMAT, MANIFEST, SIGNATURE, header
@@ -60,7 +61,8 @@ def write_archive(
 ) -> None:
     """`parts` are lines of JSON by the part that they go to; `manifest` is called once they are written. OSError as it comes."""
     texts = {"README.txt": _readme(name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
-    with ExitStack() as stack, target.open("wb") as file:
+    target.unlink(missing_ok=True)  # of a process that was killed
+    with ExitStack() as stack, new_file(target) as file:
         written = {part: stack.enter_context(_packed(lines, target.parent)) for part, lines in parts.items()}
         listings = [_listing(part, [content]) for part, content in texts.items()]
         listings += [_listing(part, _pieces(packed)) for part, packed in written.items()]

@@ -6,17 +6,18 @@ import functools
 from copy import copy
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import structlog
 from litestar import Litestar, Request, Response, Router, get
-from litestar.datastructures import State
+from litestar.datastructures import Cookie, State
 from litestar.di import Provide
 from litestar.response import Redirect
 from litestar.types import Message, Scope
 
 from common.problems import problem_content, request_id
-from common.web.security import return_cookie, return_url
+from common.web.security import COOKIE_SECONDS, return_url
 from headquarters.api import incoming, questions
 from headquarters.app.problems import problem_of
 from headquarters.intake.gather import Threads
@@ -113,10 +114,13 @@ def _dependency(name: str) -> Provide:
     return Provide(provide, sync_to_thread=False)
 
 
-def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
-    cookie = return_cookie(RETURN_COOKIE, return_url(request))
+def _to_login(request: AnyRequest, error: NoSession) -> Redirect:
+    url = quote(return_url(request), safe="")
+    back = Cookie(RETURN_COOKIE, "/ui/login", url, COOKIE_SECONDS, httponly=True, samesite="strict")
     path = "/ui/login" if request.method == "GET" else "/ui/login?ended=1"
-    return Redirect(path, status_code=303, headers={"set-cookie": cookie})
+    screens: Screens = request.app.state["screens"]
+    headers = {"set-cookie": screens.typed_cookie(error.typed)} if error.typed else {}
+    return Redirect(path, status_code=303, cookies=[back], headers=headers)
 
 
 def _problem(request: AnyRequest, error: Exception) -> Response[bytes]:

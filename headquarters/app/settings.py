@@ -20,7 +20,7 @@ from headquarters.findings import Mail, WebhookNotifier
 from headquarters.intake.joining import JoinTerms
 from headquarters.store.database import BadUrl, parse_url
 
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=31_536_000)]
 DEFAULT = Path("/etc/mcfd-hq/hq.toml")
 
 
@@ -62,7 +62,7 @@ class Findings(Section, frozen=True):
 
     tell_after: Seconds = 120
     silent_after: Seconds = 3600
-    look_every: Annotated[float, msgspec.Meta(gt=0)] = 60
+    look_every: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60
     newest_version: str = ""
     webhook: tuple[WebhookNotifier, ...] = ()
     mail: Mail | None = None

@@ -28,7 +28,7 @@ def users() -> None:
 @click.option("--password-stdin", is_flag=True, help="Read the password from the standard input.")
 @configured
 def create(settings: HqSettings, name: str, role: str, password_stdin: bool) -> None:
-    """Add a person."""
+    """Add a person; one who was disabled comes back."""
     if not (name and is_name(name)):
         raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
     hashed = _prompt_hash(name, password_stdin)

@@ -19,6 +19,8 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 THREADS = 4
+ANSWER_SECONDS = 30.0
+"""Longer than a database makes anything wait for a lock."""
 
 
 class Gatherer(Generic[T, R]):
@@ -79,8 +81,20 @@ class Threads:
         self._executor = ThreadPoolExecutor(count, thread_name_prefix="hq")
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """What is once begun goes on to its end, also without a caller."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*arguments, **named))
+        """What is once begun goes on to its end, also without a caller. StoreError without an end in time: a database that was stopped, or a line that
+        takes everything and gives nothing, is no error by itself."""
+        return await self.run_for(ANSWER_SECONDS, work, *arguments, **named)
+
+    async def run_for(self, seconds: float, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """The same with another limit."""
+        done = asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*arguments, **named))
+        try:
+            await asyncio.wait({done}, timeout=seconds)
+            if done.done():
+                return done.result()
+        finally:
+            done.cancel()  # what has not begun never does
+        raise StoreError("no answer in time")
 
     def close(self) -> None:
         self._executor.shutdown(wait=True)

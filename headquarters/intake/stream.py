@@ -62,7 +62,8 @@ async def stream_info(client: Client, stream: str, subject: str = "") -> StreamI
 
 
 def nim_of_subject(subject: str) -> str:
-    return subject.removeprefix("mcf.").rpartition(".")[0]
+    """Whatever stands there; a server without permissions lets through a NUL, which PostgreSQL takes in no text."""
+    return subject.removeprefix("mcf.").rpartition(".")[0].replace("\0", "")
 
 
 def message_of(

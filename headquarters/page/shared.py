@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
 from http import HTTPStatus
@@ -21,8 +22,9 @@ from common import numbers
 from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
+from common.web.forms import BACK_AGAIN, typed_before, typed_value
 from common.web.icons import MenuItem, icon, is_here
-from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form
+from common.web.security import COOKIE_SECONDS, HEADERS, RIGHT, cookie_of, is_own_form, set_cookie
 from common.web.static_files import addresses
 from headquarters.api.access import AnyConnection, person_of
 from headquarters.core.reception import day_of
@@ -35,12 +37,14 @@ AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
 RETURN_COOKIE = "hq_asked"
+TYPED_COOKIE = "hq_typed"
 FILES = dict.fromkeys(("tabler.css", "kit.css", "icon.svg"), "common.web")
 CALLER = "caller"
 ROLE = "role"
 """In the `opt` of a handler that is no screen, as `RIGHT` is of one."""
 MOST_DIGITS = 9
 LONG_AT_ONCE = 2
+LONG_SECONDS = 300.0
 RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
 """From one address, which a whole house may share, twenty at once and five a minute; of one account five at once and six an hour from places that it
 is not known from."""
@@ -62,7 +66,11 @@ MENU = {
 
 
 class NoSession(Exception):
-    """The person is shown the way in."""
+    """The person is shown the way in. `typed`: the value of the cookie that keeps the form which was sent."""
+
+    def __init__(self, typed: str = "") -> None:
+        super().__init__()
+        self.typed = typed
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ class Screens:
     async def run_long(self, work: Callable[..., T], *arguments: Any) -> T:
         """What goes through a whole month of all shops: never on so many threads that others wait for it."""
         async with self.long_ones:
-            return await self.run(work, *arguments)
+            return await self.threads.run_for(LONG_SECONDS, work, *arguments)
 
     def language_of(self, request: AnyRequest) -> Language:
         accepted = request.headers.get("accept-language", "")
@@ -100,9 +108,15 @@ class Screens:
         status: int = 200,
         *,
         problem: Text | None = None,
+        form: Mapping[str, str] | None = None,
         **values: Any,
     ) -> Response[bytes]:
+        """`form`: what was typed, where it is refused; where its session had ended, it comes with the screen that it is of."""
         language, caller = self.language_of(request), request.scope["state"].get(CALLER)
+        action, headers = request.url.path, dict(HEADERS)
+        if caller and request.method == "GET" and (before := typed_before(request, TYPED_COOKIE)):
+            (action, form), problem = before, BACK_AGAIN
+            headers["set-cookie"] = self.typed_cookie("")
         say = Speaker(language)
         context: dict[str, Any] = {
             "language": language,
@@ -116,7 +130,8 @@ class Screens:
                 for path, words, icon in screens
             ],
             "done": "",
-            "form": {},
+            "bars": functools.partial(charts.bars, language=language),
+            "typed": lambda path: (form or {}) if path == action else {},
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
@@ -125,7 +140,11 @@ class Screens:
             "problem": say(problem) if problem is not None else None,
         }
         html = environment().get_template(template).render(**{**context, **values})
-        return Response(html.encode(), status_code=status, media_type="text/html; charset=utf-8", headers=dict(HEADERS))
+        return Response(html.encode(), status_code=status, media_type="text/html; charset=utf-8", headers=headers)
+
+    def typed_cookie(self, value: str) -> str:
+        """The content of `Set-Cookie`."""
+        return set_cookie(TYPED_COOKIE, value, tls=self.is_secure, age=COOKIE_SECONDS)
 
 
 async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:
@@ -140,10 +159,17 @@ async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:
     screens: Screens = connection.app.state["screens"]
     caller = await person_of(connection, screens.store, screens.threads)
     if caller is None:
-        raise NoSession
+        raise NoSession(await _typed(connection) if method == "POST" else "")
     if not caller.may(role):
         raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=NOT_PERMITTED)
     connection.scope["state"][CALLER] = caller
+
+
+async def _typed(connection: AnyConnection) -> str:
+    request = AnyRequest(connection.scope, connection.receive)
+    with contextlib.suppress(HTTPException):  # larger than any form
+        return typed_value(request, await request.body())
+    return ""
 
 
 def name_of_caller(request: AnyRequest) -> str:
@@ -157,7 +183,6 @@ def environment() -> Environment:
     jinja = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
     jinja.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
     jinja.globals |= {
-        "bars": charts.bars,
         "icon": icon,
         "Counted": Counted,
         "role_names": ROLE_NAMES,

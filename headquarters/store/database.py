@@ -178,6 +178,10 @@ def _postgresql(url: URL) -> Engine:
         isolation_level="READ COMMITTED",
         connect_args={
             "connect_timeout": 5,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 4,
+            "tcp_user_timeout": 30_000,
             "options": "-c lock_timeout=20s -c idle_in_transaction_session_timeout=60s",
         },
     )

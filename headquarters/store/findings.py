@@ -4,7 +4,7 @@ What time brings about: who has been silent, and when each shop usually closes."
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -105,14 +105,15 @@ def settle_passing(
             connection.execute(update(tables.finding).where(table.id == stored[key].id).values(facts=text_facts))
 
 
-def invalidate(connection: Connection, book: tuple[str, str], numbers: set[int], note: str, now: int) -> None:
-    """What stands in the books of closures with these numbers is solved by that note: they are in the table no more. What the true ones show, when
-    they come, is found anew."""
+def invalidate(
+    connection: Connection, book: tuple[str, str], is_gone: Callable[[Facts], bool], note: str, now: int
+) -> None:
+    """What stands in the books of closures that are in the table no more is solved by that note. What the true ones show, when they come, is found anew."""
     table = tables.finding.c
     standing = and_(table.machine == book[0], table.mode == book[1], table.kind.not_in(PASSING))
     query = select(table.id, table.key, table.facts).where(standing, table.solved_at.is_(None))
     for row in connection.execute(query).all():
-        if msgspec.json.decode(row.facts, type=Facts).get("z") in numbers:
+        if is_gone(msgspec.json.decode(row.facts, type=Facts)):
             solved = {"solved_at": now, "solved_by": "", "note": note, "key": f"{row.key}:{row.id}"}
             connection.execute(update(tables.finding).where(table.id == row.id).values(solved))
 

@@ -14,6 +14,8 @@ from headquarters.store.revision import RegisterPart, after, changing
 ROLES = ("reader", "accountant", "admin")
 """Each may what those before it may."""
 IDLE = 12 * 3_600_000
+LONGEST = 30 * 86_400_000
+"""Of a session, however often it is used."""
 TOUCH = 60_000
 
 
@@ -43,15 +45,17 @@ def hashed(secret: str) -> str:
 
 class HqPeople(RegisterPart):
     def create(self, name: str, password: str, role: str, now: int) -> bool:
-        """`password` as `common.passwords` hashes it. False when the name is taken."""
+        """`password` as `common.passwords` hashes it. One who was disabled comes back. False when the name is taken."""
         if role not in ROLES:
             raise ValueError(f"{role} is not a role")
-        table = tables.person
+        table, row = tables.person, {"password": password, "role": role, "disabled": False}
         with changing(self._database) as connection:
+            again = update(table).where(table.c.name == name, table.c.disabled.is_(True))
+            if connection.execute(again.values(changed_at=after(table.c.changed_at, now), **row)).rowcount:
+                return True
             if connection.scalar(select(table.c.name).where(table.c.name == name)) is not None:
                 return False
-            row = {"name": name, "password": password, "role": role, "disabled": False}
-            connection.execute(table.insert(), row | {"added_at": now, "changed_at": now})
+            connection.execute(table.insert(), {"name": name, "added_at": now, "changed_at": now, **row})
             return True
 
     def change(self, name: str, now: int, *, password: str | None = None, disabled: bool | None = None) -> bool:
@@ -94,13 +98,14 @@ class HqPeople(RegisterPart):
         return token
 
     def of_session(self, token: str, now: int) -> HqPerson | None:
-        """Who it is of, unless it was ended, idle for 12 hours, or its person disabled."""
+        """Who it is of, unless it was ended, idle for 12 hours, begun 30 days ago, or its person disabled."""
         table, person = tables.session.c, tables.person.c
         query = select(person.name, person.role, person.disabled, table.used_at).where(
             table.hash == hashed(token),
             person.name == table.name,
             person.disabled.is_(False),
             table.used_at.between(now - IDLE, now + IDLE),  # one of a wrong clock ends with it
+            table.begun_at > now - LONGEST,
         )
         with self.settled.reading() as connection:
             found = connection.execute(query).one_or_none()

@@ -19,7 +19,6 @@ from simulator.machine.options import SimulatorOptions
 
 
 class Stage(Enum):
-    __hash__ = object.__hash__  # called for each command; that of an Enum is written in Python
     IDLE = "idle"
     OPEN = "invoice open"
     ITEMS = "items"

@@ -190,7 +190,7 @@ def decide(world: World, decision: str, code: str = "") -> World | None:
     elif (word := case.certified(paper)) is not None:
         world = store.certify(world, disputed, *real.word(word))
         if paper is not None:
-            after = case.after(paper).state
+            after = case.after(paper, case.attempt, word.counters).state
             is_next = after.counters != case.state.counters
             seen = (Certification(disputed.number, disputed.type, code),) if is_next else book.seen
             counters = real.counters_of(after.counters) if after.counters else None

@@ -8,9 +8,11 @@ import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.store import UTC
 
+from common.wire.nats_headers import Headers
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.gather import Threads
 from headquarters.intake.reception import Reception
+from headquarters.intake.stream import message_of
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import BadContent
 from headquarters.store.taken import StreamName
@@ -87,3 +89,17 @@ async def test_a_presence_with_a_time_that_is_none(store, box, threads):
     async with reception.running():
         results = await asyncio.gather(*map(reception.presence, messages), return_exceptions=True)
     assert [getattr(result, "reason", "heard") for result in results] == ["malformed", "heard"]
+
+
+async def test_a_subject_that_no_database_takes(store, box, threads):
+    """What came on it is refused as any other junk, as a closure and as the last word of a box; the closure behind it is taken."""
+    sent = [({}, b"x", "mcf.EL02\0X.closure"), (*box.sent(box.close()), f"mcf.{box.nim}.closure")]
+    messages = [
+        message_of(Headers(headers), body, subject, size=0, seq=seq)
+        for seq, (headers, body, subject) in enumerate(sent, 1)
+    ]
+    reception = Reception(store, threads, UTC)
+    refused, outcome = await reception.closures(messages, StreamName("CLOSURES", "2026"))
+    assert isinstance(refused, MessageRefused)
+    assert outcome is TakeOutcome.STORED
+    assert await reception.unheard(messages[:1]) == messages[:1]

@@ -14,6 +14,7 @@ from support.ledgers.ledger import Till, opened
 
 from common.wire.calendar_closure import read_calendar
 from common.wire.errors import BadEvent
+from common.wire.keys import PrivateKey
 from common.wire.signing import sign
 from daemon.core.clock import millis
 from daemon.core.delivery import Outgoing
@@ -112,3 +113,27 @@ async def test_a_month_that_a_thief_has_made_up_is_withdrawn(store, box, tmp_pat
     [sample] = store.evidence.samples()
     assert (sample.reason, store.evidence.content(sample.id)) == ("withdrawn", month.message.body)
     assert store.closures.take([month], now=NOW + 3) == [TakeOutcome.STORED]
+
+
+@pytest.mark.parametrize("is_thief_first", [True, False])
+async def test_the_finding_of_a_month_goes_with_the_thief_s(store, box, tmp_path: Path, is_thief_first) -> None:
+    """Two closures of one month are a finding, whichever came first; the thief's is withdrawn, and there is one: the finding is solved. That of a month
+    which the shop itself has closed twice stays."""
+    entry = (await sent_by_a_box(tmp_path / "ledger"))[1]
+    true = receive(message(box, compose(entry), entry.report_id), store.register.ring(), now=NOW / 1000, zone=UTC)
+
+    def another(id_: int, key_id: str, **changes: object) -> ReceivedCalendar:
+        data = msgspec.structs.replace(true.data, report_id=str(UUID(int=id_)), body=f"{id_}", **changes)
+        return msgspec.structs.replace(true, data=data, key_id=key_id)
+
+    old = box.key.id
+    store.register.add(box.nim, PrivateKey(b"n" * 32).public, now=NOW)
+    both = [another(1, old), msgspec.structs.replace(true, key_id="new")]
+    twice = [another(id_, "new", number=9, period="2026-11") for id_ in (2, 3)]
+    for one in [*(both if is_thief_first else reversed(both)), *twice]:
+        assert store.closures.take([one], now=NOW) == [TakeOutcome.STORED]
+    assert [facts[1:3] for facts in open_findings(store)] == [("calendar", "2026-11"), ("calendar", "2026-12")]
+    assert store.register.revoke("EL02000015", old, NOW)
+    assert store.register.withdraw("EL02000015", old, NOW, NOW + 2) == 1
+    assert [facts[1:3] for facts in open_findings(store)] == [("calendar", "2026-11")]
+    assert {one.note for one in store.findings.listed(is_open=False)} == {f"withdrawn with key {old}"}

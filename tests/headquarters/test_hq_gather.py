@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+
+import pytest
 
 from common.turns import ended
-from headquarters.intake.gather import Gatherer
+from headquarters.intake.gather import Gatherer, Threads
+from headquarters.store.database import StoreError
 
 
 @contextlib.asynccontextmanager
@@ -39,3 +43,20 @@ async def test_others_go_together():
         await gatherer.add("alone")
         assert await asyncio.gather(*map(gatherer.add, "abc")) == ["a", "b", "c"]
         assert taken == [["alone"], ["a", "b", "c"]]
+
+
+async def test_a_thread_that_does_not_come_back():
+    """Who waits for it hears so; what waits behind it never begins; and what it had begun goes on to its end."""
+    threads, goes_on, done = Threads(1), threading.Event(), []
+
+    def work(name):
+        goes_on.wait(60)
+        done.append(name)
+
+    for name in ("first", "second"):
+        with pytest.raises(StoreError):
+            await threads.run_for(0.01, work, name)
+    await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.to_thread(threads.close)
+    assert done == ["first"]

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from support.hq.in_process import BASE, pages
+from support.hq.store import take
 
 from common.passwords import hash_password, is_of_today
 
@@ -159,3 +160,68 @@ def test_a_session_of_a_clock_that_was_ahead(store):
     assert store.people.of_session(token, 30 * day) is None
     store.people.begin("Awa", 30 * day)
     assert store.people.of_session(token, 400 * day) is None
+
+
+def test_a_session_has_a_longest_age(store):
+    """However often it is used, it ends after thirty days."""
+    hour, now = 3_600_000, 1_800_000_000_000
+    store.people.create("Awa", "no password", "admin", 1)
+    token = store.people.begin("Awa", now)
+    used = [store.people.of_session(token, now + hours * hour) is not None for hours in range(0, 31 * 24, 8)]
+    assert used == [True] * 90 + [False] * 3
+
+
+def test_a_disabled_person_comes_back_by_being_made_again(store):
+    """With the new password and role, as at the box; one who may log in stays as they are, and no session from before goes on."""
+    store.people.create("Awa", "first", "admin", 1)
+    token = store.people.begin("Awa", 2)
+    assert not store.people.create("Awa", "second", "reader", 3)
+    assert store.people.change("Awa", 4, disabled=True)
+    assert store.people.create("Awa", "second", "reader", 5)
+    assert store.people.password("Awa") == "second"
+    assert store.people.listed() == [("Awa", "reader", False)]
+    assert store.people.of_session(token, 6) is None
+
+
+async def test_a_form_whose_session_had_ended_comes_back(store_with_people):
+    """After the login, on its own screen, once, with what was typed but the password; and nothing was done."""
+    form = {"name": "Fatou & fils", "password": "another secret", "role": "accountant"}
+    own = {"sec-fetch-site": "same-origin", "referer": f"{BASE}/ui/people"}
+    async with pages(store_with_people) as client:
+        answer = await client.post("/ui/people", data=form, headers=own)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/ui/login?ended=1")
+        assert "another" not in str(answer.headers)
+        login = await client.post("/ui/login", data={"name": "Awa", "password": PASSWORD})
+        assert login.headers["location"] == "/ui/people"
+        assert "Fatou" not in (await client.get("/ui/join")).text
+        people = (await client.get("/ui/people")).text
+        assert 'value="Fatou &amp; fils"' in people
+        assert '<option value="accountant" selected>' in people
+        assert "Ce que vous aviez saisi" in people
+        assert "Fatou" not in (await client.get("/ui/people")).text
+    assert [person.name for person in store_with_people.people.listed()] == ["Awa", "Issa"]
+
+
+async def test_an_explanation_whose_session_had_ended_comes_back(store_with_people, box):
+    """At the finding that it is of, alone."""
+    for z in (1, 3, 5):
+        box.close()
+        if z > 1:
+            box.close()
+        take(store_with_people, box, box.closures[-1])
+    gap = store_with_people.findings.listed()[0]
+    own = {"sec-fetch-site": "same-origin", "referer": f"{BASE}/ui/findings"}
+    async with pages(store_with_people) as client:
+        await client.post(f"/ui/findings/{gap.id}/solve", data={"note": "the box was stolen"}, headers=own)
+        await client.post("/ui/login", data={"name": "Awa", "password": PASSWORD})
+        assert (await client.get("/ui/findings")).text.count('value="the box was stolen"') == 1
+    assert all(one.solved_at is None for one in store_with_people.findings.listed())
+
+
+@pytest.mark.parametrize("content", [b"x" * 20_000, b"\xff\xfe=%ff", b"", b"a=" + b"b" * 5000])
+async def test_a_form_that_is_none_leads_to_the_login_all_the_same(store_with_people, content):
+    """Too large, unreadable or empty, from a stranger."""
+    headers = {"sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded"}
+    async with pages(store_with_people) as client:
+        answer = await client.post("/ui/people", content=content, headers=headers)
+        assert answer.headers["location"] == "/ui/login?ended=1"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -57,3 +59,44 @@ def test_away_and_back(two):
         assert hq.get("/v1/closures", key).status_code == 200
     rows = instances[1].get("/v1/closures", key).json()["closures"]
     assert [row["z_number"] for row in rows] == [1, 2, 3]
+
+
+def test_it_answers_nothing(two):
+    """Stopped with its connections open, between the closures of a box: each request is answered all the same, and each closure is there once when
+    it goes on."""
+    cluster, (hq, _) = two
+    box = PaperBox()
+    hq.cli("boxes", "add", box.nim, "--public-key", box.key.public)
+    key = hq.key("reader")
+    closures = [box.close() for _ in range(100)]
+
+    def sent(closure):
+        headers, body = box.sent(closure)
+        return httpx.post(
+            f"{hq.base}/closures", headers=headers, content=body, timeout=100, trust_env=False
+        ).status_code
+
+    def read(path):
+        headers = {"authorization": f"Bearer {key}"}
+        return httpx.get(f"{hq.base}{path}", headers=headers, timeout=100, trust_env=False).status_code
+
+    def sent_at_last(closure):
+        while (status := sent(closure)) == 503:
+            pass
+        return status
+
+    with ThreadPoolExecutor(40) as threads:
+        assert [sent(closure) for closure in closures[:10]] == [200] * 10
+        before = [threads.submit(sent, closure) for closure in closures[10:90]]
+        before[20].result()
+        cluster.signal_all(signal.SIGSTOP)
+        try:
+            since = [threads.submit(sent, closure) for closure in closures[90:]]
+            reading = [threads.submit(read, path) for path in ("/v1/closures", "/health/ready", "/v1/findings")]
+            assert {one.result() for one in (*since, *reading)} == {503}
+            assert {one.result() for one in before} <= {200, 503}
+        finally:
+            cluster.signal_all(signal.SIGCONT)
+    assert {sent_at_last(closure) for closure in closures} <= {200, 409}
+    rows = hq.get("/v1/closures", key).json()["closures"]
+    assert [row["z_number"] for row in rows] == list(range(1, 101))

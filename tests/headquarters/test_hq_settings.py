@@ -6,11 +6,14 @@ import os
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.shop import run_program
 
-from common.settings import SettingsError
+from common.settings import SettingsError, plain_type
+from daemon.settings import Settings
 from headquarters.app.settings import HqSettings, load
+from relay.settings import RelaySettings
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "hq.toml"
 
@@ -39,6 +42,7 @@ def test_example(tmp_path):
         ("[server]\nport = 99999\n", "server.port"),
         ("[server]\ntls_cert = '/x'\n", "server.tls_cert"),
         ("[serve]\n", "serve"),
+        ("[findings]\ntell_after = inf\n", "findings.tell_after"),
         ("[reports]\ntimezone = 'Mars/Base'\n", "reports.timezone"),
         ("[nats]\ndurable = 'x'\n", "url"),
         ("nonsense", "key/value"),
@@ -53,6 +57,24 @@ def test_wrong(tmp_path, text, expected):
         load(file)
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def numbers(kind):
+    for each in [getattr(kind, "item_type", None), getattr(kind, "value_type", None)]:
+        if each is not None:
+            yield from numbers(plain_type(each))
+    for each in getattr(kind, "fields", ()):
+        yield from numbers(plain_type(each.type))
+    if hasattr(kind, "le"):
+        yield kind
+
+
+@pytest.mark.parametrize("kind", [Settings, HqSettings, RelaySettings])
+def test_every_number_has_a_largest_value(kind):
+    """Of all three programs: one beyond it would fail where it is used."""
+    found = [*numbers(msgspec.inspect.type_info(kind))]
+    assert found
+    assert all(each.le is not None for each in found), found
 
 
 def test_command_line(tmp_path):

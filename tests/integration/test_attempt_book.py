@@ -238,6 +238,40 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     assert verify(ledger).problems == ()
 
 
+@pytest.mark.parametrize("resets", [(False, False), (True, False), (True, True)])
+async def test_a_taxpayer_who_comes_back_knows_what_the_machine_counted_meanwhile(
+    tmp_path: Path, resets: tuple[bool, bool]
+) -> None:
+    """It was certified by this box: nobody is asked, and no Z counts it."""
+    session = await first_activation(tmp_path / "ledger")
+    activated(session, reset=resets[0], ifu="00099999X")
+    async with in_service(tmp_path / "ledger", on=session) as shop:
+        for number in "DEFGH":
+            await shop.certify(number, 500)
+    activated(session, reset=resets[1], ifu="00084440Y", nim="EL02000015-3")
+    async with in_service(tmp_path / "ledger", on=session) as shop:
+        assert not shop.worker.attention
+        await shop.certify("I", 600)
+        assert (await shop.close_period()).value.unexplained == 0
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_a_till_that_waits_for_its_first_request_sells_nothing_for_another_taxpayer(shop: MemoryShop) -> None:
+    """Its key was the first one's."""
+    old, before = shop.worker.book, asyncio.ensure_future(shop.certify("A", 1000))
+    await shop.stop_at(2)
+    tills = [asyncio.ensure_future(shop.certify("B", 2000, key="b")) for _ in range(2)]
+    tills += [asyncio.ensure_future(shop.certify("B", 2000)) for _ in range(2)]
+    await shop.until(lambda: shop.worker.waiting == 2, "the first of them in the queue")
+    activated(shop.session, reset=True, ifu="00099999X")
+    shop.resume()
+    shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
+    await shop.until(lambda: shop.worker.book.id != old.id and shop.worker.connected, "the other book")
+    answers = await asyncio.gather(before, *tills, return_exceptions=True)
+    assert all(isinstance(answer, Exception) for answer in answers)
+    assert shop.on_machine == []
+
+
 def settings_of(ledger: Path) -> Settings:
     file = ledger.with_suffix(".toml")
     file.write_text(f'[storage]\npath = "{ledger}"\n[[machine]]\nnim = "EL02000015-1"\nport = "/dev/mcf"\n')

@@ -1,6 +1,8 @@
 """A ledger file that is gone while the file of its Z numbers is still there: what it gave is not given again, and an operator is asked."""
 
 import asyncio
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -119,7 +121,17 @@ async def test_a_new_installation_on_a_used_machine_works(tmp_path: Path) -> Non
         assert (await shop.close_period()).value.z_number == 1
 
 
-async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on_a_new_disk(tmp_path: Path) -> None:
+def put_back(copy: Path, ledger: Path) -> None:
+    restore(copy, ledger, at=2)
+
+
+PUT_BACK = pytest.mark.parametrize("put_back", [put_back, shutil.copy], ids=["restore", "by hand"])
+
+
+@PUT_BACK
+async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on_a_new_disk(
+    tmp_path: Path, put_back: Callable[[Path, Path], object]
+) -> None:
     """The disk is lost, and the only backup was made before the machine was first connected: what it has certified since is in no ledger, so nothing is
     certified before somebody has looked, and no Z is given before somebody has said which was the last."""
     (tmp_path / "new").mkdir()
@@ -127,7 +139,7 @@ async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on
         shop.line.cancel()
     backup(tmp_path / "ledger", tmp_path / "copy", at=1)
     session = await three_days(tmp_path / "ledger")
-    restore(tmp_path / "copy", tmp_path / "new" / "ledger", at=2)
+    put_back(tmp_path / "copy", tmp_path / "new" / "ledger")
     async with in_service(tmp_path / "new" / "ledger", on=session) as shop:
         assert "'F-4'" in shop.worker.attention
         with pytest.raises(MachineAttention):
@@ -140,6 +152,32 @@ async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on
             await shop.close_period()
         await shop.store.decisions.say_last_z(shop.worker.book, 3)
         assert (await shop.close_period()).value.z_number == 4
+
+
+@PUT_BACK
+async def test_a_backup_from_before_the_second_taxpayer_waits_for_an_operator_on_a_new_disk(
+    tmp_path: Path, put_back: Callable[[Path, Path], object]
+) -> None:
+    """The lost ledger had that taxpayer's book, of which the copy knows nothing."""
+    (tmp_path / "new").mkdir()
+    async with in_service(tmp_path / "ledger") as shop:
+        await shop.certify("F-1")
+    backup(tmp_path / "ledger", tmp_path / "copy", at=1)
+    shop.session.cut_power(0.0, 0.0)
+    shop.session.machine.change(ifu="00099999X")
+    shop.session.machine.restore(Snapshot())
+    async with in_service(tmp_path / "ledger", on=shop.session) as second:
+        await second.certify("G-1")
+        await second.close_period()
+    put_back(tmp_path / "copy", tmp_path / "new" / "ledger")
+    async with in_service(tmp_path / "new" / "ledger", on=shop.session) as after:
+        with pytest.raises(MachineAttention):
+            await after.certify("G-1")
+        await after.adopt()
+        with pytest.raises(DuplicateInvoice):
+            await after.certify("G-1")
+        with pytest.raises(ZNumberUnknown):
+            await after.close_period()
 
 
 async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(

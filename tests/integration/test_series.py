@@ -16,6 +16,7 @@ from daemon.core.invoice.number import Series
 from daemon.core.ledger.attempt import Attempt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.numbers import numbered
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
@@ -91,14 +92,18 @@ async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_u
     assert len({entry.number for entry in shop.on_machine}) == 6
 
 
-async def test_what_is_begun_while_a_strangers_invoice_is_taken_over_is_given_again(tmp_path: Path) -> None:
-    """It is not sent, and the number that it had is free."""
+@pytest.mark.parametrize("strangers", ["FV", "FV FV", "FV FV FA"])
+async def test_what_is_begun_while_strangers_invoices_are_taken_over_is_given_again(
+    tmp_path: Path, strangers: str
+) -> None:
+    """It is not sent, and the number that it had is free; no number is theirs, however many they are."""
     path = tmp_path / "ledger"
     async with MemoryShop(path, defaults=GIVES) as shop:
         await shop.connected()
         assert await place(shop.worker, shop) == 1
         last = (await shop.certified())[-1]
-    shop.session.machine.certify_foreign()
+    for type_ in strangers.split():
+        shop.session.machine.certify_foreign(invoice_type=type_)
     async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
         await shop.until(lambda: shop.worker.attention, "a question")
         sale = msgspec.structs.replace(last.invoice, number=f"{last.number[:-1]}2")
@@ -113,26 +118,27 @@ async def test_what_is_begun_while_a_strangers_invoice_is_taken_over_is_given_ag
         assert sorted([await place(shop.worker, shop) for _ in range(2)]) == [2, 3]
 
 
-@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize(("since", "next_place"), [(("", ""), 4), (("77",), 2), (("", "77"), 3), (("", ""), None)])
 async def test_a_sale_that_is_accepted_before_an_older_ledger_was_compared_gets_no_number_that_its_machine_has_used(
-    tmp_path: Path, is_there: bool
+    tmp_path: Path, since: tuple[str, ...], next_place: int | None
 ) -> None:
-    """While a person is asked, sales are accepted: by the machine's last invoice, where it answers; no number is given where it does not."""
+    """While a person is asked, sales are accepted: by the machine's last invoice, where it answers, and its number is one of the series; no number is given where it does not."""
     path, copy = tmp_path / "ledger", tmp_path / "copy"
     async with MemoryShop(path, defaults=GIVES) as shop:
         await shop.connected()
         assert await place(shop.worker, shop) == 1
         backup(path, copy, at=1)
-        assert [await place(shop.worker, shop) for _ in range(2)] == [2, 3]
+        for number in since:
+            await certify(shop.worker, invoice(number), shop.call({}))
     restore(copy, path, at=2)
-    if not is_there:
+    if next_place is None:
         shop.session.unplug(0.0, 1e6)
     async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
-        if is_there:
-            await shop.until(lambda: shop.worker.attention, "a question")
-            assert await place(shop.worker, shop, "key", later=True) == 4
-            await shop.adopt(unexplained=2)
-            assert await place(shop.worker, shop) == 5
+        if next_place is not None:
+            await shop.until(lambda: shop.store.ledger.peek(read_evidence, shop.worker.book), "what the machine says")
+            assert await place(shop.worker, shop, "key", later=True) == next_place
+            await shop.adopt(unexplained=len(since))
+            assert await place(shop.worker, shop) == next_place + 1
         else:
             with pytest.raises(MachineOffline):
                 await place(shop.worker, shop, "key", later=True)
@@ -169,6 +175,9 @@ async def test_nor_one_of_another_type(tmp_path: Path, since: tuple[str, ...], n
         await shop.until(lambda: shop.worker.attention, "a question")
         while (case := await shop.store.decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
             await asyncio.sleep(0.002)
+        for type_, place in next_places.items():  # also of a sale that waits until then
+            body: Any = numbered(shop.worker, invoice("", invoiceType=type_), credit=type_ == "FA")[0]
+            assert int(body["invoiceNumber"][-6:]) == place
         await shop.store.decisions.carry_out(case, "adopt", reason="seen", at=3)
         await shop.until(lambda: not shop.worker.attention, "service")
         await shop.connected()

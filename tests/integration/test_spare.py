@@ -6,16 +6,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import LAST, MemoryShop
 from support.shop import NIM
 from support.spare import PERSON, SPARE, PairedShop, paired
 
+from daemon.app import runtime
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.core.ledger.entries import SpareDecided
-from daemon.core.ledger.take_over import TakeOverRefused
+from daemon.core.ledger.take_over import NumberReserved, TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
+from daemon.settings import load
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries
@@ -177,6 +179,28 @@ async def test_a_person_may_say_that_the_dead_machine_has_not_certified(shop: Pa
     assert not (await decisions.case(shop.first.worker.book)).is_open
 
 
+async def test_a_person_may_say_so_of_a_spare_that_has_died_in_its_turn(shop: PairedShop) -> None:
+    """The repaired machine was taken back: the spare's invoice in doubt is decided without the spare; one of the machine in use never is."""
+    decisions = shop.store.decisions
+    await shop.first_dies()
+    await shop.take_over()
+    sale = asyncio.ensure_future(shop.certify("A"))
+    await shop.spare.stop_at(LAST)
+    await shop.is_cut(shop.spare)
+    await asyncio.wait([sale])
+    assert isinstance(sale.exception(), LineLost)
+    assert not (await decisions.case(shop.spare.worker.book)).is_open
+    await shop.first_returns()
+    await shop.take_back()
+    with pytest.raises(NumberReserved):
+        await shop.certify("A")
+    case = await decisions.case(shop.spare.worker.book)
+    await decisions.carry_out(case, "not-certified", reason="no paper came out", at=shop.in_use.now())
+    for at in (shop.first, shop.spare):
+        assert (decided(shop, at)[-1].step, decided(shop, at)[-1].number) == ("not certified", "A")
+    assert (await shop.certify("A")).value.nim == NIM
+
+
 async def test_what_waits_for_the_dead_machine_is_sent_to_the_spare_at_its_next_request(shop: PairedShop) -> None:
     task = asyncio.ensure_future(shop.certify("A"))
     await shop.first.stop_at(2)
@@ -321,3 +345,13 @@ async def test_a_sale_that_waits_is_taken_back_at_whichever_machine_is_in_use(sh
     assert found is not None
     assert found.status == "abandoned"
     await shop.defer("A", "b")
+
+
+async def test_a_number_that_either_machine_cannot_keep_is_refused_at_both(tmp_path: Path) -> None:
+    """A sale that waits is certified by whichever is in use then."""
+    machine = '[[machine]]\nnim = "{}"\nport = "/dev/{}"\nenabled = false\n'.format
+    spare = f'spare_for = "{NIM}"\n[machine.habits]\ncode_page = "cp1252"\n'
+    file = tmp_path / "mcfd.toml"
+    file.write_text('[storage]\npath = "l"\n[sandbox]\nenabled = false\n' + machine(NIM, 1) + machine(SPARE, 2) + spare)
+    async with runtime.build(load(file, {})) as built:
+        assert [worker.defaults.code_page for worker in built.workers] == ["cp1252"] * 2

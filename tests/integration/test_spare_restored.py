@@ -1,5 +1,6 @@
 """An older copy of the ledger is put back into a shop with a spare: what either machine has certified since the copy is certified by neither again."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,10 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.ledgers.ledger import IFU, NIM, Till, invoice, opened
-from support.memory_shop import MemoryShop, in_service
+from support.memory_shop import LAST, MemoryShop, in_service
 from support.spare import PERSON, SPARE, PairedShop, paired
 
 from daemon.app import runtime
+from daemon.core.audit import key_hash_of
 from daemon.core.clock import DAY
 from daemon.core.errors import MachineBusy
 from daemon.core.ledger.attempt import DuplicateInvoice
@@ -387,3 +389,29 @@ async def test_a_take_over_that_the_configuration_ends_does_not_move_the_book_to
         await runtime.end_without_pair(shop.store, (worker, spare))
         assert shop.store.ledger.peek(take_overs.lasting, worker.book) is None
         assert shop.store.ledger.peek(book_state, worker.book).last_at < wrong
+
+
+async def test_a_sale_that_waits_and_was_begun_by_the_other_machine(shop: Shop) -> None:
+    """In the copy it is in doubt at the spare; after it, the spare had not certified it, and the machine that was taken back did. A person decides
+    whether it waits again, also where that machine was compared first."""
+    async with paired(shop.ledger) as before:
+        await before.first_dies()
+        await before.defer("D", key="D")
+        stopped = asyncio.ensure_future(before.spare.stop_at(LAST))
+        await before.take_over()
+        await stopped
+        await before.is_cut(before.spare)
+        shop.copy()
+        await before.first_returns()
+        await before.take_back()
+        before.spare.session.plug()
+        await before.first.until(lambda: count(before, "D") == 1, "D certified")
+        await before.certify("E")
+        await before.unplug(before.spare)
+    async with shop.restored(before) as after:
+        await after.first.until(lambda: after.first.worker.attention, "what the machine has certified found")
+        await settle(after, after.first)
+        after.spare.session.plug()
+        await after.spare.connected()
+        sale = after.store.ledger.peek(deferred.by_key, after.first.worker.book, key_hash_of("D"))
+        assert (sale and sale.state, count(after, "D")) == ("doubtful", 1)

@@ -238,6 +238,10 @@ class Box:
     def millis(self) -> int:
         return self.true_millis() + int(self.jump * 1000)
 
+    def renumber(self, pattern: str) -> None:
+        """From the next start on the box gives numbers of that pattern; without one tills have to send them."""
+        self.defaults = msgspec.structs.replace(self.defaults, series=Series(pattern) if pattern else None)
+
     # -- the daemon -------------------------------------------------------------------------------------------------------
 
     def process(self) -> Process:

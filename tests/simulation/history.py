@@ -40,9 +40,12 @@ from simulation.world import World
 from bridge.frame import MIN_SEQ
 from daemon.core.clock import zone
 from daemon.core.errors import MachineError, StorageError
+from daemon.core.invoice.number import PATTERN
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Closure
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts, outages
+from daemon.store.tables.book.books import former_books
 from daemon.store.tables.book.closures import closures_between
 
 T = TypeVar("T")
@@ -131,6 +134,8 @@ class History:
                 await troubles.ended()
             if self.box.layout != "pair":
                 await self.troubles[0].reconfigure("pair")
+            if self.script.gives_numbers:
+                await self._renumber(PATTERN)
             self.box.note("everything is healed")
             if self.box.lane is not None:
                 self.box.lane.server.heal()
@@ -140,15 +145,7 @@ class History:
             try:
                 async with asyncio.timeout(self._served_within):
                     await asyncio.gather(*tasks)
-                    await self._nothing_is_under_way()
-                    for tills in self.tills:
-                        await tills.no_sale_waits()
-                        if self.script.gives_numbers:
-                            await tills.fill_series()
-                        await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
-                    # An outage that is over now is so in the register at the next look; a machine that was off may be back only now (seed 9731178).
-                    back = max((event.at + event.how.get("seconds", 0.0) for event in self.script.events), default=0.0)
-                    await asyncio.sleep(max(back - self.box.loop.now, 0.0) + NOTED_WITHIN)
+                    await self._end_day()
             except TimeoutError:
                 raise AssertionError(
                     f"somebody waits for an answer {self._served_within:g} s after the last trouble"
@@ -158,6 +155,32 @@ class History:
                 task.cancel()
             if tasks:
                 await asyncio.wait(tasks)
+
+    async def _end_day(self) -> None:
+        """Of a shop in which whoever waited was served."""
+        await self._nothing_is_under_way()
+        for tills in self.tills:
+            await tills.no_sale_waits()
+            for pattern in self._patterns:
+                await self._renumber(pattern)
+                await tills.fill_series()
+            await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
+        if any(event.what == "activate_for" for event in self.script.events):
+            await self.box.stop(0.0)  # what was decided in a former book is closed at the next start
+        # An outage that is over now is so in the register at the next look; a machine that was off may be back only now (seed 9731178).
+        back = max((event.at + event.how.get("seconds", 0.0) for event in self.script.events), default=0.0)
+        await asyncio.sleep(max(back - self.box.loop.now, 0.0) + NOTED_WITHIN)
+
+    @property
+    def _patterns(self) -> list[str]:
+        """Of the numbers that the box has given."""
+        others = {str(event.how["pattern"]) for event in self.script.events if event.what == "renumber"}
+        return [*sorted(others - {"", PATTERN}), PATTERN] if self.script.gives_numbers else []
+
+    async def _renumber(self, pattern: str) -> None:
+        series = self.box.defaults.series
+        if series is None or series.pattern != pattern:
+            await self.troubles[0].renumber(pattern)
 
     @property
     def _served_within(self) -> float:
@@ -185,10 +208,13 @@ class History:
             with suppress(Unreachable, MachineError, StorageError):
                 seat = world.serving()
                 assert not seat.worker.attention, f"attention at the end: {seat.worker.attention}"
-                records = await world.ask(seat.certified(), seat)
                 ledger, book = seat.store.ledger, seat.worker.book
-                closures = await world.ask(ledger.read(closures_between, book, start=0, end=1 << 60, limit=None), seat)
-                assert not ledger.peek(attempts.unfinished, book)
+                records, closures = list[Record](), list[Closure]()
+                for each in (book, *ledger.peek(former_books, book)):
+                    reading = ledger.read(closures_between, each, start=0, end=1 << 60, limit=None)
+                    closures += await world.ask(reading, seat)
+                    records += await world.ask(seat.certified(each), seat)
+                    assert not ledger.peek(attempts.unfinished, each)
                 rows = nothing_lost(expected, records, closures)
                 if self.box.defers:
                     register = ledger.peek(outages.outages_between, book, start=0, end=1 << 60, after=0, limit=1000)

@@ -57,8 +57,8 @@ MISTAKES = (
     Mistake(
         9,
         "a till that asks again after a start hides its attempt from recover",
-        WORKER,
-        "        for record in self.unfinished:\n            self.attempts.doubt(record)\n",
+        f"{WORKER}s",
+        "    for record in worker.unfinished:\n        worker.attempts.doubt(record)\n",
         "",
     ),
     Mistake(
@@ -482,8 +482,8 @@ MISTAKES = (
         656,
         "a doubt of the machine that is out of order is taken for one of its spare",
         "daemon.usecases.certification.idempotency",
-        "    owner = worker.worker_of(attempt_id)\n",
-        "    owner: MachineWorker | None = worker\n",
+        "    owner, book = worker.worker_of(attempt_id), worker.book\n",
+        "    owner: MachineWorker | None = worker\n    book = worker.book\n",
     ),
     Mistake(
         385,
@@ -510,7 +510,7 @@ MISTAKES = (
         9922263,
         "a sale that is accepted before an older ledger was compared gets a number that its machine has used",
         NUMBERS,
-        "    floor = max(floor, _machine_place(worker, prefix, series.digits))\n",
+        "    floor = max(floor, _machine_place(worker, prefix_of, str(type_), series.digits))\n",
         "",
     ),
     Mistake(
@@ -519,6 +519,20 @@ MISTAKES = (
         "daemon.store.tables.book.calendar_closures",
         "    number = max(last.number if last else 0, highest) + 1\n",
         "    number = (last.number if last else 0) + 1\n",
+    ),
+    Mistake(
+        9970317,
+        "a taxpayer who comes back does not know what the machine has counted meanwhile",
+        "daemon.store.tables.book.epochs",
+        '    connection.execute(_SQL["go_on"], (book.id, taken.id))\n',
+        "",
+    ),
+    Mistake(
+        9970317,
+        "a till that waited for another request sells for the next taxpayer",
+        WORKER,
+        "        if book.id != self.book.id:\n",
+        "        if False:\n",
     ),
     Mistake(
         21,

@@ -28,7 +28,7 @@ from daemon.core.audit import Call
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Closure
+from daemon.core.ledger.book import Book, Closure
 from daemon.machines.line import LineSettings, keep_line
 from daemon.store.decisions import DecisionNote
 from daemon.store.ledger import Ledger
@@ -43,6 +43,7 @@ from daemon.usecases.outages import OutageWatch
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits, MachineWorker
+from daemon.usecases.worker.machine_workers import begin
 from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort, PortLost
 from simulator.line.session import Direction, LineSession, Point, When
@@ -155,7 +156,7 @@ class MemoryShop:
             self.limits,
             configured_nim=self.nim,
         )
-        await self.worker.begin()
+        await begin(self.worker)
         if self.keeps_register:
             watch = OutageWatch(self.worker)
             await watch.begin()
@@ -296,11 +297,11 @@ class MemoryShop:
         fiscal = self.session.machine.fiscal
         return fiscal.tc, fiscal.fvc, fiscal.frc
 
-    async def certified(self) -> list[Record]:
-        """Everything that the ledger holds as certified, oldest first."""
+    async def certified(self, book: Book | None = None) -> list[Record]:
+        """Everything that the ledger holds as certified, in its book of now or in that one, oldest first."""
         return [
             record
-            async for record in self.store.journal.iterate(self.worker.book, 0, 1 << 60)
+            async for record in self.store.journal.iterate(book or self.worker.book, 0, 1 << 60)
             if record.state == "certified"
         ]
 

@@ -85,13 +85,17 @@ class PairedShop:
         """The first machine dies at 38h of that invoice; the till waits."""
         sale = asyncio.ensure_future(self.certify(number, key=key))
         await self.first.stop_at(LAST, "after" if certified else "before")
+        await self.is_cut(self.first, certified=certified)
+        return sale
+
+    async def is_cut(self, at: MemoryShop, *, certified: bool = False) -> None:
+        """That machine, which stands at 38h, is gone."""
         now = asyncio.get_running_loop().time()
         if not certified:
-            self.first.session.cut_power(now, 0.0)
-        self.first.session.unplug(now, 1e9)
-        self.first.resume()
-        await self.first.until(lambda: not self.first.worker.connected, "the machine away")
-        return sale
+            at.session.cut_power(now, 0.0)
+        at.session.unplug(now, 1e9)
+        at.resume()
+        await at.until(lambda: not at.worker.connected, "the machine away")
 
 
 @asynccontextmanager

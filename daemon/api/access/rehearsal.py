@@ -15,16 +15,14 @@ from typing import Annotated, Final, Literal, NamedTuple, Protocol
 import msgspec
 from msgspec import Meta
 
-from common.language import Language, Text
+from common.language import Text
 from daemon.api.http.answers import Headers
 from daemon.core.errors import InvalidRequest
-from daemon.core.report.receipt import Adjustment
 
 HEADER: Final = "Mcfd-Test"
 _VALUE = re.compile(r"([a-z0-9-]+)(?::([0-9]{1,2}))?")
 REHEARSED: Final[ContextVar[Rehearsal | None]] = ContextVar("rehearsed", default=None)
 """Of the request that is under way, and of all that is done for it."""
-_IGNORED: Final = Text("does nothing with a live key")
 
 
 class RehearsedCase(NamedTuple):
@@ -199,10 +197,3 @@ def _range_of(name: str, case: RehearsedCase) -> str:
 
 def _wrong(message: str) -> InvalidRequest:
     return InvalidRequest.at(HEADER, message)
-
-
-def ignored(headers: Headers, language: Language) -> tuple[Adjustment, ...]:
-    """The warning for a live key that came with the header."""
-    if all(name != b"mcfd-test" for name, _ in headers):
-        return ()
-    return (Adjustment("TEST_HEADER_IGNORED", f"{HEADER}: {_IGNORED.in_language(language)}", field=HEADER),)

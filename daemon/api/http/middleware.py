@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import structlog
-from litestar.enums import ScopeType
+from litestar.enums import HttpMethod, ScopeType
 from litestar.exceptions import ClientException
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
@@ -117,6 +117,8 @@ class OuterMiddleware:
         scope["state"]["request_id"] = own_id
         structlog.contextvars.bind_contextvars(request_id=own_id)
         finish = _Finish(send, own_id.encode(), self._cross_origin.headers(scope["path"], scope["headers"]))
+        if scope["method"] == "HEAD":
+            scope["method"], finish.is_head = HttpMethod.GET, True
         try:
             self._check_host(scope)
             await (self._cross_origin.preflight(scope) or self._app)(scope, receive, finish)
@@ -154,15 +156,19 @@ class OuterMiddleware:
 class _Finish:
     """`send`, with what every answer carries; `status` is 0 until one has begun."""
 
-    __slots__ = ("_more", "_own_id", "_send", "status")
+    __slots__ = ("_more", "_own_id", "_send", "is_head", "status")
 
     def __init__(self, send: Send, own_id: bytes, more: tuple[Header, ...]) -> None:
         self._send = send
         self._more = more
         self._own_id = own_id
         self.status = 0
+        self.is_head = False
+        """The answer is over with its headers, also where a body would go on for hours."""
 
     async def __call__(self, message: Message) -> None:
+        if self.is_head and self.status:
+            return
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = list(message["headers"])
@@ -172,6 +178,8 @@ class _Finish:
             headers.extend(header for header in SAFETY if header[0] not in names)
             message["headers"] = headers
         await self._send(message)
+        if self.is_head:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> None:

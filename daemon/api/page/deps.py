@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +17,8 @@ from daemon.setup.request import PortResult, SetupResult
 from daemon.store.decisions import OperatorDecisions
 from daemon.store.ledger import Ledger
 from daemon.usecases.worker.machine_worker import MachineWorker
+
+MOST_RESULTS = 8
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -102,8 +104,8 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     exports: Callable[[], Sequence[Copy]]
     read_export: Callable[[str], Any]
     jobs: Jobs = msgspec.field(default_factory=Jobs)
-    created_keys: dict[str, asyncio.Task[str]] = msgspec.field(default_factory=dict)
-    """The newest, by what was sent, in memory alone."""
+    form_results: dict[str, asyncio.Task[str]] = msgspec.field(default_factory=dict)
+    """The newest, in memory alone."""
     send_again: Callable[[int, Actor], Awaitable[int]]
     authority: Callable[[], bytes]
     labels: Callable[[Language], Mapping[str, str]]
@@ -112,6 +114,16 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     join: Callable[[str, str, Actor], Awaitable[None]]
     leave: Callable[[Actor], Awaitable[None]]
     log_lines: Callable[[Language], Sequence[LogLine]]
+
+    async def run_once(self, form: str, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
+        """What `make` gives, and the same again for a form that is among the newest."""
+        results = self.form_results
+        task = results.get(form)
+        if task is None or (task.done() and task.exception()):
+            task = results[form] = asyncio.get_running_loop().create_task(make(), name="run once")
+            for oldest in list(results)[:-MOST_RESULTS]:
+                del results[oldest]
+        return await asyncio.shield(task)
 
 
 class Probed(msgspec.Struct, frozen=True):

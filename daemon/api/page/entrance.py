@@ -11,12 +11,13 @@ from litestar.types import HTTPScope, Receive, Send
 
 from common.language import LANGUAGES, Speaker
 from common.web import security
+from common.web.forms import fields
 from common.web.security import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token_of
 from daemon.api.http.answers import Header, Reply, static_file
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.forms import AnyRequest, fields
+from daemon.api.page.forms import AnyRequest
 from daemon.api.page.rendering import STATIC, Foreign, fault_of
 from daemon.api.page.visit import (
     LANGUAGE_COOKIE,

@@ -109,7 +109,7 @@ def environment() -> Environment:
         "scaled": numbers.scaled,
         "cell": charts.money_cell,
     }
-    templates.globals |= {"bars": charts.bars, "icon": icon, "Counted": Counted, "value_word": value_word}
+    templates.globals |= {"icon": icon, "Counted": Counted, "value_word": value_word}
     templates.globals["assets"] = addresses(STATIC)
     return templates
 
@@ -148,7 +148,10 @@ class Fault(msgspec.Struct, frozen=True):
         sentence = self.text.in_language(say.language)
         has_detail = isinstance(self.error, WITH_DETAIL) and not isinstance(self.error, COMPLETE_TEXTS)
         detail = _detail(self.error, say.language) if has_detail else ""
-        return f"{sentence.removesuffix('.')} ({detail.removesuffix('.')})." if detail else sentence
+        sentence, detail = sentence.removesuffix("."), detail.removesuffix(".")
+        if "(" in detail:
+            return say("{name}: {found}", name=sentence, found=detail) + "."
+        return f"{sentence} ({detail})." if detail else f"{sentence}."
 
 
 IN_DOUBT: Final = Text("It is not known yet what became of it. Send it again: nothing is done twice.")
@@ -177,7 +180,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     errors.LineLost: (503, IN_DOUBT),
     errors.OutcomeNotStored: (507, IN_DOUBT),
     errors.MachineError: (502, Text("The machine did not do it.")),
-    errors.PrinterFailed: (503, Text("The receipt printer did not print")),
+    errors.PrinterFailed: (503, Text("The receipt printer did not print; put it right, go back and press again")),
     errors.StorageFull: (507, Text("The disk is full; nothing was done.")),
     DuplicateInvoice: (409, Text("This number is certified already.")),
     TakeOverRefused: (409, NOT_ANY_MORE),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import date, datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -14,13 +16,14 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.language import Language, Speaker, Text, chosen
 from common.language.reasons import from_stored
-from common.web import formats, security
+from common.web import charts, formats, security
+from common.web.forms import BACK_AGAIN, fields, typed_before
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
 from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Headers, Reply
 from daemon.api.page.deps import FirstStart, PageDeps
-from daemon.api.page.forms import AnyRequest, fields, remember_typed, typed_before, typed_cookie
+from daemon.api.page.forms import TYPED_COOKIE, AnyRequest, remember_typed, typed_cookie
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
@@ -53,9 +56,6 @@ WITHIN: Final = {
 """Screens without an item of the menu, by the item that they belong to."""
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
-BACK_AGAIN: Final = Text(
-    "Your session had ended, and nothing was done. What you typed stands here: look at it and send it again."
-)
 TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
@@ -98,6 +98,12 @@ class Visit(msgspec.Struct, frozen=True):
     def call(self, key: str = "", fingerprint: bytes = b"") -> Call:
         """This request as a use case takes it."""
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
+
+    async def run_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
+        """What `make` gives, and that again where the same form comes once more on this day."""
+        form = {"form": secrets.token_urlsafe(9), **self.form}
+        place = (self.session.person_id, self.request.scope["path"], self.worker.book.id, self.today())
+        return await self.page.run_once(repr((place, sorted(form.items()))), make)
 
     def is_logged_in(self) -> bool:
         """For answers that go on: until logout, idleness or the end of the account; looking alone does not prolong a session."""
@@ -238,7 +244,7 @@ def screen(
             visit = None
             try:
                 visit = await enter(request, right, unattended=unattended)
-                if not change and (before := typed_before(request)):
+                if not change and (before := typed_before(request, TYPED_COOKIE)):
                     action, typed = before
                     again = Fault(200, BACK_AGAIN)
                     return await show(msgspec.structs.replace(visit, action=action, form=typed, fault=again))
@@ -276,6 +282,7 @@ async def fault_page(
         "answered": fault.status,
         "problem": fault.message(Speaker(language_of(request, page.language))),
         "is_change": request.scope["method"] != "GET",
+        "back": security.return_url(request) if request.scope["method"] != "GET" else "",
     }
     if visit is None and isinstance(error, RoleNotAllowed) and not content["is_change"]:
         visit = await enter(request, "look", unattended=True)  # every role may: with the menu of what else it may see
@@ -289,7 +296,11 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
     workers = visit.deps.workers
-    attention = [worker for worker in (*workers.all(), *workers.former()) if worker.attention or worker.is_awaited]
+    attention = [
+        worker
+        for worker in (*workers.all(), *workers.former())
+        if worker.attention or worker.is_awaited or (worker.is_replaced and worker.unfinished)
+    ]
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
@@ -360,6 +371,7 @@ async def html(
         "here": request.scope["path"],
         "day": lambda text: formats.day(text, language),
         "month": lambda text: formats.month(text, language),
+        "bars": partial(charts.bars, language=language),
         "visit": None,
         "person": None,
         "site": "mcfd",

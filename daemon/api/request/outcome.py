@@ -17,7 +17,7 @@ from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
 from daemon.api.access.auth import is_strict
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.access.rehearsal import ignored
+from daemon.api.access.relayed import relayed
 from daemon.api.http.answers import Answer, Header, Headers, encoded, sent
 from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
@@ -34,6 +34,10 @@ from daemon.usecases.certification.idempotency import Answered, FoundRequest, Re
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
 CUSTOMER_PATH: Final = "/f/"
+_IDLE: Final = {
+    "TEST": ("Mcfd-Test", Text("does nothing with a live key")),
+    "NOT_AFTER": ("Mcfd-Not-After", Text("does nothing in the shop's network, only through the relay")),
+}
 APPLIED: Final[Header] = (b"preference-applied", b"respond-async")
 
 
@@ -92,9 +96,14 @@ async def read_optional(request: ApiRequest, shape: type[msgspec.Struct]) -> Opt
 
 
 def own_warnings(request: ApiRequest, unknown: tuple[Unknown, ...] = ()) -> tuple[Adjustment, ...]:
-    """What belongs to this request alone, and is not stored: fields that are not known, the header of a rehearsal with a live key."""
-    headers, language = request.scope["headers"], language_of(request.scope)
-    more = ignored(headers, language) if request.auth.key.mode == "live" else ()
+    """What belongs to this request alone, and is not stored: fields that are not known, headers that do nothing here."""
+    names, language = {name for name, _ in request.scope["headers"]}, language_of(request.scope)
+    idle = {"TEST": request.auth.key.mode == "live", "NOT_AFTER": relayed(request.scope) is None}
+    more = [
+        Adjustment(f"{name}_HEADER_IGNORED", f"{header}: {why.in_language(language)}", field=header)
+        for name, (header, why) in _IDLE.items()
+        if idle[name] and header.lower().encode() in names
+    ]
     return (*adjustments(warnings_of(unknown), language), *more)
 
 

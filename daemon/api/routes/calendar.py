@@ -17,12 +17,12 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import MAX_LIMIT, integer, json_of, read_bytes, read_page, read_query
 from daemon.api.request.outcome import call_of, own_warnings, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
-from daemon.core.ledger.entries import CalendarKind
+from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.report.acts import CashBody, CashMovements, Moved
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.store.tables.book.calendar_closures import calendar_list
 from daemon.usecases.reports.acts import cash_moves, move_cash
-from daemon.usecases.reports.close_period import body_of, calendar_closure, close_calendar
+from daemon.usecases.reports.close_period import calendar_closure, close_calendar
 
 MAX_NUMBER: Final = 999_999_999
 EXAMPLES: Final = {"month": "2026-01", "year": "2026"}
@@ -106,7 +106,7 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
         limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
         after = integer(query, "after", default=0, least=0, most=MAX_NUMBER)
         found = await worker.ledger.read(calendar_list, worker.book, kind, after=after, limit=limit)
-        reports = [msgspec.Raw(body_of(placed)) for placed in found]
+        reports = [msgspec.Raw(placed.entry_of(CalendarClosed).body.encode()) for placed in found]
         return encoded({"nim": worker.book.nim, "count": len(reports), "reports": reports})
 
     @get(

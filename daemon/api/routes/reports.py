@@ -29,6 +29,7 @@ from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import MAX_LIMIT, range_of, read_page, read_query
 from daemon.api.request.outcome import call_of, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
+from daemon.core.ledger.entries import ReportAct
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
@@ -229,7 +230,8 @@ async def close_articles(request: ApiRequest) -> Answer:
 )
 async def closed_articles_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    return sent(acts.body_of(await worker.ledger.read(closed_articles, worker.book, request.path_params["number"])))
+    placed = await worker.ledger.read(closed_articles, worker.book, request.path_params["number"])
+    return sent(placed.entry_of(ReportAct).body.encode())
 
 
 @get(
@@ -243,4 +245,5 @@ async def closed_articles_report(request: ApiRequest) -> Answer:
 )
 async def report_on_paper(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    return sent(acts.body_of(await worker.ledger.read(issued_report, worker.book, request.path_params["number"])))
+    placed = await worker.ledger.read(issued_report, worker.book, request.path_params["number"])
+    return sent(placed.entry_of(ReportAct).body.encode())

@@ -15,7 +15,7 @@ from daemon.app.outward.presence import PresenceWords
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.core.audit import Actor
-from daemon.core.delivery import Backlog, Outgoing
+from daemon.core.delivery import Backlog, Outgoing, UpstreamReceiver
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.settings import Settings, Upstream
@@ -25,7 +25,7 @@ from daemon.store.maintenance.numbers import hear
 from daemon.store.outbox import Outbox
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
-from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver
+from daemon.upstream.options import BadOptions, Options, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.worker.machine_worker import BookEvent
@@ -156,6 +156,7 @@ class Replication(Senders):
 def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) -> Replicator[Outgoing]:
     return Replicator(
         outbox,
+        outbox.waiting,
         receiver,
         partial(compose, box=upstream.box, key_id=receiver.key_id),
         clock=now_millis,

@@ -12,12 +12,11 @@ from common.wire.instants import now_millis
 from daemon.app.outward.replication import Senders, webhook_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.core.delivery import Posting
+from daemon.core.delivery import Posting, UpstreamReceiver
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.settings.model import Webhook
 from daemon.store.outbox import resettle
-from daemon.upstream.options import UpstreamReceiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
 from daemon.usecases.worker.machine_worker import BookEvent
@@ -72,8 +71,10 @@ class Webhooks(Senders):
             log.warning("webhook.forgotten", events=done.gone)
 
     def _start(self, webhook: Webhook, receiver: UpstreamReceiver) -> None:
+        outbox = self._store.outbox_for(webhook.destination)
         replicator = Replicator[Posting](
-            WebhookEvents(self._store.outbox_for(webhook.destination), self._store.events, self._store.ledger),
+            outbox,
+            WebhookEvents(outbox, self._store.events, self._store.ledger).waiting,
             receiver,
             compose,
             clock=now_millis,

@@ -26,12 +26,12 @@ from daemon.cli.output import Progress, moment, print_json, print_table, say, wr
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
-from daemon.core.ledger.entries import readable_move
-from daemon.core.report.acts import JournalCash, journal_cash, move_of
+from daemon.core.ledger.entries import CashMove, readable_move
+from daemon.core.report.acts import JournalCash, journal_cash
 from daemon.core.report.journal import JournalRecord, Page, journal_record, reason_text
 from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import read_ledger
-from daemon.owner import as_owner
+from daemon.owner import as_owner, new_file
 from daemon.settings import Settings
 from daemon.store.store import Store
 from daemon.store.tables.book.acts import newest_moves, periods_of_moves
@@ -146,7 +146,7 @@ def _json_record(line: Line, nim: str) -> JournalRecord | JournalCash:
 def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
     entry, z_number = line
     if not isinstance(entry, Record):
-        move = move_of(entry)
+        move = entry.entry_of(CashMove)
         amount = move.amount if move.kind == "deposit" else -move.amount
         return moment(entry.at, zone), "", "", amount, tr(STATES[move.kind]), z_number or "", move.reason
     return (
@@ -161,19 +161,14 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
 
 
 def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *, test: bool) -> None:
-    """The file is its caller's; one that exists is left alone, one that was not finished is taken away."""
-    with writing(target):
-        with as_owner(target.parent):
-            opened = target.open("xb")
-        with opened as file:
-            try:
-                lines = read_ledger(
-                    settings, lambda store: _written(store, settings, page, file, form, nim=nim, test=test)
-                )
-            except BaseException:
-                with as_owner(target.parent):
-                    target.unlink(missing_ok=True)
-                raise
+    """The file is its caller's alone; one that exists is left alone, one that was not finished is taken away."""
+    with writing(target), new_file(target) as file:
+        try:
+            lines = read_ledger(settings, lambda store: _written(store, settings, page, file, form, nim=nim, test=test))
+        except BaseException:
+            with as_owner(target.parent):
+                target.unlink(missing_ok=True)
+            raise
     say(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target))
 
 

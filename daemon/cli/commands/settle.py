@@ -165,7 +165,7 @@ def _show(case: Case, settings: Settings) -> None:
     zone = settings.reports.zone
     reasons = [tr(from_stored(case.state.attention))] if case.state.attention else []
     if case.is_replaced:
-        reasons.append(tr("its spare has taken over from it"))
+        reasons.append(tr("another machine has taken over from it"))
     if case.is_awaited:
         reasons.append(tr("it was not compared yet with the copy that was put back"))
     say("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons))

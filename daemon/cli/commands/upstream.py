@@ -48,7 +48,7 @@ from daemon.settings import Settings
 from daemon.store.store import Store
 
 if TYPE_CHECKING:
-    from daemon.upstream.options import UpstreamReceiver
+    from daemon.core.delivery import UpstreamReceiver
 
 UPSTREAM = "upstream"
 

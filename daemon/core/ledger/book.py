@@ -61,6 +61,8 @@ class BookState(msgspec.Struct, frozen=True):
     """How often the book's time was set back."""
     seen: LastSeen | None = None
     """The machine's last invoice at the moment of `known`; None in a ledger of 0.1.0 that has not looked since."""
+    in_use: bool = True
+    """False while its machine has another taxpayer."""
 
 
 class Aggregate(msgspec.Struct, frozen=True):

@@ -96,7 +96,8 @@ class Case(msgspec.Struct, frozen=True):
     last: Standing = "new"
     decided: int = 0
     is_replaced: bool = False
-    """Its spare certifies in its place: what is in doubt there may be decided without the machine and without attention."""
+    """Another machine certifies in its place, or did since the attempt was begun: what is in doubt may be decided without the machine and without
+    attention."""
     is_awaited: bool = False
     """An older ledger was put back, and the other machine of its pair certifies nothing before this one was compared."""
 
@@ -160,7 +161,7 @@ class Case(msgspec.Struct, frozen=True):
             return None
         if decision == "not-certified":
             return "its last" if self.is_last else None
-        return "machine unknown" if self.evidence is None else None
+        return "machine unknown" if self.evidence is None and self.state.in_use else None
 
     def _obstacle_to_certified(self) -> Obstacle | None:
         if self.evidence is None:
@@ -215,19 +216,17 @@ class Case(msgspec.Struct, frozen=True):
         """Those between what the ledger knows and what the machine counts."""
         return on_paper(paper, attempt, self.state.counters or attempt.base, self._now())
 
-    def after(self, paper: PaperInvoice) -> After:
-        """What the ledger knows of the machine once the attempt was entered from paper: as far as that. Where it was past that already, others that came
+    def after(self, paper: PaperInvoice, attempt: Record, placed: FiscalCounters) -> After:
+        """What the ledger knows of the machine once the attempt was entered from paper (`certified`): as far as that. Where it was past that already, others that came
         after it have been taken over, and this one with them, as foreign. Counters of another activation say nothing of this one."""
-        state, attempt, placed = self.state, self.attempt, self._placed(paper)
-        if attempt is None or placed is None or state.counters is None:
-            return After(state, 0)
-        if placed.tc <= state.counters.tc:
+        state, before = self.state, self.state.counters or attempt.base
+        if placed.tc <= before.tc:
             return After(state, -1)
         if self._fitting(paper, attempt) is None:
             return After(state, 0)
         last = LastInvoice(attempt.number, paper.code, paper.time, attempt.type, attempt.total_ttc)
         after = msgspec.structs.replace(state, counters=placed, last_number=attempt.number, seen=LastSeen(last))
-        return After(after, strangers(attempt.invoice, state.counters, placed))
+        return After(after, strangers(attempt.invoice, before, placed))
 
     def _now(self) -> FiscalCounters | None:
         """What the machine counts in the activation of the attempt; None where that is not known."""

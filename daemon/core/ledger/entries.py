@@ -7,7 +7,7 @@ What stands in the journal for an entry whose row is damaged: its place and numb
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -202,6 +202,9 @@ class CashTotal(msgspec.Struct, frozen=True):
 NO_CASH = CashTotal()
 
 
+E = TypeVar("E", bound=msgspec.Struct)
+
+
 class Placed(msgspec.Struct, frozen=True):
     """An entry in its place; `body` are its bytes as they were chained, `at` in ms; `chained_at` is what the hash holds instead of `at`
     where the time was repaired since, else 0."""
@@ -217,6 +220,13 @@ class Placed(msgspec.Struct, frozen=True):
     @property
     def entry(self) -> Entry:
         return read_entry(self.body)
+
+    def entry_of(self, kind: type[E]) -> E:
+        """TypeError for one of another kind."""
+        entry = self.entry
+        if not isinstance(entry, kind):
+            raise TypeError(f"entry {self.id} is no {kind.__name__}")
+        return entry
 
 
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)

@@ -140,15 +140,8 @@ def journal_cash(placed: Placed, z_number: int, nim: str) -> JournalCash:
     return JournalCash(state=fields.pop("kind"), nim=nim, z_number=z_number or None, **fields)
 
 
-def move_of(placed: Placed) -> CashMove:
-    """TypeError for an entry of another kind."""
-    if not isinstance(placed.entry, CashMove):
-        raise TypeError(f"entry {placed.id} is no movement of cash")
-    return placed.entry
-
-
 def _fields(placed: Placed) -> dict[str, Any]:
-    return {"id": placed.id, "at": millis_text(placed.at), **msgspec.structs.asdict(move_of(placed))}
+    return {"id": placed.id, "at": millis_text(placed.at), **msgspec.structs.asdict(placed.entry_of(CashMove))}
 
 
 class JournalCopy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

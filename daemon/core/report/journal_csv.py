@@ -18,8 +18,7 @@ from common.numbers import plain_cell
 from daemon.core.clock import machine_millis, millis_text
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.entries import CopyAct, OutageBegun, OutageEnded, OutageNotified, Placed, ReportAct
-from daemon.core.report.acts import move_of
+from daemon.core.ledger.entries import CashMove, CopyAct, OutageBegun, OutageEnded, OutageNotified, Placed, ReportAct
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, reason_text
 
 Cell = str | int | None
@@ -172,7 +171,7 @@ def csv_act(placed: Placed, z_number: int) -> tuple[Cell, ...]:
 
 def csv_cash(placed: Placed, z_number: int) -> tuple[Cell, ...]:
     """A movement of cash as one of the lines (decision 34)."""
-    move, at = move_of(placed), millis_text(placed.at)
+    move, at = placed.entry_of(CashMove), millis_text(placed.at)
     cells: dict[str, Cell] = {
         "state": move.kind,
         "begunAt": at,

@@ -21,8 +21,7 @@ _TIMESTAMP = re.compile(
 )
 _LAST_DAY = date(9999, 12, 30)
 _LATEST = millis(datetime(9999, 12, 31, tzinfo=UTC))
-_EARLIEST = millis(datetime(1, 2, 1, tzinfo=UTC))
-"""31 days after the first day a date can name, so that the default `from` can still be written."""
+_FIRST_DAY = "0001-01-01"
 
 
 def read_range(from_: str | None, to: str | None, *, now: int, timezone: str) -> tuple[int, int]:
@@ -30,7 +29,7 @@ def read_range(from_: str | None, to: str | None, *, now: int, timezone: str) ->
     errors: list[FieldError] = []
     place = zone(timezone)
     end = now + 1 if to is None else _read("to", to, place, errors)
-    start = end - DEFAULT_RANGE if from_ is None else _read("from", from_, place, errors)
+    start = max(end - DEFAULT_RANGE, _earliest(place)) if from_ is None else _read("from", from_, place, errors)
     exact = to is not None and not _DATE.fullmatch(to)
     if not errors and (start > end or (start == end and not exact)):
         errors.append(FieldError("from", Text("must not be after `to`")))
@@ -45,7 +44,12 @@ def _read(name: str, text: str, place: tzinfo, errors: list[FieldError]) -> int:
     except ValueError:
         errors.append(FieldError(name, Text("must be a date YYYY-MM-DD or an RFC 3339 timestamp with an offset")))
         return 0
-    return min(max(instant, _EARLIEST), _LATEST)
+    return min(max(instant, _earliest(place)), _LATEST)
+
+
+def _earliest(place: tzinfo) -> int:
+    """It can be written in UTC and in that zone."""
+    return max(_date(_FIRST_DAY, UTC, whole=False), _date(_FIRST_DAY, place, whole=False))
 
 
 def _date(text: str, place: tzinfo, *, whole: bool) -> int:

@@ -181,7 +181,7 @@ def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Re
 def _deferred(record: Record) -> DeferredWord | msgspec.UnsetType:
     if (found := record.invoice.deferred) is None:
         return msgspec.UNSET
-    is_of_other = found.outage and found.nim and not same_machine(found.nim, record.nim)
+    is_of_other = found.nim and not same_machine(found.nim, record.nim)
     word = DeferredWord(millis_text(found.sold_at), found.reason, found.outage)
     return msgspec.structs.replace(word, outage_nim=found.nim) if is_of_other else word
 

@@ -85,15 +85,11 @@ def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
 def note_lost(connection: sqlite3.Connection, found: str, mark: MarkRow | None) -> None:
     """Every book has to be compared with its machine, and headquarters learns that this is not the ledger it knew."""
     connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
         (at,) = connection.execute(_SQL["newest"]).fetchone()
         mark_restored(connection, max(at, 1))
         begin_epoch(connection, at, mark)
         write_meta(connection, LOST_WRITES, to_stored(found))
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def read_lost(connection: sqlite3.Connection) -> Text:

@@ -172,11 +172,16 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
             own = _question(connection, book)
             question = question_after_restore(marks, name_of(state), ledger_id, own, new_question())
             _write_question(connection, book, question or -abs(own))
-    if not any(ledger_id in counted for counted in marks.ledgers.values()):
-        marks = msgspec.structs.replace(marks, incomplete=True)
+    marks = _after_copy(marks, ledger_id)
     if marks != before:
         write_marks(target, marks)
     return tuple(state.book.nim for state in states if _question(connection, state.book) > 0)
+
+
+def _after_copy(marks: Marks, ledger_id: str) -> Marks:
+    """Where a copy of that ledger is put back."""
+    is_here = any(ledger_id in counted for counted in marks.ledgers.values())
+    return marks if is_here else msgspec.structs.replace(marks, incomplete=True)
 
 
 def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState], last_z: LastZ) -> dict[int, int]:
@@ -202,24 +207,23 @@ def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState],
 def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     """At a start: what was given after this copy of the ledger was made is a gap in it, and what was revoked stays so. A number that was
     only reserved belongs to a Z that a crash cut off, and is given by its retry; one that another ledger reserved may be on paper."""
-    water = HighWater(ledger, read_meta(connection, LEDGER_ID))
+    ledger_id = read_meta(connection, LEDGER_ID)
+    if is_copied_by_hand(connection):
+        write_marks(ledger, _after_copy(read_marks(ledger) or Marks(), ledger_id))
+    water = HighWater(ledger, ledger_id)
     states = [books.book_state(connection, book) for book in books.all_books(connection)]
     z_numbers = {name_of(state): state.z_number for state in states}
     for name, mark in water.marks.books.items():
         if mark.reserved and z_numbers.get(name, -1) < mark.highest:
             water.give(name, mark.reserved)
     connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
         if is_copied_by_hand(connection):
             _take_in(connection, states, water)
         for state in states:
             catch_up(connection, state.book, water)
         for key_hash in water.marks.revoked:
             connection.execute(_SQL["revoke"], (bytes.fromhex(key_hash),))
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
     for state in (books.book_state(connection, state.book) for state in states):
         if is_met(state):  # another taxpayer's name until the machine has sent its own
             name = name_of(state)

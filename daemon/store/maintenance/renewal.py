@@ -102,7 +102,6 @@ async def _copy(ledger: Path, copy: Path) -> None:
 
     source = aiosqlite.connect(f"{ledger.as_uri()}?mode=ro", uri=True, isolation_level=None)
     async with source as old, aiosqlite.connect(copy, isolation_level=None) as new:
-        await new.execute_fetchall("PRAGMA synchronous = OFF")  # synced once, before it counts
         await new.execute_fetchall("PRAGMA journal_mode = OFF")
         await old.backup(new, pages=PAGES, progress=progress)
 

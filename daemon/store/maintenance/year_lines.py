@@ -16,11 +16,11 @@ import msgspec
 from daemon.core.audit import GENESIS as AUDIT_GENESIS
 from daemon.core.ledger.book import Book, Closure
 from daemon.core.ledger.chain import GENESIS, closure_link, record_link
-from daemon.core.ledger.entries import Placed
+from daemon.core.ledger.entries import CalendarClosed, Placed
 from daemon.core.report.journal import journal_record
 from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import all_books, book_state
-from daemon.store.tables.book.calendar_closures import closed_of, find_calendar_closure
+from daemon.store.tables.book.calendar_closures import find_calendar_closure
 from daemon.store.tables.book.closures import COLUMNS, closure_of, find_closure
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, record_of, unpack
 from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
@@ -57,7 +57,7 @@ def closed_years(connection: sqlite3.Connection) -> list[tuple[Book, str]]:
 def archive_year(connection: sqlite3.Connection, book: Book, year: str) -> ArchiveYear:
     """NotFound while it is not closed."""
     end = find_calendar_closure(connection, book, "year", year)
-    closed, state = closed_of(end), book_state(connection, book)
+    closed, state = end.entry_of(CalendarClosed), book_state(connection, book)
     start, after_seq, began_at = GENESIS, 0, 0
     if closed.after_z:
         before = find_closure(connection, book, closed.after_z)

@@ -90,7 +90,7 @@ def _write_holder(descriptor: int, word: str) -> None:
     """Its process, for people, and what it is. A full disk is reported by the next write, in better words."""
     try:
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n{word}\n".encode(), 0)
+        os.write(descriptor, f"{os.getpid()}\n{word}\n".encode())
     except OSError:
         return
 

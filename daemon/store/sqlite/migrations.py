@@ -46,16 +46,11 @@ def _apply(connection: sqlite3.Connection, steps: list[Migration]) -> None:
     connection.create_function("number_key", 1, number_key, deterministic=True)  # 0008
     for step in steps:
         connection.execute("BEGIN IMMEDIATE")
-        try:
+        with connection:
             for statement in statements(step.script):
                 connection.execute(statement)
             _no_orphans(connection)
             connection.execute(f"PRAGMA user_version = {step.number}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
 
 def _no_orphans(connection: sqlite3.Connection) -> None:

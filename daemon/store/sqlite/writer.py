@@ -181,7 +181,7 @@ def _transact(
     """One transaction; what came of each job, and whether anything was written."""
     before, number = connection.total_changes, 0
     connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
         if len(jobs) == 1:
             outcomes = [_Outcome(jobs[0](connection), None)]
         else:
@@ -189,11 +189,6 @@ def _transact(
         wrote = connection.total_changes != before
         if wrote and marking is not None:
             number = marking.count(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # SQLite itself has ended it after some faults
-            connection.execute("ROLLBACK")
-        raise
     if wrote and marking is not None:
         marking.report(number)
     return outcomes, wrote

@@ -19,13 +19,12 @@ import msgspec
 import structlog
 
 from common.language import Text, sentence
-from common.language.reasons import CANCELLED_BECAUSE, INVOICE_INTERRUPTED, NOT_SENT_BECAUSE, OTHER_TAXPAYER
+from common.language.reasons import CANCELLED_BECAUSE, INVOICE_INTERRUPTED, NOT_SENT_BECAUSE
 from daemon.core.audit import Call
 from daemon.core.errors import (
     CertifiedElsewhere,
     LineLost,
     MachineNonsense,
-    MachineOffline,
     MachineRefused,
     McfdError,
     NothingDone,
@@ -164,8 +163,7 @@ def _intent(job: AttemptRun) -> Attempt:
 def _check_intent(job: AttemptRun) -> None:
     """Raises where the machine is not needed."""
     enter_invoice.check_expiry(job.call.expires)
-    if job.book.id != job.worker.book.id:
-        raise MachineOffline(OTHER_TAXPAYER)
+    job.worker.check_book(job.book)
     job.worker.check_in_use()
     if job.intent.done():
         job.intent.result()  # its number or its key is taken, or the disk is full

@@ -98,7 +98,9 @@ async def number_decided(worker: MachineWorker, other: LiveAttempt, deadline: fl
     timeout = deadline - asyncio.get_running_loop().time()
     if timeout <= 0 or worker.closing:
         raise MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))
+    book = worker.book
     await asyncio.wait([other.news], timeout=timeout)
+    worker.check_book(book)
 
 
 def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | NumberReserved:

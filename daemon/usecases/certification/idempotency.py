@@ -13,7 +13,7 @@ from common.language import Text
 from daemon.core.audit import Call, key_hash_of
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.core.ledger.attempt import OPEN, Record
-from daemon.core.ledger.book import KeyUse
+from daemon.core.ledger.book import Book, KeyUse
 from daemon.core.ledger.deferred import DeferredSale, DeferredState
 from daemon.core.ledger.phases import Phase
 from daemon.core.ledger.take_over import NumberReserved, UnknownElsewhere
@@ -58,16 +58,18 @@ async def once(
     if not key:
         return Answered(await run())
     deadline = asyncio.get_running_loop().time() + worker.limits.patience + worker.limits.doubt_patience
+    book = worker.book
     while running := worker.attempts.of_key(key):
         check_same(worker, running.fingerprint, call)
         await _ended(running.done, deadline)
     worker.attempts.claim_key(key, call.fingerprint)
     try:
-        use = worker.ledger.peek(uniqueness.find_key, worker.book, key)
+        use = worker.ledger.peek(uniqueness.find_key, book, key)
         if use is not None:
             check_same(worker, use.fingerprint, call)
-            use = await _ended_use(worker, use, call)
+            use = await _ended_use(worker, book, use, call)
         if use is None:
+            worker.check_book(book)
             return Answered(await run())
         answer = replay(use)
         if answer is None:
@@ -77,21 +79,21 @@ async def once(
         worker.attempts.release_key(key)
 
 
-async def _ended_use(worker: MachineWorker, use: KeyUse, call: Call) -> KeyUse | None:
+async def _ended_use(worker: MachineWorker, book: Book, use: KeyUse, call: Call) -> KeyUse | None:
     """The same once its attempt has ended, which it may not have before a crash or a lost line; None when it failed."""
     if use.record is None or use.record.state == "certified":
         return use
     await outcome_of(worker, use.record.id)
-    return worker.ledger.peek(uniqueness.find_key, worker.book, call.key_hash)
+    return worker.ledger.peek(uniqueness.find_key, book, call.key_hash)
 
 
 async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
     """The attempt once it has ended. LineLost when that is not in time, MachineAttention when only an operator can tell."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + worker.limits.doubt_patience
-    owner = worker.worker_of(attempt_id)
+    owner, book = worker.worker_of(attempt_id), worker.book
     while True:
-        record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
+        record = worker.ledger.peek(attempts.find_record, book, attempt_id)
         if record.state not in OPEN:
             return record
         attention = owner.attention if owner else ""

@@ -87,7 +87,7 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     if lowest_open:
         floor = min(floor, lowest_open - 1)
     floor = max(floor, adopted, _missing(worker, prefix_of, str(type_), series.digits))
-    floor = max(floor, _machine_place(worker, prefix, series.digits))
+    floor = max(floor, _machine_place(worker, prefix_of, str(type_), series.digits))
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)
@@ -117,19 +117,24 @@ def _is_behind(worker: MachineWorker) -> bool:
     return worker.attempts.is_restored or is_empty
 
 
-def _machine_place(worker: MachineWorker, prefix: str, digits: int) -> int:
-    """The highest place that a machine has told which was not compared yet with an older ledger: what that lacks may have all before it, and a sale may
-    be accepted meanwhile. 0 without one; MachineOffline or MachineAttention while such a machine has told nothing."""
-    highest = 0
+def _machine_place(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str, digits: int) -> int:
+    """The highest place that a machine has told which was not compared yet with an older ledger, or that its counters leave room for: what that lacks may
+    have all before it, and a sale may be accepted meanwhile. 0 without one; MachineOffline or MachineAttention while such a machine has told nothing."""
+    highest, prefix, peek = 0, prefix_of(type_), worker.ledger.peek
     for each in (worker, worker.spare, worker.first):
         if each is None or not _is_behind(each):
             continue
-        evidence = worker.ledger.peek(settlements.read_evidence, each.book)
+        evidence = peek(settlements.read_evidence, each.book)
         if evidence is None:
             worker.ready()  # one that was declared lost is no reason
-        elif evidence.state.last is not None:
-            number = number_key(evidence.state.last.number)
+        elif (last := evidence.state.last) is not None:
+            number = number_key(last.number)
             end = number.removeprefix(prefix)
             if number != end and len(end) == digits and end.isdecimal():
                 highest = max(highest, int(end))
+            now, before = evidence.state.counters, peek(book_state, each.book).counters
+            if before is not None:
+                machine = (last, now.fvc - before.fvc, now.frc - before.frc)
+                missing = peek(uniqueness.highest_missing, worker.book, type_, prefix_of, digits, machine=machine)
+                highest = max(highest, missing)
     return highest

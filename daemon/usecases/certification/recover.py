@@ -43,6 +43,7 @@ from daemon.store.tables.book import attempts, epochs
 from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.aggregate import announce, tick
 from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import begin
 
 log = structlog.get_logger(__name__)
 
@@ -234,7 +235,7 @@ async def _take_taxpayer(worker: MachineWorker, machine: ConnectedMachine, state
         log.warning("machine.other_taxpayer", nim=nim, mode=book.mode, before=worker.ifu, now=state.ifu)
         await _settle_before_another_taxpayer(worker, machine, nim)
         worker.change_book(await worker.ledger.write(epochs.book_of_taxpayer, book, nim, state.ifu))
-        await worker.begin()
+        await begin(worker)
         await worker.note_pair()
 
 

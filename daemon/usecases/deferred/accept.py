@@ -18,7 +18,7 @@ from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.entries import OutageReason
-from daemon.store.tables.book import books, deferred, outages, take_overs
+from daemon.store.tables.book import deferred, outages, take_overs
 from daemon.usecases.certification import numbers
 from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
 from daemon.usecases.certification.enter_invoice import check_expiry
@@ -146,7 +146,7 @@ async def release(worker: MachineWorker, sale: DeferredSale, reason: str, *, by:
 async def refuse_former_sales(worker: MachineWorker) -> None:
     """Those of the taxpayers that the machine had before, which it certifies no more: their tills hear of it by webhook, and may sell them again. Left alone
     are doubtful ones, which it may have certified, and those of a machine for which a spare stands."""
-    for book in worker.ledger.peek(books.former_books, worker.book):
+    for book in (former.book for former in worker.former):
         if worker.ledger.peek(take_overs.is_replaced, book):
             continue
         for sale in worker.ledger.peek(deferred.waiting_sales, book):

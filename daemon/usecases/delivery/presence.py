@@ -8,13 +8,14 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 from msgspec import UNSET
 
 from common.turns import heed_cancellation
-from common.wire.presence import EVERY_SECONDS, PresenceAnswer, WantedClosures
+from common.wire.presence import EVERY_SECONDS, WantedClosures
+from daemon.core.delivery import UpstreamReceiver
 from daemon.core.ledger.attempt import Mode
 
 FIRST_WITHIN = 60.0
@@ -45,12 +46,6 @@ class MachinePresence(NamedTuple):
     content: bytes
 
 
-class Listener(Protocol):
-    async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
-        """None when it was not received. Ends in bounded time and does not raise for anything the other side can do."""
-        ...
-
-
 async def _learn_nothing(nim: str, last_z: int) -> None:
     del nim, last_z
 
@@ -69,7 +64,7 @@ class Resent(NamedTuple):
 class Announcer:
     """`run` until cancelled."""
 
-    listener: Listener
+    receiver: UpstreamReceiver
     words: Callable[[], Awaitable[Sequence[MachinePresence]]]
     resend: Resend
     _: KW_ONLY
@@ -92,7 +87,7 @@ class Announcer:
 
     async def _speak(self) -> None:
         for word in await self.words():
-            answer = await self.listener.announce(word.content, nim=word.nim)
+            answer = await self.receiver.announce(word.content, nim=word.nim)
             heed_cancellation()
             self._note(answer is not None)
             if answer is not None and answer.last_z is not UNSET:

@@ -18,15 +18,25 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
 from common.language.reasons import NO_EVENT, from_stored
 from common.turns import heed_cancellation
 from daemon.core.clock import DAY, HOUR, Clock
-from daemon.core.delivery import Again, Backlog, Delivered, Delivery, DeliveryRefused
+from daemon.core.delivery import (
+    Again,
+    Backlog,
+    Delivered,
+    Delivery,
+    DeliveryRefused,
+    Outgoing,
+    Posting,
+    UpstreamReceiver,
+)
 from daemon.core.ledger.attempt import Mode
+from daemon.store.outbox import Outbox
 from daemon.usecases.delivery.events import has_come
 
 LONGEST_RETRY_AFTER = 86_400.0
@@ -103,71 +113,18 @@ class BookQueue:
         self._last_report = behind
 
 
-class Entry(Protocol):
-    """One row of the outbox; `names` are for the log. `created_at` and `last_sent` (0: never) in ms."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def nim(self) -> str: ...
-    @property
-    def report_id(self) -> str: ...
-    @property
-    def created_at(self) -> int: ...
-    @property
-    def last_sent(self) -> int: ...
-    @property
-    def names(self) -> dict[str, str | int]: ...
-
-
-E = TypeVar("E", bound=Entry)
-E_co = TypeVar("E_co", bound=Entry, covariant=True)
-
-
-class OutboxPort(Protocol[E_co]):
-    """The store, as this use case sees it; every method that writes is one transaction."""
-
-    async def backlog(self) -> Sequence[Backlog]:
-        """One entry for each book that ever had a closure to send."""
-        ...
-
-    async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[E_co]:
-        """Neither sent nor parked, by z_number."""
-        ...
-
-    async def mark_sent(self, outgoing_id: int, *, at: int) -> None: ...
-
-    async def mark_failed(self, outgoing_id: int, error: str, *, at: int, next_at: int) -> None:
-        """Still waiting; when the next try is due is for people only."""
-        ...
-
-    async def park(self, outgoing_id: int, error: str, *, at: int) -> None: ...
-
-    async def offer_again(self, nim: str, mode: Mode, *, before: int) -> int:
-        """What was parked before then (ms) waits again; how many."""
-        ...
-
-
-class Receiver(Protocol):
-    """Headquarters. `deliver` ends in bounded time and does not raise for anything the other side can do.
-
-    `subject` says what the event is about, as `closure`; `report_id` is what the receiver deduplicates by. `since` is when the
-    event was made, `last_sent` when it was delivered before, 0 for never (ms).
-    """
-
-    async def deliver(
-        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int, last_sent: int
-    ) -> Delivery: ...
-    async def aclose(self) -> None: ...
+E = TypeVar("E", bound=Outgoing | Posting)
 
 
 class Replicator(Generic[E]):
-    """`run` until cancelled; `wake` when a closure (or whatever `subject` is) has been stored."""
+    """`run` until cancelled; `wake` when a closure (or whatever `subject` is) has been stored. `waiting` gives so many of a book that are neither
+    sent nor parked, in their order."""
 
     def __init__(
         self,
-        outbox: OutboxPort[E],
-        receiver: Receiver,
+        outbox: Outbox,
+        waiting: Callable[[str, Mode, int], Awaitable[Sequence[E]]],
+        receiver: UpstreamReceiver,
         compose: Callable[[E], bytes],
         *,
         clock: Clock,
@@ -179,6 +136,7 @@ class Replicator(Generic[E]):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._outbox = outbox
+        self._waiting = waiting
         self._receiver = receiver
         self._compose = compose
         self._clock = clock
@@ -249,7 +207,7 @@ class Replicator(Generic[E]):
         if not queue.has_begun:
             await self._offer_again(queue, FOR_EVER)
             queue.has_begun = True
-        entries = await self._outbox.waiting(queue.nim, queue.mode, BATCH)
+        entries = await self._waiting(queue.nim, queue.mode, BATCH)
         for entry in entries:
             delivery = await self._deliver(entry)
             if isinstance(delivery, Again):

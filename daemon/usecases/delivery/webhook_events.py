@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Protocol
 
 import msgspec
 import structlog
 
 from daemon.core.clock import millis_text
-from daemon.core.delivery import Backlog, Posting, WaitingEvent
+from daemon.core.delivery import Posting, WaitingEvent
 from daemon.core.events import CERTIFIED, CLOSURE, Envelope, Event
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.store.journal import EventLog
 from daemon.store.ledger import Ledger
+from daemon.store.outbox import Outbox
 from daemon.store.tables.book.books import all_books
 from daemon.store.tables.events import find_event
 from daemon.usecases.delivery.events import data_of
@@ -26,32 +26,13 @@ NAMESPACE = uuid.UUID("6f1d3c0e-8f5b-5a64-9d7e-2b1f0c9a4e77")
 """Of the ids of events: the same event has the same id at every webhook and at every try."""
 
 
-class WebhookOutbox(Protocol):
-    async def backlog(self) -> Sequence[Backlog]: ...
-    async def waiting_events(self, book: Book, limit: int) -> Sequence[WaitingEvent]: ...
-    async def mark_sent(self, outgoing_id: int, *, at: int) -> None: ...
-    async def mark_failed(self, outgoing_id: int, error: str, *, at: int, next_at: int) -> None: ...
-    async def park(self, outgoing_id: int, error: str, *, at: int) -> None: ...
-    async def offer_again(self, nim: str, mode: Mode, *, before: int) -> int: ...
-
-
 class WebhookEvents:
-    """The `OutboxPort` of `usecases.replicate` over its outbox."""
+    """What waits in its outbox."""
 
-    def __init__(
-        self,
-        outbox: WebhookOutbox,
-        events: EventLog,
-        receipts: Ledger,
-    ) -> None:
+    def __init__(self, outbox: Outbox, events: EventLog, receipts: Ledger) -> None:
         self._outbox = outbox
         self._events = events
         self._receipts = receipts
-        self.backlog = outbox.backlog
-        self.mark_sent = outbox.mark_sent
-        self.mark_failed = outbox.mark_failed
-        self.park = outbox.park
-        self.offer_again = outbox.offer_again
 
     async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Posting]:
         """Of each taxpayer that the machine has had under that name."""

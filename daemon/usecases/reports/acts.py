@@ -59,14 +59,7 @@ async def _close(worker: MachineWorker, call: Call) -> bytes:
 
 
 def articles_of(placed: Placed) -> ArticlesReport:
-    return msgspec.json.decode(body_of(placed), type=ArticlesReport)
-
-
-def body_of(placed: Placed) -> bytes:
-    """The report as it was given out; TypeError for an entry of another kind."""
-    if not isinstance(placed.entry, ReportAct):
-        raise TypeError(f"entry {placed.id} is no report")
-    return placed.entry.body.encode()
+    return msgspec.json.decode(placed.entry_of(ReportAct).body, type=ArticlesReport)
 
 
 async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) -> Answered[bytes]:

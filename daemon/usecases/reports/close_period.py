@@ -15,20 +15,18 @@ from common.numbers import whole_number
 from daemon.core.audit import Call
 from daemon.core.errors import InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
 from daemon.core.ledger.book import Closure, LastSeen
-from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CalendarKind, Placed
+from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CalendarKind
 from daemon.core.ledger.verdict import went_down
 from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
-from daemon.store.tables.book import books
 from daemon.store.tables.book.acts import cash_of_period
-from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.calendar_closures import find_calendar_closure
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
-from daemon.usecases.reports.report import ReportSource
-from daemon.usecases.worker.attempts import NO_COUNTERS
+from daemon.usecases.reports.journal import ReportSource
 from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import former_workers
 
 log = structlog.get_logger(__name__)
 _PERIODS: Final = {
@@ -90,16 +88,16 @@ async def close_former_periods(worker: MachineWorker) -> None:
     What hinders it is tried again at the next start."""
     if worker.time.question():
         return
-    for book in worker.ledger.peek(books.former_books, worker.book):
+    for former in former_workers(worker):
+        book = former.book
         aggregate = await worker.ledger.aggregate(book)
         cash = worker.ledger.peek(cash_of_period, book, aggregate.period_start)
         await worker.ledger.close_over_months(book, worker.now(), upto_z=True)
         if not x_report(book, aggregate, worker.now()).certs_count and cash == NO_CASH:
             continue
         try:
-            state = worker.ledger.peek(book_state, book)
             closure = await worker.ledger.close_period(
-                book, counters=state.counters or NO_COUNTERS, unexplained=0, at=worker.now(), without_machine=True
+                book, counters=former.counters, unexplained=0, at=worker.now(), without_machine=True
             )
         except McfdError as error:
             log.warning("closure.put_off", nim=book.nim, mode=book.mode, cause=str(error))
@@ -167,15 +165,8 @@ async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str,
 
 async def calendar_closure(worker: ReportSource, kind: CalendarKind, wanted: str) -> bytes:
     """The report as it was closed: by its number, or by its month or year; NotFound."""
-    if _PERIODS[kind].fullmatch(wanted):
-        return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, wanted))
-    if (number := whole_number(wanted)) is not None:
-        return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, number))
-    raise NotFound(Text("there is no closure {wanted}", wanted=wanted))
-
-
-def body_of(placed: Placed) -> bytes:
-    """The report; TypeError for an entry of another kind."""
-    if not isinstance(placed.entry, CalendarClosed):
-        raise TypeError(f"entry {placed.id} closes no month or year")
-    return placed.entry.body.encode()
+    found = wanted if _PERIODS[kind].fullmatch(wanted) else whole_number(wanted)
+    if found is None:
+        raise NotFound(Text("there is no closure {wanted}", wanted=wanted))
+    placed = await worker.ledger.read(find_calendar_closure, worker.book, kind, found)
+    return placed.entry_of(CalendarClosed).body.encode()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from common.language import Language, Text
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import OPEN, Record
-from daemon.core.ledger.book import Book
+from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.report.journal import (
     Extent,
     JournalEntry,
@@ -55,9 +55,11 @@ SIFTED = 200_000
 CODE_LENGTH = 24
 
 
-class JournalSource(Protocol):
-    """What reads a journal: the worker of a book, or a command beside it. `till_waits` tells whether a till would wait, at whichever
-    machine."""
+class ReportSource(Protocol):
+    """What reports and a journal are read from: the worker of a book, or a command beside the daemon. `till_waits` tells whether a till would
+    wait, at whichever machine."""
+
+    aggregate: Aggregate | None
 
     @property
     def book(self) -> Book: ...
@@ -66,7 +68,10 @@ class JournalSource(Protocol):
     @property
     def ledger(self) -> Ledger: ...
     @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
     def till_waits(self) -> Callable[[], bool]: ...
+    def now(self) -> int: ...
 
 
 async def read_page(worker: MachineWorker, page: Page, language: Language = "en") -> JournalPage:
@@ -114,7 +119,7 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
             return
 
 
-async def stretches(worker: JournalSource, page: Page) -> Iterator[Page]:
+async def stretches(worker: ReportSource, page: Page) -> Iterator[Page]:
     """What `page` asks for of what has ended, newest first, in so many entries at a time; `make_way` belongs in between."""
     after, newest = await worker.journal.read(reach, worker.book, page)
     return (
@@ -129,12 +134,12 @@ def _comes_at_once(page: Page) -> bool:
     return bool(page.number) or page.state in OPEN
 
 
-async def find(worker: JournalSource, code: str) -> Record:
+async def find(worker: ReportSource, code: str) -> Record:
     """The certification of that code, by the machine or by its spare; some firmware prints it with dashes (protocol 4)."""
     return (await _locate(worker, code))[1]
 
 
-async def _locate(worker: JournalSource, code: str) -> tuple[Book, Record]:
+async def _locate(worker: ReportSource, code: str) -> tuple[Book, Record]:
     for book in (worker.book, *worker.ledger.peek(take_overs.sharing, worker.book)):
         if (record := await worker.journal.read(find_code, book, code.replace("-", ""))) is not None:
             return book, await worker.journal.with_counter(book, record)
@@ -162,7 +167,7 @@ async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
     return await worker.journal.read(credits_on, record.id)
 
 
-async def read_in_slices(worker: JournalSource, page: Page, extent: Extent) -> AsyncGenerator[Sequence[Dated], None]:
+async def read_in_slices(worker: ReportSource, page: Page, extent: Extent) -> AsyncGenerator[Sequence[Dated], None]:
     """All that `page` asks for but its limit, oldest first, in flat memory: slice by slice. As the book was at `extent`, whatever is sold or
     closed meanwhile."""
     batch: list[Record] = []
@@ -179,7 +184,7 @@ async def read_in_slices(worker: JournalSource, page: Page, extent: Extent) -> A
         yield part
 
 
-async def _all(worker: JournalSource, page: Page) -> AsyncGenerator[Record, None]:
+async def _all(worker: ReportSource, page: Page) -> AsyncGenerator[Record, None]:
     if _comes_at_once(page):
         everything = msgspec.structs.replace(page, limit=sys.maxsize)
         for record in reversed(await worker.journal.page(worker.book, everything)):
@@ -195,7 +200,7 @@ async def _all(worker: JournalSource, page: Page) -> AsyncGenerator[Record, None
             await make_way(worker)
 
 
-async def dated(worker: JournalSource, records: Sequence[Record], upto_z: int = sys.maxsize) -> list[Dated]:
+async def dated(worker: ReportSource, records: Sequence[Record], upto_z: int = sys.maxsize) -> list[Dated]:
     """A Z after `upto_z` does not count: what it holds was in the open period then."""
     if not records:
         return []
@@ -216,7 +221,7 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
     return slices
 
 
-async def make_way(worker: JournalSource) -> None:
+async def make_way(worker: ReportSource) -> None:
     """Between two slices of a long reading."""
     await asyncio.sleep(REST if worker.till_waits() else 0)
 

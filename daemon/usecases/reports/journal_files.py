@@ -28,7 +28,7 @@ from daemon.core.report.journal_csv import (
 )
 from daemon.store.tables.book.acts import acts_between, periods_of_moves
 from daemon.store.tables.journal import extent as read_extent
-from daemon.usecases.reports.journal import BATCH, JournalSource, read_in_slices
+from daemon.usecases.reports.journal import BATCH, ReportSource, read_in_slices
 
 EXCEL_FR: Final = "excel-fr"
 FORMATS: Final = ("csv", EXCEL_FR, "jsonl")
@@ -39,14 +39,14 @@ Line = tuple[Record | Placed, int]
 """What stands on a line, and its Z number, 0 while its period is open."""
 
 
-def journal_pieces(source: JournalSource, page: Page, form: str, zone: tzinfo) -> AsyncGenerator[bytes, None]:
+def journal_pieces(source: ReportSource, page: Page, form: str, zone: tzinfo) -> AsyncGenerator[bytes, None]:
     """`form` is csv, excel-fr or jsonl; headings first, where the form has them."""
     if form == EXCEL_FR:
         return as_excel(source, page, zone=zone)
     return as_jsonl(source, page) if form == "jsonl" else as_csv(source, page)
 
 
-def as_excel(source: JournalSource, page: Page, *, zone: tzinfo) -> AsyncGenerator[bytes, None]:
+def as_excel(source: ReportSource, page: Page, *, zone: tzinfo) -> AsyncGenerator[bytes, None]:
     return _file(
         source,
         page,
@@ -55,11 +55,11 @@ def as_excel(source: JournalSource, page: Page, *, zone: tzinfo) -> AsyncGenerat
     )
 
 
-def as_csv(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
+def as_csv(source: ReportSource, page: Page) -> AsyncGenerator[bytes, None]:
     return _file(source, page, lambda lines: csv_lines(map(_cells, lines)).encode(), header=csv_header())
 
 
-def as_jsonl(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
+def as_jsonl(source: ReportSource, page: Page) -> AsyncGenerator[bytes, None]:
     encoder = msgspec.json.Encoder(decimal_format="number")
     to_record = partial(_json_record, nim=source.book.nim)
     return _file(source, page, lambda lines: encoder.encode_lines([to_record(line) for line in lines]))
@@ -76,7 +76,7 @@ def _json_record(line: Line, nim: str) -> msgspec.Struct:
 
 
 async def _file(
-    source: JournalSource, page: Page, write: Callable[[list[Line]], bytes], *, header: str = ""
+    source: ReportSource, page: Page, write: Callable[[list[Line]], bytes], *, header: str = ""
 ) -> AsyncGenerator[bytes, None]:
     piece = header.encode()
     async with aclosing(_lines(source, page)) as parts:
@@ -88,7 +88,7 @@ async def _file(
     yield piece
 
 
-async def _lines(source: JournalSource, page: Page) -> AsyncGenerator[list[Line], None]:
+async def _lines(source: ReportSource, page: Page) -> AsyncGenerator[list[Line], None]:
     """A movement stands after the last record that was there before it. All is as it was when the file was begun."""
     extent = await source.journal.read(read_extent, source.book)
     async with aclosing(_moves(source, page, extent)) as moves, aclosing(read_in_slices(source, page, extent)) as parts:
@@ -106,12 +106,12 @@ async def _lines(source: JournalSource, page: Page) -> AsyncGenerator[list[Line]
             move = await anext(moves, None)
 
 
-def _line(move: tuple[Placed, int], source: JournalSource) -> Line:
+def _line(move: tuple[Placed, int], source: ReportSource) -> Line:
     placed, z_number = move
     return readable_move(placed, source.book.nim), z_number
 
 
-async def _moves(source: JournalSource, page: Page, extent: Extent) -> AsyncGenerator[tuple[Placed, int], None]:
+async def _moves(source: ReportSource, page: Page, extent: Extent) -> AsyncGenerator[tuple[Placed, int], None]:
     """None with a number or a state, which only attempts have."""
     after, ledger, book = 0, source.ledger, source.book
     while not (page.number or page.state):

@@ -7,51 +7,35 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
 
 import msgspec
 
 from common.numbers import whole_number
-from common.wire.closure import GroupTotal, PaymentTotal
+from common.wire.closure import CashDrawer, GroupTotal, PaymentTotal
 from daemon.core.clock import HOUR, millis
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
+from daemon.core.ledger.book import Aggregate, Closure, Tally
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.ledger.tally import add, contribution
 from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
-from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, take_overs
 from daemon.store.tables.book.acts import cash_between, cash_of_period, last_closed
 from daemon.store.tables.book.closures import closures_between, find_closure, find_closure_by_id
 from daemon.store.tables.book.totals import aggregate_between, isfs_between, isfs_of_period, tally_between
 from daemon.store.tables.journal import extent as read_extent
 from daemon.usecases.reports.inspect import letterhead_of
-from daemon.usecases.reports.journal import read_in_slices
+from daemon.usecases.reports.journal import ReportSource, read_in_slices
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NOT_YET = 200
 """Records at the most that the next tick will bring in: a tick comes every two seconds."""
 CACHE_HOURS = 24 * 7 * 3
-
-
-class ReportSource(Protocol):
-    """What reports are read from: the worker of a book, or a command beside the daemon."""
-
-    aggregate: Aggregate | None
-
-    @property
-    def book(self) -> Book: ...
-    @property
-    def ledger(self) -> Ledger: ...
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-    def now(self) -> int: ...
 
 
 async def _aggregate(worker: ReportSource) -> Aggregate:
@@ -185,10 +169,12 @@ class Sales(msgspec.Struct, frozen=True):
 
 
 async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
-    """What was certified in `start <= t < end` (ms), with what no tick has brought in yet."""
-    tally = await worker.ledger.read(tally_between, worker.book, start, end)
-    for record in await _not_yet(worker, start, end):
-        tally = add(tally, contribution(record))
+    """What the machine and its spare certified in `start <= t < end` (ms), with what no tick has brought in yet."""
+    tally: Tally = {}
+    for each in worker.pair:
+        tally = add(tally, await each.ledger.read(tally_between, each.book, start, end))
+        for record in await _not_yet(each, start, end):
+            tally = add(tally, contribution(record))
     return _sales(worker, tally)
 
 
@@ -215,6 +201,17 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: d
     for record in await _not_yet(worker, start, end):
         found[(record.ended_at - start) // HOUR] += net_total(contribution(record))
     return found
+
+
+async def open_periods(worker: MachineWorker) -> list[fiscal_reports.XReport]:
+    """Of the machine and of its spare, whose days end together."""
+    return [await x_report(each) for each in worker.pair]
+
+
+def drawer(periods: Sequence[fiscal_reports.XReport]) -> CashDrawer:
+    """There is one, whichever machine certifies."""
+    cash = [msgspec.structs.astuple(each.cash) for each in periods if each.cash]
+    return CashDrawer(*map(sum, zip(*cash, strict=True)))
 
 
 async def latest(worker: MachineWorker, limit: int) -> Sequence[Record]:

@@ -25,6 +25,11 @@ class MachinePair:
     """The books of a pair that is compared: it stays so as long as this process lives."""
 
     @property
+    def pair(self) -> tuple[Self, ...]:
+        """Itself and the other one, which share a drawer."""
+        return tuple(each for each in (self, self.spare, self.first) if each)
+
+    @property
     def take_over(self) -> TakeOver | None:
         """The one that lasts, of this machine or by it."""
         return self.ledger.peek(take_overs.lasting, self.book)
@@ -75,7 +80,7 @@ class MachinePair:
         """Who has the book of an attempt whose number or key was found: this one, or the other of the pair; None where that machine is not on this box
         any more."""
         book_id = self.ledger.peek(attempts.book_of, attempt_id)
-        return next((each for each in (self, self.spare, self.first) if each and each.book.id == book_id), None)
+        return next((each for each in self.pair if each.book.id == book_id), None)
 
     async def note_pair(self) -> None:
         """In the ledger, of the books of now."""
@@ -87,7 +92,7 @@ class MachinePair:
     @property
     def not_compared(self) -> Text:
         """Why it certifies nothing where an older ledger was put back and the other machine of the pair was not compared yet; empty otherwise."""
-        pair = tuple(each.book.id for each in (self, self.spare, self.first) if each)
+        pair = tuple(each.book.id for each in self.pair)
         if pair == self.compared_books:
             return NO_TEXT
         if other := self.ledger.peek(take_overs.not_compared, self.book):

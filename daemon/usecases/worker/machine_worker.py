@@ -17,6 +17,7 @@ import structlog
 from common.language import NO_TEXT, Text
 from common.language.reasons import (
     NOT_YET_CONNECTED,
+    OTHER_TAXPAYER,
     STOPPED,
     STOPPING,
     TEST_MODE_REFUSED,
@@ -37,7 +38,6 @@ from daemon.machines.adapter import ConnectedMachine
 from daemon.store.journal import EventLog, Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
-from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.attempts import Attempts, WorkerStatistics
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
 from daemon.usecases.worker.machine_pair import MachinePair
@@ -116,7 +116,7 @@ class MachineWorker(MachinePair):
     refused_numbers: set[str] = field(default_factory=set)
     """Of invoices that it refused before they were open, since it certified last."""
     is_retired: bool = False
-    """Its machine is no longer in the configuration: its book is read, and closed without it."""
+    """Its machine is no longer in the configuration, or has another taxpayer: its book is read, and closed without it."""
 
     spare: MachineWorker | None = field(default=None, repr=False)
     """The spare that the configuration has for it."""
@@ -160,6 +160,8 @@ class MachineWorker(MachinePair):
         self.time = BookClock(self.clock, self.book, self.machine_zone)
         self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
         self.closing = False
+        self.former: list[MachineWorker] = []
+        """Of the taxpayers that its machine had before."""
         self._tick: asyncio.TimerHandle | None = None
         self._afterwards: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -191,13 +193,6 @@ class MachineWorker(MachinePair):
     @property
     def drift_seconds(self) -> float | None:
         return self.time.drift
-
-    async def begin(self) -> None:
-        """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""
-        self.ledger.leave_to(self.book, self.attempts.is_ours)
-        self.take_state(self.ledger.peek(book_state, self.book))
-        for record in self.unfinished:
-            self.attempts.doubt(record)
 
     @property
     def unfinished(self) -> Sequence[Record]:
@@ -231,6 +226,11 @@ class MachineWorker(MachinePair):
         self.taxpayer = self.stored_taxpayer = ()
         self.series_floor.clear()
         self.defaults = msgspec.structs.replace(self.defaults, letterhead=b"")
+
+    def check_book(self, book: Book) -> None:
+        """MachineOffline where the machine has had another taxpayer since: what was sent for that book belongs to the one before."""
+        if book.id != self.book.id:
+            raise MachineOffline(OTHER_TAXPAYER)
 
     def now(self) -> int:
         """The time for the ledger (decision 21); never before anything the book already holds."""

@@ -87,26 +87,40 @@ class MachineWorkers:
         return [each for worker in self._workers.values() for each in former_workers(worker)]
 
 
+async def begin(worker: MachineWorker) -> None:
+    """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""
+    worker.ledger.leave_to(worker.book, worker.attempts.is_ours)
+    worker.take_state(worker.ledger.peek(book_state, worker.book))
+    for record in worker.unfinished:
+        worker.attempts.doubt(record)
+    if not worker.is_retired:
+        books = worker.ledger.peek(former_books, worker.book)
+        worker.former = [without_machine(worker, book, reasons.OTHER_TAXPAYER) for book in books]
+
+
+def without_machine(worker: MachineWorker, book: Book, reason: Text) -> MachineWorker:
+    """Another book of its ledger, for which no machine is asked any more."""
+    return MachineWorker(
+        book,
+        worker.ledger,
+        worker.journal,
+        worker.events,
+        worker.clock,
+        Defaults("", "", ""),
+        labels=worker.labels,
+        compose_letterhead=worker.compose_letterhead,
+        on_event=worker.on_event,
+        till_waits=worker.till_waits,
+        offline_reason=reason,
+        is_retired=True,
+    )
+
+
 def former_workers(worker: MachineWorker) -> Sequence[MachineWorker]:
-    """Of the taxpayers that its machine had before: their books are read, and a person decides what is in doubt there. The machine is
-    asked no more."""
-    found = [
-        MachineWorker(
-            book,
-            worker.ledger,
-            worker.journal,
-            worker.events,
-            worker.clock,
-            Defaults("", "", ""),
-            labels=worker.labels,
-            offline_reason=reasons.OTHER_TAXPAYER,
-            is_retired=True,
-        )
-        for book in worker.ledger.peek(former_books, worker.book)
-    ]
-    for each in found:
-        each.take_state(each.ledger.peek(book_state, each.book))
-    return found
+    """Of the taxpayers that its machine had before, as the ledger knows them now: their books are read, and a person decides what is in doubt there."""
+    for each in worker.former:
+        each.take_state(worker.ledger.peek(book_state, each.book))
+    return worker.former
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, literal, or_, select, update
@@ -267,23 +269,40 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
         count_closures(connection, book)
         book.was_whole = False  # whatever was missing before is looked at again
     keep_books(connection, books, None)
+    note = f"withdrawn with key {key_id}"
     for key, found in numbers.items():
-        invalidate(connection, key, found | {z + 1 for z in found}, f"withdrawn with key {key_id}", now)
+        invalidate(connection, key, partial(_is_about, found | {z + 1 for z in found}), note, now)
     settle_gaps(connection, books, now)
     # Nothing is on its way, and nothing was requested: the answer to its next presence requests it.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
     connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
-    return sum(map(len, numbers.values())) + _calendar_taken_out(connection, machine, key_id, since, now)
+    return sum(map(len, numbers.values())) + _calendar_taken_out(
+        connection, machine, key_id, note, since=since, now=now
+    )
 
 
-def _calendar_taken_out(connection: Connection, machine: str, key_id: str, since: int, now: int) -> int:
-    """The months and years among them; the box sends its own with the Z behind each."""
+def _is_about(numbers: set[int], facts: Facts) -> bool:
+    return facts.get("z") in numbers
+
+
+def _calendar_taken_out(connection: Connection, machine: str, key_id: str, note: str, *, since: int, now: int) -> int:
+    """The months and years among them; the box sends its own with the Z behind each. Two of one number are a finding as long as both are here."""
     table = tables.calendar_closure.c
+    of_number = (table.mode, table.kind, table.number, table.ledger_id)
     theirs = and_(table.machine == machine, table.key_id == key_id, table.received_at >= since)
     query = select(table.id, table.number.label("z"), table.nim, table.via, literal("{}").label("headers"), table.body)
-    rows = connection.execute(query.where(theirs)).mappings().all()
+    rows = connection.execute(query.add_columns(*of_number).where(theirs)).mappings().all()
     keep_withdrawn(connection, rows, now)
     connection.execute(delete(tables.calendar_closure).where(theirs))
+    left = {row.id: row[1:] for row in connection.execute(select(table.id, *of_number).where(table.machine == machine))}
+    gone = {row["id"]: (row["mode"], row["kind"], row["number"], row["ledger_id"]) for row in rows}
+    alone = {number for number, count in Counter(left.values()).items() if count == 1 and number in gone.values()}
+
+    def is_gone(facts: Facts) -> bool:
+        return facts.get("id") in gone or left.get(str(facts.get("id"))) in alone
+
+    for mode in {mode for mode, *_ in gone.values()}:
+        invalidate(connection, (machine, mode), is_gone, note, now)
     return len(rows)
 
 

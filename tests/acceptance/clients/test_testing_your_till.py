@@ -85,6 +85,16 @@ def test_with_a_live_key_the_header_does_nothing(shop: Shop, value: str) -> None
     assert shop.get(f"certifications/{plain['codeSecef']}").json()["receipt"] == plain
 
 
+def test_in_the_shop_s_network_there_is_no_limit_of_time(shop: Shop) -> None:
+    """Only the relay knows a time that both ends share: what is over there is certified here, and the programmer learns it."""
+    headers = {**shop.headers(key="limit"), "Mcfd-Not-After": "2020-01-01T00:00:00Z"}
+    answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("LIMIT"), headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert [(each["code"], each["field"]) for each in answer.json()["warnings"]] == [
+        ("NOT_AFTER_HEADER_IGNORED", "Mcfd-Not-After")
+    ]
+
+
 QUICK = ("offline:1", "busy", "refused", "blocked", "attention", "storage-full")
 """Cases of a test key that take no time of the test's."""
 

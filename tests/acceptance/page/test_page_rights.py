@@ -68,9 +68,7 @@ NEEDED = {
         ["/ui/x", "/ui/a", "/ui/closures", "/ui/closures/{z:int}", "/ui/files", "/ui/files/jobs", "/ui/outages"],
         "report",
     ),
-    **dict.fromkeys(
-        ["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}", "/ui/files/calendar/{form:str}"], "report"
-    ),
+    **dict.fromkeys(["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}"], "report"),
     "/ui/files/made/{name:str}": "report",
     **dict.fromkeys(["/ui/vat", "/ui/vat/{form:str}"], "report"),
     **dict.fromkeys(
@@ -209,7 +207,9 @@ def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_r
     assert newest
     content = {"Accept-Language": "en"}
     assert client.get(newest[0], headers=content).status_code == 200
+    assert "FV-CLOSED" in client.get("/ui/").text
     assert shop.close_period().status_code == 201
+    assert "FV-CLOSED" not in client.get("/ui/").text
     refused = client.get(newest[0], headers=content)
     assert (refused.status_code, "of a period that is closed" in refused.text) == (403, True)
     for answer in (refused, client.get("/ui/closures", headers=content)):

@@ -127,22 +127,43 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         certified(shop.certify(invoice(fresh(), 1000)))
         shop.x_with(1)
+        for path in (f"/ui/?m={NIM}", f"/ui/?m={SPARE}", f"/ui/cash?m={NIM}"):
+            assert re.search(r'cash-expected">21.000.F', technician.look(path)), path
+        assert "Fond de caisse" in technician.look(f"/ui/cash?m={NIM}")
         dialogue = technician.look(f"/ui/z?m={NIM}")
         assert f"la période de {SPARE} est clôturée en même temps" in dialogue
         assert 'data-expected="21000"' in dialogue
         done = technician.send("/ui/z", key=fresh(), m=NIM, counted="21000")
+        assert re.search(rf"Clôturé.: Z \d+\. Clôturé.: Z \d+ \({SPARE}\)\.", technician.look(done.headers["location"]))
+        assert 'name="counted"' not in technician.look(f"/ui/z?m={NIM}")  # nothing was sold since
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}
-        note = f"{SPARE} a aussi certifié ce mois-ci"
+        sold = _sold(technician.look(f"/ui/?m={NIM}"))
+        note = f"{SPARE} a aussi certifié pendant cette période"
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
-        certified(shop.certify(invoice(fresh(), 1000)))
+        number = fresh()
+        certified(shop.certify(invoice(number, 1000)))
+        assert _sold(technician.look("/ui/")) == sold + 1
         shop.x_with(1)
         technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
-        assert note in technician.look(f"/ui/vat?m={NIM}")
+        page = technician.look("/ui/")
+        assert _sold(page) == sold + 1
+        link = re.search(rf'href="([^"]+)">{number}<', page)
+        assert link is not None
+        assert number in technician.look(unescape(link[1]))
+        for screen in ("vat", "a", "closures"):
+            assert note in technician.look(f"/ui/{screen}?m={NIM}"), screen
         assert note not in technician.look(f"/ui/vat?m={NIM}&month=2025-01")
         content = technician.http.get("/ui/vat/pdf", params={"m": NIM}).content
         assert note in pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
     assert spare.is_running
+
+
+def _sold(today: str) -> int:
+    """How many sales that screen counts, of both machines."""
+    found = re.search(r'sales-count">(\d+)<', today)
+    assert found is not None
+    return int(found[1])
 
 
 def _closed_by_a_form_that_is_sent_again(shop: Shop, technician: Visitor) -> None:
@@ -173,8 +194,11 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     page = seller.go("/ui/")
     banner, sold = page.get_by_test_id("state"), fresh()
     shop.machines[0].kill()
-    expect(banner).to_contain_text("la machine ne répond pas.")
-    assert re.fullmatch(r"Ventes arrêtées depuis \d\d:\d\d\xa0: la machine ne répond pas\.", banner.inner_text())
+    expect(banner).to_contain_text("la machine ne répond pas")
+    pattern = (
+        r"Ventes arrêtées depuis \d\d:\d\d\xa0: la machine ne répond pas\xa0; vérifiez son câble et son alimentation\."
+    )
+    assert re.fullmatch(pattern, banner.inner_text())
     assert shop.certify(invoice(fresh())).status_code == 503
     with Visitor(shop, "technician") as technician:
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
@@ -192,6 +216,24 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
             shop.machines[0].start()
             technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
     seller.context.close()
+
+
+def test_an_invoice_whose_answer_was_lost_is_seen_as_in_doubt(paired: tuple[Shop, Machine]) -> None:
+    """Whoever looks for it finds it, and reads not to make it anew; once the machine is there again it is certified."""
+    shop, _ = paired
+    machine, number = shop.machines[0], fresh()
+    with Visitor(shop, "seller") as seller:
+        wait_for(lambda: "La caisse peut vendre" in seller.look("/ui/state"), "the machine")
+        machine.order("fault", spec="unplug:inf@38h#1")
+        assert shop.certify(invoice(number)).status_code == 503
+        wait_for(lambda: "Ne les refaites pas" in seller.look("/ui/"), "the warning")
+        for query in ("", f"?q={number}", f"?q={number}&m={SPARE}", "?state=disputed"):
+            row = seller.look(f"/ui/journal{query}").partition(number)[2].partition("</tr>")[0]
+            assert "en doute" in row, query
+        assert number not in seller.look("/ui/journal?state=refused")
+        machine.order("plug")
+        wait_for(lambda: "Ne les refaites pas" not in seller.look("/ui/"), "the machine's word")
+        assert "certifiée" in seller.look(f"/ui/journal?q={number}")
 
 
 def test_a_seller_decides_nothing(paired: tuple[Shop, Machine]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 from support import hurried
@@ -177,6 +179,22 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     assert apart(headquarters.events())[-1]["subject"] == str(number)
     assert audited(shop, "outbox.replayed") == [("user:technician", "upstream")]
     expect(tech.go("/ui/box").get_by_role("button", name="Renvoyer ce qui a été refusé")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("share", "banner"), [(2, "presque plein"), (0.5, "Ventes arrêtées")])
+def test_a_disk_is_seen_before_it_is_full(tmp_path: Path, share: float, banner: str) -> None:
+    """Amber while sales go on; red once they stop, and what was counted for a Z that cannot be stored stays in its form."""
+    reserve = int(shutil.disk_usage(tmp_path).free / share) >> 20
+    with Shop(tmp_path, config={"storage": {"reserve_mb": reserve}}) as full:
+        full.start(ready=share > 1)
+        create_users(full, ["manager"])
+        base = f"http://127.0.0.1:{full.port}"
+        headers = {"Accept-Language": "fr", "Origin": base}
+        with httpx.Client(base_url=base, cookies=session_of(full, "manager"), headers=headers, timeout=60) as manager:
+            wait_for(lambda: banner in manager.get("/ui/state").text, "the banner")
+            closed = manager.post("/ui/z", data={"key": "full", "n500": "7"})
+            expected = (303, False) if share > 1 else (507, True)
+            assert (closed.status_code, 'value="7"' in closed.text) == expected
 
 
 def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> None:

@@ -72,6 +72,17 @@ async def test_an_outage_from_its_beginning_to_its_end(till: Till, path: Path) -
     assert verify(path).problems == ()
 
 
+async def test_an_outage_begins_when_it_did_whatever_was_written_before_it(till: Till) -> None:
+    """A sale came to its end while the beginning was on its way to the disk."""
+    began = till.at
+    till.at += MINUTE
+    await till.fail(invoice("F-1"))
+    till.at = began
+    begun = await begin(till, lasted=0)
+    assert begun is not None
+    assert begun.since == began
+
+
 async def test_a_book_has_one_outage_open_at_the_most(till: Till, path: Path) -> None:
     """A second beginning is none, and writes nothing; the next outage has the next number and does not begin before the end of the one before."""
     assert await begin(till) is not None

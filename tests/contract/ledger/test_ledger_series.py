@@ -33,6 +33,7 @@ async def test_verify_names_the_numbers_that_are_missing(path: Path) -> None:
     [
         (range(1, 20), []),
         ([*range(1, 20), 30], []),
+        ([*range(1, 20), 21], [(20, 20)]),
         ([*range(1, 101), *range(104, 150)], [(101, 103)]),
         ([5] * 40, []),
         (range(1, 1000, 7), []),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import IFU, Till, code_of, invoice
 
+from common.language import Text
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
@@ -22,6 +23,7 @@ from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.epochs import book_of_taxpayer
 from daemon.store.tables.book.settlements import read_evidence, settlements
 from daemon.store.tables.events import events_after
 from daemon.usecases.delivery.events import data_of
@@ -201,6 +203,22 @@ async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store:
             await store.decisions.carry_out(case, decision, reason="x", at=till.at)
     assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == "disputed"
     assert await store.ledger.read(newest_entries) == []
+
+
+async def test_attention_to_a_former_taxpayer_s_book_is_ended_by_a_person(store: Store, till: Till, path: Path) -> None:
+    """A copy was put back, and its machine has another taxpayer since: nothing is in doubt by name, and no machine will ever tell."""
+    await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+    await store.ledger.set_attention(till.book, Text("foreign invoices"), at=till.at)
+    await store.ledger.keep_evidence(till.book, till.state(), at=till.at)
+    await store.decisions.write(mark_restored, till.at)
+    assert (await store.decisions.case(till.book)).obstacle("adopt") == "machine unknown"
+    await store.decisions.write(book_of_taxpayer, till.book, till.book.nim, "00099999Z")
+    case = await store.decisions.case(till.book)
+    await store.decisions.carry_out(case, "adopt", reason="its paper was looked at", at=till.at)
+    assert store.ledger.peek(book_state, till.book).attention == ""
+    (settled,) = store.ledger.peek(settlements, till.book)
+    assert (settled.decision, settled.attempt_id, settled.reason) == ("adopted", 0, "its paper was looked at")
+    assert verify(path).clean
 
 
 async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Store, till: Till, path: Path) -> None:

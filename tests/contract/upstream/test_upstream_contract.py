@@ -20,8 +20,8 @@ from support.receivers.headquarters import KINDS, Headquarters, closures, starte
 
 from common.wire.upstream_kinds import KINDS as ADAPTERS
 from common.wire.upstream_kinds import UpstreamKindName
-from daemon.core.delivery import Again, Delivered
-from daemon.upstream.options import UpstreamReceiver, compose, open_receiver
+from daemon.core.delivery import Again, Delivered, UpstreamReceiver
+from daemon.upstream.options import compose, open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "closure-event.schema.json").read_text())
@@ -56,7 +56,12 @@ async def receiver(headquarters) -> AsyncIterator[UpstreamReceiver]:
 async def replicating(ledger, receiver):
     backoff = Backoff(first=0.02, most=0.1, dice=random.Random(SEED).random)
     replicator = Replicator(
-        ledger.outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff
+        ledger.outbox,
+        ledger.outbox.waiting,
+        receiver,
+        compose_here,
+        clock=lambda: time.time_ns() // 1_000_000,
+        backoff=backoff,
     )
     task = asyncio.create_task(replicator.run())
     try:

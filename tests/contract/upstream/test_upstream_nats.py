@@ -214,6 +214,7 @@ async def test_killed_during_a_publish(nats, ledger):
     await ledger.add(NIM, 40)
     replicator = Replicator(
         ledger.outbox,
+        ledger.outbox.waiting,
         receiver,
         compose_here,
         clock=lambda: 0,

@@ -63,7 +63,10 @@ class Script(NamedTuple):
     @property
     def cuts_power(self) -> bool:
         """Of the box: what was synced matters."""
-        return any(event.what in ("cut_box", "cut_all", "fail_disk") or event.how.get("sync") for event in self.events)
+        return any(
+            event.what in ("cut_box", "cut_all", "fail_disk") or event.how.get("sync") or event.how.get("kills")
+            for event in self.events
+        )
 
     def keeping(self, indexes: Collection[int]) -> Script:
         return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in indexes))

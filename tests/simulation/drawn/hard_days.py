@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 
 from simulation.drawn.events import UNNUMBERED, Event, Script
-from simulation.drawn.kinds import COPIES
+from simulation.drawn.kinds import COPIES, DAY
+
+from daemon.core.invoice.number import PATTERN
 
 CLOSES = 1.0
 """Seconds after a sale's arrival in which 38h is on its way, most often."""
@@ -16,15 +18,12 @@ HARD_DAYS, HARD_DAYS_OF_SPARE = 0.1, 0.5
 
 
 def with_hard_day(draw: random.Random, script: Script) -> Script:
-    # Nothing else may go wrong beside that sale; and what a copy does not know is a person's question of its own.
-    is_close = any(event.how.get("number") == "F-pair" or event.what in COPIES for event in script.events)
-    if (
-        draw.random() >= (HARD_DAYS_OF_SPARE if script.has_spare else HARD_DAYS)
-        or is_close
-        or script.is_late
-        or script.lane is not None
-    ):
+    # Nothing else may go wrong beside that sale.
+    is_close = any(event.how.get("number") == "F-pair" for event in script.events)
+    if is_close or script.is_late or script.lane is not None:
         return script
+    if draw.random() >= (HARD_DAYS_OF_SPARE if script.has_spare else HARD_DAYS):
+        return _with_another_box(random.Random(f"changed box {script.seed}"), script)
     return _with_changes(draw, script) if script.has_spare else _with_errors(draw, script)
 
 
@@ -82,3 +81,81 @@ def _with_changes(draw: random.Random, script: Script) -> Script:
             added.append(Event(at + 15.0 * draw.random(), "reconfigure", {"layout": "pair"}))
         added.append(_again(sale, at + 10.0 * draw.random()))
     return _beside(script, added)
+
+
+ANOTHER_BOX_DAYS = 0.2
+"""On how many of the days that are left the box gives other numbers, or the machine has another taxpayer."""
+SYNCS = 9
+"""At the most in a restore."""
+PATTERNS = ("", "", "{year}/{type}/", PATTERN)
+OTHER_TAXPAYER = "00099999X"
+
+
+def _with_another_box(draw: random.Random, script: Script) -> Script:
+    if draw.random() >= ANOTHER_BOX_DAYS:
+        return script
+    if any(event.what == "restore_twice" for event in script.events):
+        return _with_kills(draw, script)
+    if script.gives_numbers:
+        return _with_other_numbers(draw, script)
+    has_copies = any(event.what in COPIES for event in script.events)
+    return script if has_copies or script.has_spare else _with_taxpayers(draw, script)
+
+
+def _with_kills(draw: random.Random, script: Script) -> Script:
+    """What puts a copy back is killed, and begun again."""
+
+    def killed(event: Event) -> Event:
+        kills = tuple(draw.randint(1, SYNCS) for _ in range(draw.choice((1, 2))))
+        return event._replace(how={**event.how, "kills": kills}) if event.what == "restore_twice" else event
+
+    return script._replace(events=tuple(map(killed, script.events)))
+
+
+def _with_other_numbers(draw: random.Random, script: Script) -> Script:
+    """The box gives them by another pattern, or none, and again; at the new year clocks jump by days over it. No till sells without a key then: another
+    year has its numbers again."""
+    sales = [event for event in script.events if event.what in ("sell", "defer")]
+    added = []
+    for _ in range(draw.choice((1, 2, 3))):
+        sale = draw.choice(sales)
+        at = sale.at + draw.choice((0.3, 1.0, 5.0)) * draw.random()
+        added += [_end(draw, at), Event(at, "renumber", {"pattern": draw.choice(PATTERNS)})]
+        if draw.random() < 0.5:
+            added.append(Event(at + 10.0 * draw.random(), "renumber", {"pattern": PATTERN}))
+        added.append(_again(sale, at + 10.0 * draw.random()))
+    if script.is_new_year:
+        for _ in range(draw.choice((0, 1, 2))):
+            at, what = draw.choice(sales).at - draw.random(), draw.choice(("box_clock", "box_clock", "machine_clock"))
+            jump = draw.choice((2 * DAY, 20 * DAY, -2 * DAY))
+            added.append(Event(at, what, {"jump": jump, "seconds": round(10.0 * draw.random(), 3)}))
+            if draw.random() < 0.5:
+                added.append(Event(at + 20.0 * draw.random(), "repair_time", {}))
+    script = _beside(script, added)
+    keyed = (
+        event._replace(how={**event.how, "keyed": True} if "keyed" in event.how else event.how)
+        for event in script.events
+    )
+    return script._replace(events=tuple(keyed), synchronised=script.synchronised and not script.is_new_year)
+
+
+def _with_taxpayers(draw: random.Random, script: Script) -> Script:
+    """The machine is activated for another one, most often while a sale is in doubt or waits, and for the first one again."""
+    sales = [event for event in script.events if event.what in ("sell", "defer")]
+    added = []
+    for _ in range(draw.choice((1, 2))):
+        sale = draw.choice(sales)
+        at = sale.at + draw.choice((0.05, 0.3, 5.0)) * draw.random()
+        back = at + draw.choice((2.0, 20.0)) * draw.random()
+        more = [_end(draw, at), Event(at, "activate_for", {"ifu": OTHER_TAXPAYER, "resets": draw.random() < 0.3})]
+        if draw.random() < 0.8:
+            more.append(Event(back, "activate_for", {"ifu": "", "resets": draw.random() < 0.3}))
+        more += (_again(sale, at + draw.choice((0.3, 20.0)) * draw.random()) for _ in range(2))
+        added += [event._replace(machine=sale.machine) for event in more]
+    return _beside(script, added)
+
+
+def _end(draw: random.Random, at: float) -> Event:
+    """Just before."""
+    kind = draw.choice(("unplug", "cut_machine", "kill"))
+    return Event(at - 0.3 * draw.random(), kind, {"seconds": round(draw.choice((0.5, 10.0)) * draw.random(), 3)})

@@ -39,6 +39,10 @@ FINAL_ERRORS = (errors.NothingDone, errors.MachineRefused, errors.MachineNonsens
 """What also tells that no attempt before it was certified: it could only begin after they had ended."""
 
 
+class KeyHasEnded(errors.McfdError):
+    """The machine has another taxpayer than the till."""
+
+
 class Accepted(Exception):
     """The sale is to be certified later."""
 
@@ -114,7 +118,7 @@ class Tills:
             if answer is None or sale.number in self.expected.lost:
                 return
             refusals += isinstance(answer, (errors.MachineRefused, errors.CreditExceedsOriginal, errors.InvalidRequest))
-            if isinstance(answer, errors.KeyReused) or refusals == REFUSALS:
+            if isinstance(answer, errors.KeyReused) or refusals == REFUSALS or self._is_locked_out(answer):
                 return
             if self.expected.knows_nothing_of(sale.number):
                 if sale.after == "leave":
@@ -125,21 +129,14 @@ class Tills:
     async def defer(self, takes_back: float, **how: Any) -> None:
         """A till that does not wait: once its sale is accepted, it looks what became of it, or takes it back after so many seconds."""
         sale = self._sale(how)
-        tries = 0
-        while True:
-            tries += 1
-            answer = await self._post(sale, 0.0, later=True)
-            if answer is None or sale.number in self.expected.lost:
-                return
-            if isinstance(answer, Accepted):
-                break
-            await asyncio.sleep(min(sale.pause + 0.01 * 2**tries, 3.0))
+        if not await self._is_accepted(sale):
+            return
         self.expected.unknown(sale.number)
         back_at = self.world.box.loop.now + takes_back if takes_back else float("inf")
         while sale.number not in self.expected.lost:
             is_back = self.world.box.loop.now >= back_at
             try:
-                worker, by = (seat := self._seat()).worker.in_use, Actor("till")
+                worker, by = (seat := self._seat(sale)).worker.in_use, Actor("till")
                 work = take_back(worker, sale.key, by=by) if is_back else find_request(worker, sale.key)
                 if self._is_over(sale, await self.world.ask(work, seat)):
                     break
@@ -147,12 +144,35 @@ class Tills:
                 back_at = float("inf")
             except (errors.McfdError, Unreachable) as error:
                 self.world.note(f"{sale.number} {type(error).__name__}: {error}")
+                if self._is_locked_out(error):
+                    return
             await asyncio.sleep(0.5)
         if sale.number in self.expected.codes:
             await self._post(sale, 0.0, later=True)  # its key replays it
 
-    def _seat(self) -> Seat:
-        return self.world.box.serving().front(self.world.nim)
+    async def _is_accepted(self, sale: Sale) -> bool:
+        """False where there is no more to ask."""
+        tries = 0
+        while True:
+            tries += 1
+            answer = await self._post(sale, 0.0, later=True)
+            if answer is None or sale.number in self.expected.lost or self._is_locked_out(answer):
+                return False
+            if isinstance(answer, Accepted):
+                return True
+            await asyncio.sleep(min(sale.pause + 0.01 * 2**tries, 3.0))
+
+    def _seat(self, sale: Sale | None = None) -> Seat:
+        """KeyHasEnded for a sale of another taxpayer's till."""
+        seat = self.world.box.serving().front(self.world.nim)
+        ifu = seat.worker.ifu
+        if sale and ifu and self.expected.taxpayers.setdefault(sale.number, ifu) != ifu:
+            raise KeyHasEnded(ifu)
+        return seat
+
+    def _is_locked_out(self, answer: Exception) -> bool:
+        """For good."""
+        return self.over and isinstance(answer, KeyHasEnded)
 
     def _sale(self, how: dict[str, Any]) -> Sale:
         sale = Sale(**how)
@@ -199,7 +219,7 @@ class Tills:
         """None once it is certified; else why there is no answer, or none yet."""
         with self.expected.asking(sale.number):
             try:
-                seat = self._seat()
+                seat = self._seat(sale)
                 work: Coroutine[Any, Any, Answered[Any]]
                 body, call = sale.body(), seat.call(sale.content, sale.key)
                 if later:
@@ -275,11 +295,11 @@ class Tills:
 
     async def fill_series(self) -> None:
         """What was refused, abandoned or taken back has left its number to the next sale: after as many sales as numbers are missing, none is."""
-        for total in range(FILLING, FILLING + await self._missing_numbers()):
+        for _ in range(await self._missing_numbers()):
+            total = FILLING + len(self.expected.unnumbered)
             sale = {"prices": (total,), "kind": "FV", "mode": "TTC", "keyed": True, "after": "again", "pause": 0.1}
             await self.sell(number=by_total(total), hangs_up=0.0, pick=0.0, **sale)
-        # Of two strangers' invoices that are taken over only the last has a name: the other may have had a number of the series.
-        is_sure = not (self.world.was_restored or self.expected.wrong or self.world.foreign > 1)
+        is_sure = not (self.world.was_restored or self.expected.wrong)
         assert not is_sure or not await self._missing_numbers(), "a number of the series is missing"
 
     async def _missing_numbers(self) -> int:
@@ -287,7 +307,8 @@ class Tills:
             with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable):
                 seat = self._seat()
                 worker = seat.worker.in_use
-                prefix = Series().prefix("FV", "", worker.now())
+                series = self.world.box.defaults.series or Series()
+                prefix = series.prefix("FV", "", worker.now())
                 counting = worker.ledger.read(count_numbers, worker.book, prefix, DIGITS)
                 count, highest = await self.world.ask(counting, seat)
                 return highest - count
@@ -312,7 +333,7 @@ class Tills:
                 self.world.note(
                     f"{key}: Z {closure.z_number}, {closure.certs_count} certifications, {closure.total_ttc}"
                 )
-                self.expected.closed(key, closure)
+                self.expected.closed(key, closure, worker.ifu)
                 return
             await asyncio.sleep(min(pause + 0.01 * 2**tries, 3.0))
 
@@ -333,6 +354,7 @@ def tells_nothing_was_done(error: Exception) -> bool:
             errors.MachineBusy,
             errors.MachineOffline,
             errors.StorageFull,
+            KeyHasEnded,
             *FINAL_ERRORS,
             errors.KeyReused,
             errors.ZNumberUnknown,

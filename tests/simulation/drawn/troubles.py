@@ -37,6 +37,7 @@ from daemon.store.tables.events import DEFAULT_DESTINATIONS
 from daemon.store.tables.meta import LEDGER_ID, write_meta
 from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.reports import inspect
+from daemon.usecases.worker.machine_workers import former_workers
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 from simulator.machine.options import digits14
 from simulator.machine.working_state import Stage
@@ -203,6 +204,20 @@ class Troubles:
         if resets:
             machine.restore(Snapshot())
 
+    async def activate_for(self, ifu: str, resets: bool) -> None:
+        """The tax office activates the machine for another taxpayer, or for the first one again; tills have other keys then."""
+        world = self.world
+        machine = world.session.machine
+        if resets:
+            world.blame("another activation")
+            self.expected.lost |= self.expected.pending()
+            machine.restore(Snapshot())
+        # Whose each invoice was is not told; a new book begins with what it finds.
+        world.was_activated = world.was_reset = world.is_unsure_of_foreign = True
+        short, _, suffix = machine.options.nim.partition("-")
+        machine.reboot(f"{short}-{int(suffix) + 1}")
+        machine.change(ifu=ifu or world.options.ifu)
+
     async def daily_report(self) -> None:
         """The machine writes its report of the day: TC moves alone."""
         self.world.session.machine.fiscal.tc += 1
@@ -302,22 +317,31 @@ class Troubles:
                 elif self._put_back(saved, sync):
                     self._was_put_back("an older ledger was put back")
 
-    async def restore_twice(self, age: float, stays: float, first: str, then: str) -> None:
-        """A copy is put back by mistake, perhaps that of another box, and some time later the ledger that gave way to it, or the box's own copy."""
+    async def restore_twice(self, age: float, stays: float, first: str, then: str, kills: Sequence[int] = ()) -> None:
+        """A copy is put back by mistake, perhaps that of another box, and some time later the ledger that gave way to it, or the box's own copy. `kills`:
+        before which sync each of them is killed; it is begun again."""
         async with self.lasting():
             saved = await self._saved(age)
             if saved is None:
                 return
             async with self._down():
-                wrong = saved if first == "own" else self._of_another_box()
-                aside = restore(wrong, self.box.ledger, at=self.box.millis()).aside
-                self._note_calendar(aside)
+                before = self._asides()
+                self._put_back_at_last(saved if first == "own" else self._of_another_box(), kills)
+                aside = min(self._asides() - before, default=saved)
                 self._was_put_back("a ledger was put back by mistake")
             await asyncio.sleep(stays)
             async with self._down():
-                right = aside if then == "aside" and aside and aside.exists() else saved
-                self._note_calendar(restore(right, self.box.ledger, at=self.box.millis()).aside)
+                right = aside if then == "aside" and aside.exists() else saved
+                self._put_back_at_last(right, kills)
                 self._was_put_back(f"the mistake is mended by {right.name}")
+
+    def _asides(self) -> set[Path]:
+        return {file for file in self.box.folder.glob("ledger.replaced-*") if not file.name.endswith(("-wal", "-shm"))}
+
+    def _put_back_at_last(self, saved: Path, kills: Sequence[int]) -> None:
+        for sync in kills:
+            self._put_back(saved, sync, is_killed=True)
+        self._put_back(saved, 0)
 
     def _of_another_box(self) -> Path:
         other = self.box.folder / "copy of another box"
@@ -360,11 +384,12 @@ class Troubles:
                 file.unlink()
         self.box.disk.files.synced_names()
 
-    def _put_back(self, saved: Path, sync: int) -> bool:
-        """Whether it is the older ledger that is there afterwards: where the power goes before the so many-th sync, it may be either, whole."""
+    def _put_back(self, saved: Path, sync: int, *, is_killed: bool = False) -> bool:
+        """Whether it is the older ledger that is there afterwards: where the power goes before the so many-th sync, or the command `is_killed`, it may be
+        either, whole."""
         box = self.box
-        box.disk.files.cut_at(sync, lambda: box.note("power cut"))
-        aside = restore(saved, box.ledger, at=box.millis()).aside
+        box.disk.files.cut_at(sync, lambda: box.note("killed" if is_killed else "power cut"), is_killed=is_killed)
+        aside = restore(saved, box.ledger, at=box.millis() + len(self._asides())).aside
         if not box.disk.files.is_cut:
             box.disk.files.cut_at(0, lambda: None)
             self._note_calendar(aside)
@@ -400,6 +425,16 @@ class Troubles:
             self.box.layout = layout
             self.box.was_reconfigured = True
 
+    async def renumber(self, pattern: str) -> None:
+        """The same with another pattern of numbers, or with tills that send them."""
+        async with self.lasting(), self._down():
+            self.box.renumber(pattern)
+
+    async def repair_time(self) -> None:
+        """A person has seen that the book is ahead."""
+        if not (self.box.jump or self.world.machine_jump):
+            await self._repair_time()
+
     async def err(self) -> None:
         """Who decides on the next sale in doubt is wrong."""
         self.expected.errs += 1
@@ -434,13 +469,18 @@ class Troubles:
         if (await world.ask(state_of(seat), seat)).needs_last_z:
             await world.ask(seat.store.decisions.say_last_z(book, self.expected.last_z, at=seat.worker.now()), seat)
             world.note(f"said: the last Z is {self.expected.last_z}")
-        if seat.worker.attention:
-            found = seat.worker.attention
-            has_cause = world.cause or self.expected.wrong or exempt.export_may_be_a_report(world, found)
+        worker = next((each for each in (seat.worker, *former_workers(seat.worker)) if each.attention), seat.worker)
+        if found := worker.attention:
+            has_cause = (
+                worker is not seat.worker
+                or world.cause
+                or self.expected.wrong
+                or exempt.export_may_be_a_report(world, found)
+            )
             assert has_cause, f"attention without a cause: {found}"
             is_named = "counters went down" not in found or exempt.reset_has_no_name(world)
             assert is_named, f"another activation was not recognised: {found}"
-            case = await world.ask(seat.store.decisions.case(seat.worker.book), seat)
+            case = await world.ask(seat.store.decisions.case(worker.book), seat)
             decision, paper = self._decision(case)
             await self._carry_out(seat, case, decision, paper, by="root")
         elif self.box.defers and await self._decide_on_sales(seat):

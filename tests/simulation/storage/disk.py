@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from simulation.storage.durable import DurableFiles, the_vfs, unwatched, watched
@@ -83,10 +83,11 @@ class SimulatedConnection(sqlite3.Connection):
 
     disk: Disk
 
-    def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
-        if sql == "COMMIT" and self.disk.refuses_commits:
+    def __exit__(self, kind: object, error: object, trace: object) -> Literal[False]:
+        if kind is None and self.disk.refuses_commits:
+            self.rollback()
             raise _error(sqlite3.SQLITE_FULL, "database or disk is full")
-        return super().execute(sql, *arguments)
+        return super().__exit__(kind, error, trace)
 
 
 class Access:

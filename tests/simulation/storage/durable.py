@@ -61,6 +61,7 @@ class DurableFiles:
         self._syncs_left = 0
         self._tell: Callable[[], None] = lambda: None
         self._fail: tuple[str, Callable[[], None]] | None = None
+        self._is_killed = False
         self._left: dict[str, bytes] | None = None
         """What is on the disk since the power went; what is written and renamed from then on never was."""
 
@@ -77,9 +78,9 @@ class DurableFiles:
     def wrote(self, inode: int, write: Write) -> None:
         self._since.setdefault(inode, []).append(write)
 
-    def cut_at(self, sync: int, tell: Callable[[], None]) -> None:
-        """The power goes just before the so many-th sync from now; `tell` is called then. 0: it does not."""
-        self._syncs_left, self._tell = sync, tell
+    def cut_at(self, sync: int, tell: Callable[[], None], *, is_killed: bool = False) -> None:
+        """The power goes just before the so many-th sync from now, or the process `is_killed` alone; `tell` is called then. 0: it does not."""
+        self._syncs_left, self._tell, self._is_killed = sync, tell, is_killed
 
     def fail_next(self, what: str, tell: Callable[[], None]) -> None:
         """The next `sync`, or `write` of SQLite, fails; `tell` is called then."""
@@ -106,7 +107,7 @@ class DurableFiles:
         """A file, or the folder, is about to be synced."""
         self._syncs_left -= 1
         if self._syncs_left == 0 and self._left is None:
-            self._left = self._after_cut()
+            self._left = self._now() if self._is_killed else self._after_cut()
             self._tell()
 
     def synced(self, inode: int) -> None:
@@ -139,6 +140,10 @@ class DurableFiles:
         for shared in self.folder.glob("*-shm"):
             shared.unlink()
         self.settle()
+
+    def _now(self) -> dict[str, bytes]:
+        """The kernel has all that was written."""
+        return {name: (self.folder / name).read_bytes() for name in self.listing()}
 
     def _after_cut(self) -> dict[str, bytes]:
         now, left = self.listing(), {}

@@ -35,7 +35,6 @@ TABLE = {
     ("report", "x"): KEEPER,
     ("report", "z"): KEEPER,
     ("journal",): KEEPER,
-    ("outages",): KEEPER,
     ("logs", "--file", "/dev/null"): ANYONE,
     ("verify",): KEEPER,
     ("backup", "copy.sqlite3"): KEEPER,

@@ -114,6 +114,14 @@ class Cluster:
             self._process.wait(60)
             self._process = None
 
+    def signal_all(self, number: int) -> None:
+        """To the server and each of its processes."""
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in (pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(each, number)
+
     def remove(self) -> None:
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -36,13 +36,13 @@ def test_the_language_of_a_page(choice, accepted, language):
     assert chosen(choice, accepted, "fr") == language
 
 
-def test_a_narrow_cell_has_thousands_or_millions():
-    """Rounded half up, and never four digits of thousands."""
-    values = (0, 499, 500, 924_499, 999_499, 999_500, 1_008_000, 1_250_000, 9_994_999, 9_995_000)
-    visible = ", ".join(compact(value, "fr").replace("\N{NO-BREAK SPACE}", " ").replace(",", ".") for value in values)
-    assert visible == "0 k, 0 k, 1 k, 924 k, 999 k, 1 M, 1.01 M, 1.25 M, 9.99 M, 10 M"
-    assert compact(1_250_000, "fr").startswith("1,25")
-    assert compact(1_250_000, "en") == "1.25\N{NO-BREAK SPACE}M"
+def test_a_narrow_cell_has_three_digits():
+    """Rounded half up, and never four digits; what has no more of them stands as it is."""
+    values = (0, 450, 1500, 924_499, 999_499, 999_500, 1_008_000, 9_994_999, 9_995_000, 2_600_000_000, -12_345)
+    visible = ", ".join(compact(value, "en").replace("\N{NO-BREAK SPACE}", " ") for value in values)
+    assert visible == "0, 450, 1.5 k, 924 k, 999 k, 1 M, 1.01 M, 9.99 M, 10 M, 2.6 bn, -12.3 k"
+    assert (compact(1_250_000, "fr"), compact(2_600_000_000, "fr")) == ("1,25\xa0M", "2,6\xa0Md")
+    assert compact(10**16, "fr") == amount(10**16)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,11 @@ def test_a_narrow_cell_has_thousands_or_millions():
 )
 def test_what_stands_beside_an_axis_is_short(most):
     """Six characters at the most, whatever a year has sold: more of them are cut off at the left, and "1 000 M" is read as "000 M" on a phone."""
-    axis = re.findall(r'class="axis"[^>]*>([^<]*)<', bars([("", most, "")], "sales"))
+    axis = re.findall(r'class="axis"[^>]*>([^<]*)<', bars([("", most, "")], "sales", language="fr"))
     assert len(axis) == 5
     assert [text for text in axis if len(text) > 6] == []
+    english = bars([("", most, "")], "sales", language="en")
+    assert not re.search(r'class="axis"[^>]*>([^<]*,|[^<]*Md)', english)
 
 
 @pytest.mark.parametrize(

@@ -63,16 +63,21 @@ _SIGNATURE: Final = 24
 
 @screen("/ui/journal/{seq:int}/share", "look", change=True)
 async def share(visit: Visit) -> Reply:
-    """One copy is given out, however often the link is opened."""
+    """One copy is given out, however often the form is sent or the link is opened."""
     record = await record_of(visit)
     if record.state != "certified":
         raise NotFound("only a certified invoice can be shared")
-    copy = await acts.make_copy(visit.worker, record, visit.call())
-    ends = visit.deps.clock() + DAY
-    content = f"{name_of(visit.worker)}~{record.code}~{copy}~{ends}"
+
+    async def make() -> str:
+        copy = await acts.make_copy(visit.worker, record, visit.call())
+        return f"{name_of(visit.worker)}~{record.code}~{copy}~{visit.deps.clock() + DAY}"
+
+    content = await visit.run_once(make)
     address = f"{address_here(visit)}/ui/shared/{content}~{_signed(visit.page, content)}"
     picture = await qr_picture(address)
-    return await render(visit, "share.html", record=record, address=address, picture=picture, ends=ends)
+    return await render(
+        visit, "share.html", record=record, address=address, picture=picture, ends=int(content.rpartition("~")[2])
+    )
 
 
 @get("/ui/shared/{token:str}")

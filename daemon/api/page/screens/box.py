@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from functools import partial
 from typing import Any, Final
 
 from common.numbers import money
@@ -28,8 +29,6 @@ from daemon.store.tables.people import create_person, disable_person, list_peopl
 
 ENTRIES: Final = 100
 LONGEST_LABEL: Final = 60
-MOST_CREATED: Final = 4
-"""Keys that a repeated form shows again."""
 IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": money, "who": who, "whom": whom}
 """What the screen tells the audit log with."""
 
@@ -147,23 +146,9 @@ async def create_key(visit: Visit) -> Reply:
     if until and expires_at <= visit.deps.clock():
         raise InvalidRequest.at("until", visit.say("is over already"))
     mode: Mode = "test" if visit.form.get("mode") == "test" else "live"
-    created, sent = visit.page.created_keys, {"form": secrets.token_urlsafe(9), **visit.form}
-    form_key = f"{visit.session.person_id} {visit.worker.book.nim} {sorted(sent.items())}"
-    task = created.get(form_key)
-    if task is None or (task.done() and task.exception()):
-        write = visit.page.ledger.write(
-            keys_table.create_key,
-            visit.worker.book.nim,
-            mode,
-            label,
-            at=visit.deps.clock(),
-            terms=KeyTerms(role, expires_at, "strict" in visit.form),
-            by=visit.actor,
-        )
-        task = created[form_key] = asyncio.get_running_loop().create_task(write, name="create key")
-        for oldest in list(created)[:-MOST_CREATED]:
-            del created[oldest]
-    text = await asyncio.shield(task)
+    terms, at = KeyTerms(role, expires_at, "strict" in visit.form), visit.deps.clock()
+    create = partial(keys_table.create_key, nim=visit.worker.book.nim, mode=mode, label=label)
+    text = await visit.run_once(lambda: visit.page.ledger.write(create, at=at, terms=terms, by=visit.actor))
     return await render(visit, "new_key.html", label=label, **await account.on_screen(visit, text))
 
 

@@ -20,7 +20,7 @@ from daemon.api.page.screens.files import csv_of
 from daemon.api.page.screens.paper import pdf_answer, printed
 from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
-from daemon.core.errors import InvalidRequest, NotFound, TooManyCashMoves
+from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
@@ -62,6 +62,7 @@ async def closures(visit: Visit) -> Reply:
         weeks=_weeks(cells),
         most=most,
         closures=list(reversed(found)),
+        elsewhere=await _elsewhere(visit, (start, end)),
         closed=[
             each for each in [await _closed(visit, "month", month), await _closed(visit, "year", month[:4])] if each
         ],
@@ -82,7 +83,12 @@ async def _closed(visit: Visit, kind: CalendarKind, period: str) -> CalendarRepo
 async def closure(visit: Visit) -> Reply:
     found = await report.closure(visit.worker, str(visit.request.path_params["z"]))
     z_report = msgspec.json.decode(found.body, type=ZReport)
-    done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else printed(visit)
+    done = printed(visit)
+    if visit.query.get("new"):
+        done = visit.say("Closed: Z {number}.", number=found.z_number)
+        for other in visit.worker.pair[1:]:
+            if number := whole_number(visit.query.get("other", "")):
+                done += " " + visit.say("Closed: Z {number}.", number=f"{number} ({other.book.nim})")
     problem = _other_count(visit, z_report) if visit.query.get("again") else ""
     return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem)
 
@@ -123,6 +129,7 @@ async def a_screen(visit: Visit) -> Reply:
         "report.html",
         report=a_report,
         what="a",
+        elsewhere=await _elsewhere(visit, (start, end)),
         chart=chart,
         each=each,
         first=first,
@@ -237,16 +244,17 @@ async def _cash(visit: Visit) -> Reply:
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
     cursor = whole_number(visit.query.get("after", "")) or 0
-    found = await cash_moves(visit.worker, start, max(start, end), cursor, PER_PAGE)
-    more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
+    found = [await cash_moves(each, start, max(start, end), cursor, PER_PAGE) for each in visit.worker.pair]
+    moves = sorted((move for each in found for move in each.movements), key=lambda move: move.id)[:PER_PAGE]
+    more = {"from": first.isoformat(), "to": last.isoformat(), "after": moves[-1].id if moves else 0}
     return await render(
         visit,
         "cash.html",
         done=visit.say("Noted.") if visit.query.get("noted") else "",
         found=found,
-        rows=[(millis(datetime.fromisoformat(each.at)), each) for each in reversed(found.movements)],
-        more=visit.link("/ui/cash", **more) if found.count == PER_PAGE else "",
-        period=await report.x_report(visit.worker) if visit.may("report") else None,
+        rows=[(millis(datetime.fromisoformat(each.at)), each) for each in reversed(moves)],
+        more=visit.link("/ui/cash", **more) if len(moves) == PER_PAGE else "",
+        drawer=report.drawer(await report.open_periods(visit.worker)) if visit.may("report") else None,
         first=first,
         last=last,
         form=visit.form,
@@ -257,7 +265,7 @@ async def _cash(visit: Visit) -> Reply:
 cash = screen("/ui/cash", "look")(_cash)
 
 
-@screen("/ui/cash", "certify", change=True, form=_cash, faults=(InvalidRequest, TooManyCashMoves))
+@screen("/ui/cash", "certify", change=True, form=_cash, faults=(InvalidRequest, TooManyCashMoves, StorageError))
 async def note(visit: Visit) -> Reply:
     """However often the form is sent, one movement; one that was changed meanwhile is another."""
     form = visit.form
@@ -295,7 +303,7 @@ async def vat(visit: Visit) -> Reply:
         "vat.html",
         month_text=month,
         report=found,
-        elsewhere=await _elsewhere(visit, month),
+        elsewhere=await _elsewhere(visit, _bounds(visit, month)),
         before=visit.link("/ui/vat", month=beside(month, -1)),
         after=visit.link("/ui/vat", month=beside(month, 1)),
         is_over=_is_over(visit, month),
@@ -318,7 +326,9 @@ async def vat_file(visit: Visit) -> Reply:
     await inspect.learn_taxpayer(visit.worker)
     title = visit.say("VAT of {month}", month=formats.month(month, visit.language))
     document = Document(
-        title, visit.language, tuple(_document(visit, title, month, found, await _elsewhere(visit, month)))
+        title,
+        visit.language,
+        tuple(_document(visit, title, month, found, await _elsewhere(visit, _bounds(visit, month)))),
     )
     return await pdf_answer(visit.deps, visit.holder, document, name)
 
@@ -337,9 +347,9 @@ def _bounds(visit: Visit, month: str) -> tuple[int, int]:
     return visit.day_bounds(first)[0], visit.day_bounds(last)[1]
 
 
-async def _elsewhere(visit: Visit, month: str) -> str:
-    """Whose sales of that month are not in this one: of the spare, or of the machine for which it stood; empty where there are none."""
-    ledger, bounds = visit.worker.ledger, _bounds(visit, month)
+async def _elsewhere(visit: Visit, bounds: tuple[int, int]) -> str:
+    """Whose sales of that time are not in this book: of the spare, or of the machine for which it stood; empty where there are none."""
+    ledger = visit.worker.ledger
     others = [
         book.nim
         for book in ledger.peek(take_overs.sharing, visit.worker.book)
@@ -348,7 +358,7 @@ async def _elsewhere(visit: Visit, month: str) -> str:
     if not others:
         return ""
     return visit.say(
-        "{nim} has certified in this month as well: its VAT stands on a page of its own, and both are declared.",
+        "{nim} has certified in this time as well: its figures stand on a page of their own, and both are declared.",
         nim=", ".join(others),
     )
 

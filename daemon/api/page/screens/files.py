@@ -18,15 +18,11 @@ from daemon.api.page.visit import Visit, html, redirect, render, screen
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.ledger.book import Closure
-from daemon.core.ledger.entries import CalendarKind
-from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport
 from daemon.core.report.journal_csv import MARK, Cell, csv_lines, excel_lines
 from daemon.core.report.ranges import EVER
-from daemon.store.tables.book.calendar_closures import calendar_list
 from daemon.store.tables.book.closures import closures_between
 from daemon.usecases.reports import report
-from daemon.usecases.reports.close_period import body_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 TYPES: Final = {"csv": b"text/csv; charset=utf-8", "json": b"application/json", "jsonl": b"application/x-ndjson"}
@@ -38,11 +34,6 @@ CLOSURE_COLUMNS: Final = (
     *("zNumber", "periodStart", "periodEnd", "createdAt", "certsCount", "totalTtc"),
     *("tc", "fvc", "frc", "hash"),
 )
-CALENDAR_COLUMNS: Final = (
-    *("period", "number", "createdAt", "firstZ", "lastZ", "zCount"),
-    *("certsCount", "totalHt", "totalTva", "totalTtc", "grandTotalTtc"),
-)
-KINDS: Final[tuple[CalendarKind, ...]] = ("month", "year")
 Lines = Callable[[Iterable[tuple[Cell, ...]]], str]
 
 
@@ -129,29 +120,6 @@ async def closure_pieces(
             between = b","
     if not as_csv:
         yield b"]" if after else b"[]"
-
-
-@screen("/ui/files/calendar/{form:str}", "report", whole=False)
-async def calendar(visit: Visit) -> Reply:
-    """All closed months, then all closed years."""
-    book, bodies = visit.worker.book, []
-    for kind in KINDS:
-        bodies += [
-            body_of(placed) for placed in await visit.worker.ledger.read(calendar_list, book, kind, limit=EVER[1])
-        ]
-    form = _form(visit)
-    if form == "csv":
-        rows = (_row_of_calendar(msgspec.json.decode(body, type=CalendarReport)) for body in bodies)
-        content = _begun(_csv(visit), [CALENDAR_COLUMNS, *rows])
-    else:
-        content = b"[" + b",".join(bodies) + b"]"
-    return Answer(content, media_type=TYPES[form], headers=(as_file(f"months-{book.nim}.{form}"),))
-
-
-def _row_of_calendar(report: CalendarReport) -> tuple[Cell, ...]:
-    zs = (report.first_z, report.last_z, report.z_count)
-    sums = (report.certs_count, report.total_ht, report.total_tva, report.total_ttc)
-    return (report.period, report.number, report.created_at, *zs, *sums, report.grand_total.total_ttc)
 
 
 def _rows_of_a(found: AReport) -> Iterable[tuple[Cell, ...]]:

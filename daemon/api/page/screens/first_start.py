@@ -16,11 +16,12 @@ from litestar.handlers import HTTPRouteHandler
 from common.language import Speaker, Text
 from common.passwords import fault_of_password
 from common.sockets import in_url
+from common.web.forms import fields
 from common.web.security import cookie_of
 from daemon.api.access.login import session_cookie
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import FirstStart, SetupRequest
-from daemon.api.page.forms import AnyRequest, fields
+from daemon.api.page.forms import AnyRequest
 from daemon.api.page.rendering import BoxFailed, Foreign, NotLoggedIn, fault_of
 from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import product
 from typing import Any, Final, cast
 
 import msgspec
@@ -17,14 +19,14 @@ from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import Visit, name_of, render, screen, without_thousands
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
-from daemon.core.ledger.attempt import AttemptState, Record
+from daemon.core.ledger.attempt import OPEN, AttemptState, Record
 from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.ranges import EVER
 from daemon.core.report.receipt import receipt
 from daemon.store.tables.book.closures import periods_of
 from daemon.usecases.reports import journal, report
-from daemon.usecases.reports.journal import Found, Search, search, search_exactly
+from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
 
 PER_PAGE: Final = 50
 """As people write thousands."""
@@ -37,9 +39,10 @@ async def journal_screen(visit: Visit) -> Reply:
     found = await search(visit.worker, criteria)
     if not found.records and found.complete and criteria.amount is None and (amount := _whole_amount(criteria.text)):
         found = await search(visit.worker, msgspec.structs.replace(criteria, text="", amount=amount))
-    if criteria.text and not found.records:
+    doubts = await _doubts(visit, criteria)
+    if criteria.text and not found.records and not doubts:
         visit, found = await _elsewhere(visit, found)
-    rows = [{"record": record, "z": z_number} for record, z_number in found.records]
+    rows = [{"record": record, "z": z_number} for record, z_number in (*doubts, *found.records)]
     values = _query_values(visit)
     is_summed_up = any(values.values()) and not found.next and not criteria.page.before_seq
     more = visit.link("/ui/journal", **{**values, "before": found.next}) if found.next else ""
@@ -56,6 +59,20 @@ async def journal_screen(visit: Visit) -> Reply:
         chips=_chips(visit),
         is_filtered=any(visit.query.get(name) for name in ("amount", "type", "state", "from", "to")),
     )
+
+
+async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
+    """What may have been certified, by the machine or its spare, and has no place in the journal yet: it stands above the rest."""
+    found: list[Dated] = []
+    if criteria.page.before_seq or criteria.page.state not in (None, "disputed"):
+        return found
+    for worker, state in product(visit.worker.pair, OPEN):
+        if state != criteria.page.state:
+            page = msgspec.structs.replace(criteria.page, state=state, start=_range(visit)[0])
+            opened = (await search(worker, msgspec.structs.replace(criteria, page=page))).records
+            doubts = [record for record, _ in opened if not worker.attempts.is_ours(record)]
+            found += [(msgspec.structs.replace(record, state="disputed"), 0) for record in doubts]
+    return found
 
 
 async def _elsewhere(visit: Visit, found: Found) -> tuple[Visit, Found]:
@@ -108,6 +125,7 @@ async def invoice_screen(visit: Visit) -> Reply:
         credits=credits_,
         done=printed(visit) or _form_outcome(visit),
         can_credit=can_credit(visit, record),
+        form_key=secrets.token_urlsafe(9),
     )
 
 

@@ -18,7 +18,6 @@ async def _spare(visit: Visit) -> Reply:
             "first": machine_view(each, visit, now),
             "spare": machine_view(each.spare, visit, now),
             "lasting": each.take_over,
-            "doubts": () if each.connected else each.unfinished,
             "waiting": (await each.ledger.read(backlog, each.in_use.book)).count,
         }
         for each in visit.deps.workers.all()

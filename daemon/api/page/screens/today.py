@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from heapq import merge
 from typing import Any, Final, cast
 
 import msgspec
@@ -30,18 +31,18 @@ from daemon.api.page.visit import (
 )
 from daemon.core.audit import Call
 from daemon.core.clock import HOUR
-from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
+from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound, StorageError
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Case, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book.deferred import backlog
-from daemon.store.tables.book.totals import tally_between
 from daemon.store.tables.book.uniqueness import find_key
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
-from daemon.usecases.reports import report
+from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import latest, sales_between, totals_by_hour
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -82,21 +83,46 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     before, _ = visit.day_bounds(type(day).fromordinal(day.toordinal() - 7))
     count = (end - start) // HOUR
     now = visit.deps.clock()
-    hours = await totals_by_hour(worker, start, count, _hours_cache)
-    hours_before = await totals_by_hour(worker, before, count, _hours_cache)
+    hours, hours_before = [await _by_hour(worker, at, count) for at in (start, before)]
     opening = _opening_hours(hours, hours_before)
-    sales = await sales_between(worker, start, end)
-    by_now = await worker.ledger.read(tally_between, worker.book, before, before + min(now, end) - start)
+    sales, by_now = (
+        await sales_between(worker, start, end),
+        await sales_between(worker, before, before + min(now, end) - start),
+    )
+    periods = await report.open_periods(worker) if visit.may("report") else []
+    begun = [
+        await report.period_start(each)
+        for each, found in zip(worker.pair, periods, strict=False)
+        if each is worker or found.certs_count
+    ]
     return {
         "machines": [machine_view(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
         "machine": machine_view(worker, visit, now),
         "sales": sales,
-        "change": change_in_percent(sales.total, report.net_total(by_now)),
+        "change": change_in_percent(sales.total, by_now.total),
         "hours": [_hour_bar(visit, at, hours[at], hours_before[at]) for at in opening],
         "hours_before": [hours_before[at] for at in opening],
-        "latest": await latest(worker, LATEST),
-        "period": await report.x_report(worker) if visit.may("report") else None,
+        "latest": await _latest(visit),
+        "periods": periods,
+        "since": min(filter(None, begun), default=0),
+        "drawer": report.drawer(periods) if periods else None,
     }
+
+
+async def _by_hour(worker: MachineWorker, start: int, count: int) -> list[int]:
+    found = [await totals_by_hour(each, start, count, _hours_cache) for each in worker.pair]
+    return [sum(hour) for hour in zip(*found, strict=True)]
+
+
+async def _latest(visit: Visit) -> list[tuple[Record, str]]:
+    """Newest first, each with its link; those of a closed period for who may see them."""
+    pair, found = visit.worker.pair, []
+    for each in pair:
+        dated = await journal.dated(each, await latest(each, LATEST))
+        found.append([(record, each) for record, z in dated if not z or visit.may("report")])
+    newest = list(merge(*found, key=lambda row: -row[0].begun_at))[:LATEST]
+    named = [(record, {"m": name_of(each)} if len(pair) > 1 else {}) for record, each in newest]
+    return [(record, visit.link(f"/ui/journal/{record.seq}", **query)) for record, query in named]
 
 
 def _opening_hours(*days: Sequence[int]) -> range:
@@ -117,17 +143,16 @@ async def x_screen(visit: Visit) -> Reply:
 
 async def _dialogue(visit: Visit) -> Reply:
     """What will be closed; the key makes one Z of it, however often and by how many people it is sent."""
-    period = await report.x_report(visit.worker)
-    other = await _closed_together(visit)
-    periods = [period, *([await report.x_report(other)] if other else [])]
-    starts = [each.period_start for each in periods]
+    periods = await report.open_periods(visit.worker)
+    if await _closed_together(visit) is None:
+        del periods[1:]
     return await render(
         visit,
         "confirm_z.html",
-        period=period,
-        expected=sum(each.cash.expected for each in periods if each.cash),  # there is one drawer
+        periods=periods,
+        expected=report.drawer(periods).expected,
         machine=machine_view(visit.worker, visit, visit.deps.clock()),
-        key=visit.form.get("key", "")[:LONGEST_KEY] or " ".join(starts),
+        key=visit.form.get("key", "")[:LONGEST_KEY] or " ".join(each.period_start for each in periods),
         notes=NOTES,
         coins=COINS,
         form=visit.form,
@@ -148,7 +173,7 @@ async def _waiting(visit: Visit) -> list[str]:
     if (other := await _closed_together(visit)) is not None:
         note = say("the period of {nim} is closed with it", nim=other.book.nim)
         found.append(note if other.connected else say("{note}, without that machine", note=note))
-    if (await visit.page.decisions.case(worker.book)).attempt:
+    if any([(await visit.page.decisions.case(each.book)).attempt for each in worker.pair]):
         found.append(say("an invoice of which it is not known whether it was certified"))
     if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):
         found.append(say("invoices that the machine has still to send to the tax server: {count}", count=unsent))
@@ -184,19 +209,20 @@ def _whole(text: str, wrong: FieldError) -> int:
     return number
 
 
-@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest))
+@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest, StorageError))
 async def close_z(visit: Visit) -> Reply:
     """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
     key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
-    counted = read_count(visit.form, visit.say)
+    counted, query = read_count(visit.form, visit.say), {}
     if (other := await _closed_together(visit, key)) is not None:
         before = await close_period(other, _call_of_z(visit, other, key))
+        query = {"other": before.value.z_number}
         drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
         if counted is not None and not isinstance(drawer, msgspec.UnsetType):
             counted = max(0, counted - drawer.expected)  # there is one drawer
     done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
     stands = count_of(msgspec.json.decode(done.value.body, type=ZReport)) == counted
-    return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}))
+    return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}, **query))
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:

@@ -28,8 +28,10 @@ from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS,
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
+from daemon.core.ledger.attempt import Record
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.logo import draw_qr
+from daemon.store.tables.book.outages import open_outage, out_since
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 FOREIGN: Final = Text(
@@ -143,12 +145,16 @@ class MachineView(msgspec.Struct, frozen=True):
     days_colour: str
     unsent: int | None
     drift: int | None
+    doubts: Sequence[Record]
+    unnotified: int
+    """the outage that lasts, while no one was notified of it; else 0"""
 
 
 def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
     state, word, detail = _state(worker, visit)
     link = None if worker.server_link is None else tax_server(worker.server_link, now)
     days = link.days_since_contact if link else None
+    outage = worker.ledger.peek(open_outage, worker.book)
     drift = None if worker.drift_seconds is None else round(worker.drift_seconds)
     return MachineView(
         name=name_of(worker),
@@ -161,6 +167,8 @@ def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
         days_colour="" if days is None or days < AMBER_DAYS else "amber" if days < RED_DAYS else "bad",
         unsent=link.waiting if link else None,
         drift=drift if drift is not None and abs(drift) >= DRIFT_AMBER else None,
+        doubts=() if worker.connected else worker.unfinished,
+        unnotified=outage.number if outage and not outage.notices and visit.may("close") else 0,
     )
 
 
@@ -173,7 +181,8 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     if not worker.is_in_use:
         return _unused(worker, visit)
     if not worker.connected:
-        return "offline", _absent(worker.offline_since, visit), _reason_text(worker.offline_reason, visit)
+        since = worker.ledger.peek(out_since, worker.book) or worker.offline_since
+        return "offline", _absent(since, visit), _reason_text(worker.offline_reason, visit)
     return _connected(worker, visit)
 
 

@@ -13,7 +13,7 @@ from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.reports import REASONS
 from daemon.store.tables.book.deferred import backlog
-from daemon.store.tables.book.outages import open_outage
+from daemon.store.tables.book.outages import open_outage, out_since
 from daemon.usecases.reports.report import latest
 
 if TYPE_CHECKING:
@@ -68,11 +68,16 @@ async def sales_state(visit: Visit) -> SalesState:
         warnings.append(
             say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language))
         )
+    try:
+        sandbox = msgspec.structs.replace(visit.worker.book, mode="test")  # which leaves four reserves
+        await visit.worker.ledger.check_free_space(sandbox)
+    except StorageFull:
+        warnings.append(say("the disk is nearly full, and sales stop once it is"))
     if deps.disk():
         warnings.append(from_stored(deps.disk()).in_language(visit.language))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
-        return SalesState("amber", say("The till can sell"), _sentence(visit, warnings), href)
+        return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
 
 
@@ -94,7 +99,7 @@ async def _has_met_server(worker: MachineWorker) -> bool:
 
 async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesState:
     say, first = visit.say, stopped[0]
-    since = refuses_since(first) if first.connected and not first.obstacle else first.offline_since
+    since = first.ledger.peek(out_since, first.book) or first.offline_since
     words = say("Sales have stopped")
     if since:
         words = say("Sales have stopped since {moment}", moment=visit.since(since))
@@ -114,10 +119,10 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
             REASONS["blocked"].in_language(visit.language),
             say("each sale is tried all the same: one that is certified ends this"),
         ]
-    elif has_spare:
-        causes = [say("the machine does not answer, its spare can take over")]
     else:
-        causes = [say("the machine does not answer")]
+        causes = [say("the machine does not answer"), say("look at its cable and its power")]
+    if has_spare:
+        causes.append(say("its spare can take over"))
     return SalesState("bad", words, _call(visit, *causes), SPARE if has_spare else "")
 
 
@@ -125,10 +130,10 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
     """Sales are taken on and certified later: while a machine is out of order, and as long as one waits for more than a day, for a person, or for a machine
     that is gone."""
     say, now, workers = visit.say, visit.deps.clock(), visit.deps.workers
-    retired = workers.retired()
-    found = [(each, await each.ledger.read(backlog, each.book)) for each in (*live, *workers.former(), *retired)]
-    waiting = [each for _, each in found if each.count]
-    gone = [each.book.nim for each, waits in found if each in retired and waits.count]
+    found = [await each.ledger.read(backlog, each.book) for each in (*live, *workers.former())]
+    of_gone = {each.book.nim: await each.ledger.read(backlog, each.book) for each in workers.retired()}
+    waiting = [each for each in (*found, *of_gone.values()) if each.count]
+    gone = [nim for nim, waits in of_gone.items() if waits.count]
     urgencies = {each.urgency(now) for each in waiting} - {""}
     if not (stopped or urgencies or gone or any(each.doubtful for each in waiting)):
         return None
@@ -164,11 +169,7 @@ def _left(left: int) -> Text:
 def _call(visit: Visit, *causes: str) -> str:
     """The causes, and whom to call (`[company] support`)."""
     call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
-    return _sentence(visit, [*causes, *call])
-
-
-def _sentence(visit: Visit, causes: list[str]) -> str:
-    return visit.say("; ").join(causes) + "." if causes else ""
+    return visit.say("; ").join([*causes, *call]) + "."
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:

@@ -76,7 +76,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     if row is None:
         raise NotFound(Text("the ledger has no book for {nim} ({mode})", nim=book.nim, mode=book.mode))
     tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
-    epoch, question, accepted_to, repairs, restored_at, seen, begun_at, nim, last_code, lost = rest
+    epoch, question, accepted_to, repairs, restored_at, seen, begun_at, nim, last_code, lost, in_use = rest
     return BookState(
         book=Book(book.id, nim, book.mode),
         counters=counters_of(tc, fvc, frc),
@@ -96,6 +96,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
         accepted_to=accepted_to,
         time_repairs=repairs,
         seen=read_seen(seen),
+        in_use=bool(in_use),
     )
 
 

@@ -23,7 +23,7 @@ SELECT tc, fvc, frc, last_number, last_at, last_seq, rates,
        (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim,
        coalesce((SELECT code FROM certification WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND certification.epoch = book.epoch
                  ORDER BY seq DESC LIMIT 1), ''),
-       CASE WHEN restored_at THEN coalesce((SELECT value FROM meta WHERE name = 'lost_writes'), '') ELSE '' END
+       CASE WHEN restored_at THEN coalesce((SELECT value FROM meta WHERE name = 'lost_writes'), '') ELSE '' END, in_use
 FROM book WHERE id = ?;
 
 -- name: head

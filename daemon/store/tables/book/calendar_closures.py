@@ -159,7 +159,7 @@ def _days(
 
 def last_closed(connection: sqlite3.Connection, book: Book, kind: CalendarKind) -> CalendarClosed | None:
     placed = next(read_as(Placed, connection.execute(_SQL["last"], (book.id, kind))), None)
-    return None if placed is None else closed_of(placed)
+    return None if placed is None else placed.entry_of(CalendarClosed)
 
 
 def numbers(connection: sqlite3.Connection, book: Book) -> IssuedNumbers:
@@ -198,13 +198,6 @@ def calendar_list(
 ) -> list[Placed]:
     """By their numbers, from the one after `after`."""
     return list(read_as(Placed, connection.execute(_SQL["list"], (book.id, kind, after, limit))))
-
-
-def closed_of(placed: Placed) -> CalendarClosed:
-    """TypeError for an entry of another kind."""
-    if not isinstance(placed.entry, CalendarClosed):
-        raise TypeError(f"entry {placed.id} closes no month or year")
-    return placed.entry
 
 
 def keep_letterhead(connection: sqlite3.Connection, book: Book, digest: bytes, content: bytes, at: int) -> None:

@@ -16,9 +16,9 @@ WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number
 RETURNING key_hash, fingerprint;
 
 -- name: follow
--- Not certified, it waits again; where an older ledger was put back, a person says so.
+-- Not certified, it waits again; where an older ledger was put back and its machine, or that of the attempt, was not compared yet, a person says so.
 UPDATE deferred SET
-    state = CASE WHEN ?1 THEN 'certified' WHEN (SELECT restored_at FROM book WHERE id = deferred.book_id) THEN 'doubtful' ELSE 'waiting' END,
+    state = CASE WHEN ?1 THEN 'certified' WHEN (SELECT max(restored_at) FROM book WHERE id IN (deferred.book_id, (SELECT book_id FROM certification WHERE id = ?3))) THEN 'doubtful' ELSE 'waiting' END,
     ended_at = CASE WHEN ?1 THEN ?2 ELSE 0 END,
     payload = CASE WHEN ?1 THEN NULL ELSE payload END
 WHERE attempt_id = ?3 AND state = 'begun';

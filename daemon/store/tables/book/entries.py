@@ -59,12 +59,12 @@ def entries(connection: sqlite3.Connection, book: Book) -> list[Placed]:
 
 def in_order(
     records: Iterable[tuple[int, Any]], closures: Iterable[Any], placed: Iterable[Placed]
-) -> Iterator[tuple[tuple[int, int, int, int], Any]]:
-    """As the chain goes, each with its place: seq, Z, 1 for an entry, its id. Records come with their seq."""
+) -> Iterator[tuple[tuple[int, int, int], Any]]:
+    """As the chain goes, each with its place: seq, Z, the id of an entry. Records come with their seq."""
     parts = (
-        (((seq, -1, 0, 0), record) for seq, record in records),
-        (((closure.last_seq, closure.z_number, 0, 0), closure) for closure in closures),
-        (((each.after_seq, each.after_z, 1, each.id), each) for each in placed),
+        (((seq, -1, 0), record) for seq, record in records),
+        (((closure.last_seq, closure.z_number, 0), closure) for closure in closures),
+        (((each.after_seq, each.after_z, each.id), each) for each in placed),
     )
     return merge(*parts, key=itemgetter(0))
 

@@ -22,6 +22,11 @@ SELECT id, nim FROM book WHERE mode = ? AND (nim = ? OR nim GLOB ?) AND ifu = ? 
 -- name: take_up
 UPDATE book SET in_use = 1, ifu = ? WHERE id = ?;
 
+-- name: go_on
+-- What its machine counted for the other one is known, but in an older ledger, which lacks some of it.
+UPDATE book SET (tc, fvc, frc, seen) = (SELECT tc, fvc, frc, seen FROM book WHERE id = ?1)
+WHERE id = ?2 AND tc IS NOT NULL AND NOT EXISTS (SELECT 1 FROM book WHERE id IN (?1, ?2) AND (restored_at > 0 OR tc IS NULL));
+
 -- name: place
 SELECT seq, epoch FROM certification WHERE id = ? AND state = 'certified';
 

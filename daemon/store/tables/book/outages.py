@@ -40,16 +40,15 @@ def begin(
     refused: bool = False,
     incident: str = "",
 ) -> Outage | None:
-    """It had lasted for `lasted` ms at `at`, but not since before the end of the one before it; None where one is open."""
+    """It had lasted for `lasted` ms at `at`, but not since before the machine was in service last; None where one is open."""
     last = last_outage(connection, book)
     if last is not None and last.is_open:
         return None
-    at = max(at, entries.next_time(connection, book))
-    earliest = last.until if last is not None else 0
+    since = max(at - lasted, last_service(connection, book))
+    at = max(since, at, entries.next_time(connection, book))  # a person may have decided while it was on its way
     number = last.number + 1 if last is not None else 1
-    lasted = max(0, min(lasted, at - earliest))
     return read_outage(
-        [entries.append(connection, book, OutageBegun(number, book.nim, reason, lasted, refused, incident), at)]
+        [entries.append(connection, book, OutageBegun(number, book.nim, reason, at - since, refused, incident), at)]
     )
 
 
@@ -74,7 +73,7 @@ def note_notified(
     *,
     at: int,
     call: Call,
-    answer: Callable[[Outage], bytes] = lambda _: b"",
+    answer: Callable[[Outage], bytes],
 ) -> bytes:
     """What `answer` makes of the outage then. The same person and reference are noted once; NotFound."""
     if not find_outage(connection, book, number).has_notice(notice.who, notice.reference):

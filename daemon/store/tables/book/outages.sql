@@ -18,7 +18,8 @@ SELECT json_extract(CAST(body AS TEXT), '$.number') FROM entry
 WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'outage.ended' AND at < ? ORDER BY at DESC, id DESC LIMIT 1;
 
 -- name: last_certified
-SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL AND state = 'certified' ORDER BY seq DESC LIMIT 1;
+-- By the machine: what a person has entered since is no sign of it.
+SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL AND state = 'certified' AND reason IS NULL ORDER BY seq DESC LIMIT 1;
 
 -- name: first_certified
 -- When the machine took up what it certified first after the outage had begun: it may have been written down late.

@@ -21,7 +21,7 @@ from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
 from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, went_down
-from daemon.core.machine.state import Certified, LastInvoice, MachineState, present_nim
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, present_nim
 from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book import attempts, books, deferred
 from daemon.store.tables.book.codec import invoice_bytes, pack
@@ -51,13 +51,13 @@ def settle_certified(
     record = attempts.certify(connection, book, attempt_id, outcome, is_late=book_after is not None)
     if book_after is not None:
         books.know(connection, book_after)
-    _write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
+    write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
     return record
 
 
 def settle_abandoned(connection: sqlite3.Connection, book: Book, attempt_id: int, reason: str, at: int) -> Record:
     record = attempts.end(connection, book, attempt_id, "abandoned", reason=reason, at=at)
-    _write_down(connection, book, "abandoned", attempt_id=attempt_id, reason=reason, at=at)
+    write_down(connection, book, "abandoned", attempt_id=attempt_id, reason=reason, at=at)
     return record
 
 
@@ -100,10 +100,12 @@ def adopt(
     if books.book_state(connection, book).epoch != before.epoch:
         unexplained = 0  # the new epoch's are counted
     if last is not None and plan.enters:
-        record = _enter(connection, book, last, state=state, reason=reason, at=at)
+        # Of an older ledger it is not known what came before it (`uniqueness.highest_missing`).
+        base = state.counters if before.is_restored else before.counters or state.counters
+        record = _enter(connection, book, last, base, state=state, reason=reason, at=at)
     books.reconcile(connection, book, state, unexplained, at)
     entered = record or next(iter(found), None)
-    _write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
+    write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
     return Adopted(record, found)
 
 
@@ -156,16 +158,16 @@ def _enter(
     connection: sqlite3.Connection,
     book: Book,
     last: LastInvoice,
+    base: FiscalCounters,
     *,
     state: MachineState,
     reason: str,
     at: int,
 ) -> Record:
-    counters = state.counters
     invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as reported
     beside = {"book": book.id, "at": at, "number_key": number_key(last.number), "payload": pack(invoice_bytes(invoice))}
-    (attempt_id,) = connection.execute(_SQL["adopt"], asdict(last) | asdict(counters) | beside).fetchone()
-    word = Certified(last.code, last.time, state.ifu, counters)
+    (attempt_id,) = connection.execute(_SQL["adopt"], asdict(last) | asdict(base) | beside).fetchone()
+    word = Certified(last.code, last.time, state.ifu, state.counters)
     outcome = Outcome(word, invoice, last.total, at, reason=reason)
     record = attempts.certify(connection, book, attempt_id, outcome)
     for key_hash, fingerprint in deferred.adopt(connection, book, last, record):
@@ -173,12 +175,12 @@ def _enter(
     return record
 
 
-def _write_down(
+def write_down(
     connection: sqlite3.Connection,
     book: Book,
     decision: Decision,
     *,
-    attempt_id: int | None,
+    attempt_id: int | None = None,
     reason: str,
     at: int,
 ) -> None:

@@ -13,6 +13,7 @@ from daemon.store.sqlite.file import load
 
 COLUMNS = "book_id, nim, mode, spare_id, spare_nim, spare_mode, began_at, coalesce(ended_at, 0), reason"
 _SQL = load(__name__, columns=COLUMNS)
+_NEVER = 1 << 62
 
 
 def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
@@ -67,8 +68,19 @@ def end(connection: sqlite3.Connection, first: Book, *, at: int) -> None:
 
 def lasting(connection: sqlite3.Connection, book: Book) -> TakeOver | None:
     """Of that machine or by that spare."""
-    row = connection.execute(_SQL["lasting"], (book.id,)).fetchone()
+    return since(connection, book, _NEVER)
+
+
+def since(connection: sqlite3.Connection, book: Book, begun_at: int) -> TakeOver | None:
+    """The newest of that machine or by that spare that lasts, or has lasted after `begun_at` (ms)."""
+    row = connection.execute(_SQL["since"], (book.id, begun_at)).fetchone()
     return None if row is None else _take_over(row)
+
+
+def is_elsewhere(connection: sqlite3.Connection, book: Book, begun_at: int) -> bool:
+    """Whether another machine certifies instead, or did, since an attempt was begun: of a machine and of a spare alike."""
+    found = since(connection, book, begun_at)
+    return found is not None and (bool(found.ended_at) or found.first.id == book.id)
 
 
 def all_lasting(connection: sqlite3.Connection) -> list[TakeOver]:

@@ -4,8 +4,9 @@ INSERT INTO take_over (book_id, spare_id, began_at, reason) VALUES (?, ?, ?, ?);
 -- name: end
 UPDATE take_over SET ended_at = ? WHERE book_id = ? AND ended_at IS NULL;
 
--- name: lasting
-SELECT {columns} FROM take_over_of WHERE (book_id = ?1 OR spare_id = ?1) AND ended_at IS NULL;
+-- name: since
+SELECT {columns} FROM take_over_of
+WHERE (book_id = ?1 OR spare_id = ?1) AND coalesce(ended_at, ?2) >= ?2 ORDER BY id DESC LIMIT 1;
 
 -- name: all_lasting
 SELECT {columns} FROM take_over_of WHERE ended_at IS NULL ORDER BY id;

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Callable
 
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book, KeyUse
+from daemon.core.machine.state import LastInvoice
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import attempts, closures, deferred
 
@@ -49,23 +51,35 @@ def bounds(connection: sqlite3.Connection, book: Book, prefix: str, digits: int)
 
 
 def highest_missing(
-    connection: sqlite3.Connection, book: Book, type_: str, prefix_of: Callable[[str], str], digits: int
+    connection: sqlite3.Connection,
+    book: Book,
+    type_: str,
+    prefix_of: Callable[[str], str],
+    digits: int,
+    *,
+    machine: tuple[LastInvoice, int, int] | None = None,
 ) -> int:
     """Up to which place of its series invoices of that type may have numbers that an older ledger lacks, where it has taken over its machine's last
-    invoice: by the counter of sales or of credit notes, less those that the series of that last one tells of. 0 without one."""
+    invoice: by the counter of sales or of credit notes, less those that the series of that last one tells of. 0 without one. `machine`: what one of a ledger that is
+    not compared yet has as its last, and how far its counters of sales and credit notes are beyond the known ones."""
 
     def last_before(prefix: str, attempt_id: int) -> int:
         values = (book.id, prefix, prefix + "[0-9]" * digits, attempt_id)
         return int(connection.execute(_SQL["last_before"], values).fetchone()[0][len(prefix) :] or 0)
 
-    found = 0
-    for attempt_id, last_type, number, sold, credited in connection.execute(_SQL["adopted"], (book.id,)).fetchall():
+    taken_over, found = connection.execute(_SQL["adopted"], (book.id,)).fetchall(), 0
+    if machine is not None:
+        last, *moved = machine
+        taken_over.append((sys.maxsize, last.type, number_key(last.number), *moved, True))
+    for attempt_id, last_type, number, sold, credited, is_older in taken_over:
         highest = last_before(prefix_of(type_), attempt_id)
         missing, prefix = credited if type_ in CREDITS else sold, prefix_of(last_type)
+        place = number[len(prefix) :] if number.startswith(prefix) else ""
+        if not (is_older or place.isdecimal()):
+            continue  # a stranger's
         if (last_type in CREDITS) == (type_ in CREDITS):
-            place = number[len(prefix) :] if number.startswith(prefix) else ""
             missing -= int(place) - last_before(prefix, attempt_id) if place.isdecimal() else 1
-        if highest:
+        if highest and missing > 0:
             found = max(found, highest + missing)
     return found
 

@@ -23,8 +23,9 @@ SELECT (SELECT min(coalesce(number_key, number)) FROM certification
         WHERE settlement.book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND decision = 'adopted' AND coalesce(number_key, number) GLOB ?2);
 
 -- name: adopted
--- Each invoice that an older ledger has taken over from its machine, with how far the counters of sales and credit notes had gone on before.
-SELECT last.id, last.type, coalesce(last.number_key, last.number), last.fvc - before.fvc, last.frc - before.frc
+-- Each invoice that a ledger has taken over from its machine, with how far the counters of sales and credit notes had gone on before; an older
+-- ledger does not know from where (`settlements.adopt`).
+SELECT last.id, last.type, coalesce(last.number_key, last.number), last.fvc - before.fvc, last.frc - before.frc, last.base_tc = last.tc
 FROM settlement JOIN certification AS last ON last.id = attempt_id
 JOIN certification AS before ON before.id = (SELECT id FROM certification
     WHERE book_id = last.book_id AND seq < last.seq AND state = 'certified' ORDER BY seq DESC LIMIT 1) AND before.epoch = last.epoch

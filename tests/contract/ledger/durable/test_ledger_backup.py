@@ -178,7 +178,7 @@ def test_restore_in_the_place_of_a_damaged_or_missing_ledger(path: Path, copy: P
 
 
 def test_a_ledger_left_by_a_crash_is_set_aside_whole(path: Path, copy: Path) -> None:
-    """What stood only in the WAL is in the file that is kept aside."""
+    """What stood only in the WAL is in the file that is kept aside, also when a person takes that file alone."""
     sell_one(path)
     backup(path, copy, at=START)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as crashed:
@@ -186,7 +186,8 @@ def test_a_ledger_left_by_a_crash_is_set_aside_whole(path: Path, copy: Path) -> 
         crashed.execute("INSERT INTO meta VALUES ('only', 'in the wal')")
         done = restore(copy, path, at=START)
     assert done.aside is not None
-    assert query(done.aside, "SELECT value FROM meta WHERE name = 'only'") == [("in the wal",)]
+    alone = done.aside.replace(path.with_name("alone"))
+    assert query(alone, "SELECT value FROM meta WHERE name = 'only'") == [("in the wal",)]
     assert query(path, "SELECT value FROM meta WHERE name = 'only'") == []
 
 

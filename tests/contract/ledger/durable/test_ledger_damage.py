@@ -141,6 +141,9 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
             assert pieces.count(b'"S-' if form is journal_files.as_jsonl else b",S-") >= SALES
         found = await search(worker, Search(Page(0, EVER, limit=100), text="S-12"))
         assert "damaged" in {record.state for record, _ in found.records}
+        for before, states in ((0, ["damaged"]), (13, ["damaged"]), (12, [])):
+            page = await journal.read_page(worker, Page(0, EVER, number="S-12", before_seq=before))
+            assert [entry.state for entry in page.certifications] == states
         with pytest.raises(LedgerUnusable, match=r"damaged|entry 12 \(invoice 'S-12'\)"):
             store.ledger.peek(attempts.find_number, till.book, "S-12")
         assert (await journal.read_record(worker, code_of("S-13"))).invoice_number == "S-13"

@@ -6,18 +6,23 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till
+from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till, query
 
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.core.ledger.book import Book
+from daemon.store import store as opening
+from daemon.store.maintenance import numbers
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import free_space
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state
+from daemon.store.tables.meta import write_meta
 
 PAGES_MIB = 256
 LIVE = Book(1, NIM, "live")
@@ -80,6 +85,26 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
         await till.certify(big)
         assert (store.ledger.peek(book_state, till.book)).last_seq >= sold
     assert verify(path).clean
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "writes_much"),
+    [
+        (opening, "look_for_lost", lambda *_, **__: "x" * 100_000),
+        (numbers, "catch_up", lambda connection, *_: write_meta(connection, "much", "x" * 100_000)),
+    ],
+)
+async def test_a_file_that_is_full_at_the_start_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, writes_much: Callable[..., object]
+) -> None:
+    """SQLite ends a transaction that found no room: what is told is the disk, not that there was nothing to undo."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened_till(path):
+        pass
+    ((pages,),) = query(path, "PRAGMA page_count")
+    monkeypatch.setattr(module, name, writes_much)
+    with pytest.raises(StorageFull):
+        await Store.open(path, timezone=UTC, max_pages=pages)
 
 
 async def test_the_reserve_of_the_file_system(tmp_path: Path) -> None:

@@ -255,7 +255,8 @@ async def test_an_open_attempt_that_its_index_does_not_find_is_noticed(
 
 
 async def test_what_verify_finds_in_the_file_stops_certification_and_the_next_start(path: Path) -> None:
-    """At night, beside the daemon: nothing is certified with it from then on. A clean `verify` ends that."""
+    """At night, beside the daemon: nothing is certified with it from then on. A clean `verify` ends that.
+    What was noted stays damage where the note itself cannot be read any more."""
     await fill(path)
     async with opened(path) as store:
         book = await store.ledger.write(open_book, NIM, "live")
@@ -265,7 +266,9 @@ async def test_what_verify_finds_in_the_file_stops_certification_and_the_next_st
         await store.retention.note_damage(flipped)
         with pytest.raises(LedgerUnusable, match="row 3 missing from index"):
             await store.ledger.check_free_space(book)
-    assert "row 3 missing from index" in await refusal(path)
+    for change in ("UPDATE meta SET value = value", "UPDATE meta SET value = '{' || value WHERE name = 'damage'"):
+        tamper(path, change)
+        assert "row 3 missing from index" in await refusal(path)
     async with opened(path, opening="command") as store:
         await store.retention.note_verified(at=1)
     async with opened(path) as store:

@@ -13,6 +13,7 @@ import pytest
 from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.clock import HOUR
+from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.migrations import migrations
 from daemon.store.tables.book.entries import repair_time
@@ -70,6 +71,15 @@ def test_a_take_over_that_is_changed_in_the_ledger_is_found(path: Path, change: 
     tamper(path, change)
     problems = verify(path).problems
     assert set(problems) == {f"{nim} (live): {DIFFERS}" for nim in books}
+
+
+async def test_a_spare_stands_for_one_machine_and_a_machine_has_one_spare(path: Path) -> None:
+    """Also where the settings pair them otherwise meanwhile: refused until the machine is taken back."""
+    async with opened(path) as store:
+        first, spare, other = [(await Till.of(store, nim)).book for nim in (NIM, SPARE, "EL02000098-1")]
+        for pair in ((first, spare), (first, other), (other, spare)):
+            with pytest.raises(TakeOverRefused, match=f"{SPARE} stands for {NIM} already"):
+                await store.decisions.take_over(*pair, reason="burnt", at=0)
 
 
 def test_a_machine_and_its_spare_that_are_not_paired_any_more_are_found(path: Path) -> None:

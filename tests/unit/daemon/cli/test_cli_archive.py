@@ -78,6 +78,7 @@ def test_a_closed_year_is_one_file_that_is_checked_without_mcfd(box: Command, tm
         archive = into / f"mcfd-archive-{year}-EL02000015-{IFU}-{int(year) - 2024}.tar"
         done = checked_elsewhere(archive, tmp_path / year)
         assert done.returncode == 0, done.stdout
+        assert archive.stat().st_mode & 0o777 == 0o600
         assert f"EL02000015-1, {year}, {count}" in done.stdout
         assert "exists already" in box.ok("archive", year, "--into", str(into))
     assert "2027 is not closed" in box.refused(1, "archive", "2027", "--into", str(into))

@@ -63,8 +63,6 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("report", "a"),
     ("report", "z"),
     ("journal",),
-    ("outages",),
-    ("outages", "1", "--notified", "distributor", "--reference", "x"),
     ("verify",),
     ("tls", "init"),
     ("tls", "init", "--force"),
@@ -167,7 +165,7 @@ def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
             wrote.add(command[0])
             assert "free" not in writes, command
     assert wrong == []
-    assert wrote == {"keys", "users", "outages", "time", "tls", "upstream", "verify", "backup", "restore"}
+    assert wrote == {"keys", "users", "time", "tls", "upstream", "verify", "backup", "restore"}
     theirs = [path for path in (mcfd.folder / "var").rglob("*") if path.lstat().st_uid != UNPRIVILEGED_UID]
     assert theirs == []
 

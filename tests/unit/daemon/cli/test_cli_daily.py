@@ -26,6 +26,7 @@ def test_a_report_is_shown_as_it_is_printed(mcfd):
     content = mcfd.json("report", "z")
     assert (content["kind"], content["z_number"], content["certs_count"]) == ("Z", 1, 2)
     assert mcfd.json("report", "x")["certs_count"] == 1
+    assert mcfd.refused(2, "report", "a", "--from", "2026-13-01").startswith("from: ")
 
 
 def test_the_journal(mcfd):
@@ -49,6 +50,7 @@ async def test_the_journal_as_a_file(mcfd):
         output = mcfd.ok("journal", "--from", "2020-01-01", "--output", str(target), "--format", form)
         assert output == f"written: {target} (3 lines)\n"
         assert target.read_text("utf-8").startswith(first)
+        assert target.stat().st_mode & 0o777 == 0o600  # it names customers
         assert mcfd.refused(1, "journal", "--output", str(target)) == f"{target} exists already"
     missing = mcfd.folder / "none" / "journal.csv"
     assert mcfd.refused(1, "journal", "--output", str(missing)).startswith(f"{missing} cannot be written")

@@ -114,7 +114,7 @@ async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
     mcfd.ok("backup", str(copy))
     folder.mkdir()
     new = Command(folder)
-    refused = new.refused(1, "restore", str(copy), "--yes", "--last-z", "7")
+    refused = new.refused(2, "restore", str(copy), "--yes", "--last-z", "7")
     assert f"{NIM}, {other}" in refused
     assert not new.ledger.exists()
     for wrong in (("x",), (f"{NIM}=",), ("nim=3",), (f"{NIM}=3", f"{NIM}=4"), ("3", f"{NIM}=4"), (f"{NIM}=-3",)):

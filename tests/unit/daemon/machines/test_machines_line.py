@@ -65,12 +65,20 @@ class Notes:
                 await self.news.wait()
 
 
+class ClosedPort(MemoryPort):
+    is_closed = False
+
+    def close(self) -> None:
+        super().close()
+        self.is_closed = True
+
+
 @dataclass
 class Cable:
     """Opens ports to whatever machine stands at its end; none at all while `session` is None."""
 
     session: LineSession | None
-    port: MemoryPort | None = None
+    ports: list[ClosedPort] = field(default_factory=list)
     opened: int = 0
 
     def open(self) -> Port:
@@ -78,14 +86,17 @@ class Cable:
         if self.session is None:
             raise PortUnavailable("/dev/mcf", "missing", "there is no such device")
         try:
-            self.port = MemoryPort(self.session)
+            self.ports.append(ClosedPort(self.session))
         except PortLost as error:
             raise PortUnavailable("/dev/mcf", "missing", str(error)) from error
         return self.port
 
+    @property
+    def port(self) -> MemoryPort:
+        return self.ports[-1]
+
     def pull(self) -> None:
         assert self.session
-        assert self.port
         self.session.unplug(asyncio.get_running_loop().time(), 3600)
         self.port.pump()
 
@@ -133,11 +144,13 @@ async def test_the_wrong_machine_is_refused_with_both_nims(first: Callable[[], L
     ],
 )
 async def test_what_hinders_the_keeper_is_tried_again(trouble: Exception, expected: str) -> None:
-    """A full disk at the connection, or a mistake of ours: the machine is not out of service until a restart, and why is told."""
-    notes = Notes(trouble=trouble)
+    """A full disk at the connection, or a mistake of ours: the machine is not out of service until a restart, and why is told. The next try
+    finds the port closed: a serial device lets nobody else in while it is open."""
+    cable, notes = Cable(standing()), Notes(trouble=trouble)
     with capture_logs() as lines:
-        async with running_line(Cable(standing()), notes):
+        async with running_line(cable, notes):
             await notes.until(lambda: notes.machine)
+            assert [port.is_closed for port in cable.ports] == [True, False]
     assert notes.reasons == [f"down {expected}", f"up {NIM}"]
     failed = [line for line in lines if line["event"] == "line.failed"]
     assert len(failed) == (0 if isinstance(trouble, StorageFull) else 1)

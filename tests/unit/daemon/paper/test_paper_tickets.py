@@ -89,6 +89,14 @@ def test_html_says_what_the_text_says(name, language):
     assert squeezed(html.unescape(re.sub(r"<[^>]+>", "", without_code))) == text.replace("-" * 48, "")
 
 
+@pytest.mark.parametrize(("figure", "is_table"), [("847 457,63", True), ("847 457 627 118,64", False)])
+def test_figures_of_html_stay_on_the_paper(figure, is_table):
+    """Three columns of twelve digits are wider than any roll: each row becomes pairs, as in text."""
+    document = Document("x", "fr", (Table(("Groupe", "HT", "TVA", "TTC"), (("B 18 %", *[figure] * 3),)),))
+    page = as_html(document, 48)
+    assert (page.count("<table>"), page.count(figure)) == (is_table, 3)
+
+
 def test_text_has_the_code_in_blocks():
     """SFE 2.30: a module wide and two high, with its margin; paper of 32 columns is too narrow for it, and no text of it is broken there. The printer draws it with error correction M,
     in modules of six dots. It is the receipt's `qrContent`."""

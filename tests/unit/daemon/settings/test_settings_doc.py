@@ -5,15 +5,13 @@ from pathlib import Path
 import msgspec
 
 from daemon.settings import load
-from daemon.settings.describe import HEAD, render, tables
+from daemon.settings.describe import render, tables
 
 ROOT = Path(__file__).parents[4]
 
 
-def test_the_page_is_the_one_that_the_command_prints():
-    """docs/configuration.md is the beginning of `mcfd config doc`, which goes on with every key."""
-    assert (ROOT / "docs/configuration.md").read_text() == HEAD
-    assert render().startswith(HEAD)
+def test_the_command_prints_every_key():
+    """What holds for all of them is docs/configuration.md."""
     assert all(f"| `{key.name}` |" in render() for section in tables() for key in section.keys)
 
 

@@ -52,8 +52,10 @@ class Rig:
         self.receiver = receiver
         self.naps = []
         self.now = START
+        outbox = options.pop("outbox", ledger.outbox)
         self.replicator = Replicator(
-            options.pop("outbox", ledger.outbox),
+            outbox,
+            outbox.waiting,
             receiver,
             options.pop("compose", lambda entry: str(entry.z_number).encode()),
             clock=lambda: self.now,

@@ -31,6 +31,15 @@ async def test_every_answer_carries_the_request_id_and_the_safety_headers(served
     assert "server" not in answer.headers
 
 
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_head_is_a_get_without_its_body(served: Served, path: str) -> None:
+    """As load balancers and monitors look whether a server is there (RFC 9110, 9.3.2)."""
+    get, head = [await served.client.request(method, path) for method in ("GET", "HEAD")]
+    for answer in (get, head):
+        del answer.headers["x-request-id"], answer.headers["date"]
+    assert (head.status_code, head.content, head.headers) == (get.status_code, b"", get.headers)
+
+
 async def test_one_line_for_each_request(served: Served, lines: list) -> None:
     """Id, method, route, status, duration, the peer's address, NIM; never the key, the query's values or the customer, nor the path's own words, which a stranger
     may have written."""

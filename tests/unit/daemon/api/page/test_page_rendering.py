@@ -72,8 +72,14 @@ def test_a_day_without_a_z_is_told_in_words_too() -> None:
     ]
     template = environment().get_template("closures.html")
     month = {"month_text": "2026-11", "before": "", "after": ""}
-    visible: dict[str, object] = {"weeks": [days], "most": 1500, "closures": [], "closed": [], **month}
-    content = {"say": Speaker("fr"), "visit": SimpleNamespace(link=lambda *_, **__: ""), "month": str, "moment": str}
+    visible: dict[str, object] = {"weeks": [days], "most": 1500, "closures": [], "closed": [], "elsewhere": "", **month}
+    content = {
+        "language": "fr",
+        "say": Speaker("fr"),
+        "visit": SimpleNamespace(link=lambda *_, **__: ""),
+        "month": str,
+        "moment": str,
+    }
     words = "".join(template.blocks["main"](template.new_context(visible | content)))
     assert re.findall(r'without-z"><a href="" title="([^"]*)"', words) == [f"{money(1500)}, sans Z"]
     assert words.count(", sans Z") == 1

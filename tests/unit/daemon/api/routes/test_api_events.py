@@ -85,6 +85,15 @@ async def test_a_quiet_stream_beats(serve: Serve, deps: dict[str, Any]) -> None:
             await reader.readuntil(b"\n:\n\n")
 
 
+async def test_a_look_at_the_stream_is_over_with_its_headers(serve: Serve, deps: dict[str, Any]) -> None:
+    """HEAD: the next request on the same connection, as that of another till behind HAProxy, has its answer."""
+    look, deps["event_streams"] = REQUEST.replace(b"GET", b"HEAD"), ConcurrencyLimit(3)
+    async with listening(await serve(**deps), look + look + REQUEST) as reader:
+        for _ in range(2):
+            assert b" 200 OK" in await reader.readuntil(b"\r\n\r\n")
+        await reader.readuntil(b": mcfd\n\n")
+
+
 async def test_a_stream_ends_properly_at_the_stop(serve: Serve, deps: dict[str, Any]) -> None:
     """With the last chunk: its reader knows that nothing was cut off."""
     stopping = asyncio.Event()

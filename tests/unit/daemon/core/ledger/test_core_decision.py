@@ -136,19 +136,23 @@ def test_paper_belongs_to_certified_alone():
     assert case(OTHER, doubt=False).obstacle("certified", PAPER) == "does not fit"
 
 
+def entered(doubt, paper):
+    return doubt.after(paper, doubt.attempt, doubt.certified(paper).counters)
+
+
 def test_what_is_entered_from_paper_moves_what_is_known_by_that_one():
     """What came after it is still to be taken over, and counted as somebody else's. Where the counters were taken over with it before, what was taken for somebody else's is not any more:
     it comes off those that nobody explains."""
     doubt = doubtful(OTHER)
     word = doubt.certified(PAPER)
     assert word == Certified(PAPER.code, PAPER.time, "00084440Y", FiscalCounters(11, 9, 1), fc=UNTOLD)
-    after = doubt.after(PAPER)
+    after = entered(doubt, PAPER)
     assert (after.state.counters, after.state.seen.last.code, after.others) == (word.counters, PAPER.code, 0)
-    later = doubt.after(PaperInvoice(PAPER.code, PAPER.time, (10, 12)))
+    later = entered(doubt, PaperInvoice(PAPER.code, PAPER.time, (10, 12)))
     assert (later.state.counters, later.others) == (FiscalCounters(12, 10, 1), 1)
     taken = doubtful(OTHER, state=msgspec.structs.replace(BOOK, counters=NOW))
     assert taken.certified(PAPER).counters == FiscalCounters(11, 9, 1)
-    assert (taken.after(PAPER).state.counters, taken.after(PAPER).others) == (NOW, -1)
+    assert (entered(taken, PAPER).state.counters, entered(taken, PAPER).others) == (NOW, -1)
 
 
 BEFORE, SINCE = FiscalCounters(8, 8, 0), FiscalCounters(2, 2, 0)
@@ -171,7 +175,7 @@ def test_paper_of_another_activation_is_entered_as_it_is_printed(printed, expect
     confirmed = msgspec.structs.replace(paper, as_printed=True)
     assert doubt.obstacle("certified", confirmed) is None
     assert doubt.certified(confirmed).counters == expected
-    assert (doubt.after(confirmed).state, doubt.after(confirmed).others) == (doubt.state, others)
+    assert (entered(doubt, confirmed).state, entered(doubt, confirmed).others) == (doubt.state, others)
 
 
 @pytest.mark.parametrize("nim", ["EL02000015-1", "EL02000015-2"])

@@ -7,7 +7,7 @@ import pytest
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.entries import CashMove, Gap, Placed, entry_bytes
-from daemon.core.report.acts import move_of, read_move
+from daemon.core.report.acts import read_move
 
 DEFAULTS = Defaults("1", "Caisse 1", "1")
 FLOAT: dict[str, object] = {"amount": 500, "kind": "deposit", "reason": "float"}
@@ -55,7 +55,7 @@ def test_what_is_missing_or_wrong_is_named(more: dict[str, object], named: list[
 def test_what_is_no_movement_is_not_taken_for_one() -> None:
     """Other entries stand in the same table. What nobody knows is told where it is not refused: the movement stands."""
     placed = Placed(3, 7, 0, 0, entry_bytes(Gap(1, 2, "operator")))
-    with pytest.raises(TypeError, match="entry 3 is no movement of cash"):
-        move_of(placed)
+    with pytest.raises(TypeError, match="entry 3 is no CashMove"):
+        placed.entry_of(CashMove)
     move, warnings = read_move({**FLOAT, "colour": "red"}, defaults=DEFAULTS, strict=False)
     assert (move.amount, len(warnings), "colour" in str(warnings[0])) == (500, 1, True)

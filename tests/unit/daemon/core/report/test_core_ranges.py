@@ -1,6 +1,7 @@
 """Ranges of the A report and the history (decision 18)."""
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -56,8 +57,11 @@ def test_left_out_means_the_last_31_days():
 
 def test_the_ends_of_the_calendar_can_be_asked_for():
     """Tills write 9999-12-31 for ever; what comes out can still be written down."""
-    assert read("0001-01-01", "9999-12-31")[1] == "9999-12-31T00:00:00.000Z"
-    assert read(None, "0001-01-01")[0] == "0001-01-01T00:00:00.000Z"
+    assert read("0001-01-01", "9999-12-31") == ("0001-01-01T00:00:00.000Z", "9999-12-31T00:00:00.000Z")
+    assert read(None, "0001-01-01") == ("0001-01-01T00:00:00.000Z", "0001-01-02T00:00:00.000Z")
+    for name in ("America/New_York", "Asia/Tokyo"):
+        start, _ = read_range("0001-01-01T00:00:00+14:00", None, now=AT, timezone=name)
+        assert datetime.fromtimestamp(start / 1000, ZoneInfo(name)).year == 1
     assert read("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "Asia/Tokyo")
 
 

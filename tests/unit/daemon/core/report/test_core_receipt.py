@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from support.core_samples import as_json, body, item, record
 
-from daemon.core.invoice.invoice import Warn
+from daemon.core.invoice.invoice import Deferral, Warn
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.receipt import adjustments, receipt
 
@@ -50,6 +50,15 @@ def test_a_receipt_has_every_field_of_the_service():
         "certifiedAt": "2026-01-05T10:00:00.123Z",
         "durationMs": 64,
     }
+
+
+@pytest.mark.parametrize("nim", ["", "EL02000015-1", "EL02000015-2", "EL02000099-1"])
+def test_the_outage_of_another_machine_is_named(nim):
+    """The machine itself has one name, whatever its activation; of an older ledger the outage has none."""
+    certified = record()
+    invoice = msgspec.structs.replace(certified.invoice, deferred=Deferral(0, "line_lost", 1, nim))
+    word = receipt(msgspec.structs.replace(certified, invoice=invoice)).deferred
+    assert (word.outage, word.outage_nim) == (1, nim if nim == "EL02000099-1" else msgspec.UNSET)
 
 
 def test_a_warning_says_which_item_it_is_about():

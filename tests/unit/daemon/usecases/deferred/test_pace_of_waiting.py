@@ -127,6 +127,13 @@ def test_a_shop_that_never_stops_selling_has_one_now_and_then(gap: float, age: i
     assert shop.worked_off in range(round(20 / IN_A_RUSH) - 3, round(20 / IN_A_RUSH) + 2)
 
 
+def test_between_tills_that_are_a_pause_apart_they_go_sooner_than_in_a_rush() -> None:
+    policy = looking(repeat(2 * PAUSE))
+    policy.pause = LONGEST
+    shop = run(policy, lambda shop: shop.at >= 20 * SPACING)
+    assert shop.worked_off in range(17, 21)
+
+
 def test_all_of_them_go_at_night() -> None:
     """After a day in which the pause became the longest."""
     policy = looking(iter([9 * HOUR / 1000]))

@@ -8,8 +8,8 @@ from support.ledgers.ledger import Till, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.clock import millis
-from daemon.core.ledger.entries import CalendarKind
-from daemon.store.tables.book.calendar_closures import calendar_list, closed_of
+from daemon.core.ledger.entries import CalendarClosed, CalendarKind
+from daemon.store.tables.book.calendar_closures import calendar_list
 from daemon.usecases.worker.aggregate import tick
 
 
@@ -35,7 +35,10 @@ async def test_the_year_of_a_machine_with_which_nobody_sells_any_more_is_closed(
             await tick(worker)
 
         def closed(kind: CalendarKind) -> list[str]:
-            return [closed_of(each).period for each in store.ledger.peek(calendar_list, till.book, kind, limit=9)]
+            return [
+                each.entry_of(CalendarClosed).period
+                for each in store.ledger.peek(calendar_list, till.book, kind, limit=9)
+            ]
 
         assert closed("month") == (["2025-11", "2025-12"] if is_retired else [])
         assert closed("year") == (["2025"] if is_retired else [])

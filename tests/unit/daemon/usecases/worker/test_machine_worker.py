@@ -11,15 +11,18 @@ from typing import Any
 import msgspec
 import pytest
 from support.api import until
-from support.ledgers.ledger import START, Till, opened
+from support.ledgers.ledger import IFU, START, Till, opened
 from support.ledgers.worker import worker_of
 
+from common.language import Text
 from daemon.core.errors import MachineOffline, StorageFull
 from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.ledger.phases import Phase
 from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.epochs import book_of_taxpayer
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import begin, former_workers
 
 EventList = list[tuple[str, str]]
 
@@ -190,6 +193,20 @@ async def test_another_taxpayer_s_book_begins_with_nothing(worker: MachineWorker
     worker.change_book(other.book)
     assert (worker.book, worker.attempts.find("in doubt"), worker.attempts.met_machine) == (other.book, None, False)
     assert (worker.aggregate, worker.time.last_at) == (None, 0)
+
+
+async def test_the_books_of_former_taxpayers_are_opened_once(worker: MachineWorker, till: Till) -> None:
+    """With the change, and told as the ledger has them now; the taxpayer that comes back has none but the other's."""
+    ledger, mine = till.store.ledger, till.book
+    await ledger.reconcile(mine, till.state(), unexplained=0, at=START)
+    for ifu, before in (("00099999Z", mine.id), (IFU, mine.id + 1)):
+        worker.change_book(await ledger.write(book_of_taxpayer, worker.book, mine.nim, ifu))
+        await begin(worker)
+        (former,) = former_workers(worker)
+        assert (former.book.id, former.attention) == (before, "")
+        await ledger.set_attention(former.book, Text("look"), at=START)
+        assert (former_workers(worker)[0] is former, former.attention) == (True, "look")
+    assert worker.book.id == mine.id
 
 
 async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
