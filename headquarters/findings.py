@@ -8,11 +8,10 @@ import smtplib
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from email.message import EmailMessage
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import httpx
 import msgspec
@@ -45,23 +44,13 @@ NOT_OF_THE_FINDING = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429
 """Statuses below 500 by which a receiver takes nothing at all, at this moment or for its configuration."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WatchPace:
-    """Seconds: between two looks, how old a finding is when others hear of it, and how long a box that has not closed may be
-    silent."""
-
-    every: float
-    tell_after: float
-    silent_after: float = 3600
-
-
 class Watch:
     """Methods that block run on a thread; `run` is for ever."""
 
-    def __init__(self, store: HqStore, zone: tzinfo, pace: WatchPace, tellers: Sequence[Notifier]) -> None:
+    def __init__(self, store: HqStore, zone: tzinfo, options: Findings, tellers: Sequence[Notifier]) -> None:
         self._store = store
         self._zone = zone
-        self._pace = pace
+        self._options = options
         self._tellers = tellers
         self._learnt = float("-inf")
 
@@ -80,7 +69,7 @@ class Watch:
                 log.warning("watch.postponed", reason=str(error))
             except Exception:  # whatever it is, the others go on, and this again at the next look
                 log.exception("watch.failed")
-            await asyncio.sleep(self._pace.every)
+            await asyncio.sleep(self._options.look_every)
 
     async def _look(self) -> None:
         await asyncio.to_thread(self.look)
@@ -91,10 +80,10 @@ class Watch:
             self.learn(now)
             self._learnt = time.monotonic()
         late = {}
-        for silent in self._store.watching.silent(now - int(self._pace.silent_after * 1000), now):
+        for silent in self._store.watching.silent(now - int(self._options.silent_after * 1000), now):
             fact = self._late(silent, now)
             if fact is not None:
-                late[silent.machine] = (silent.nim, fact)
+                late[silent.machine] = fact
         self._store.watching.settle_late(late, now)
 
     def learn(self, now: int) -> None:
@@ -123,7 +112,7 @@ class Watch:
             now = at if at is not None else now_millis()
             findings: list[StoredFinding] = await asyncio.to_thread(
                 store.claim_notifications,
-                older_than=now - int(self._pace.tell_after * 1000),
+                older_than=now - int(self._options.tell_after * 1000),
                 now=now,
                 lease=LEASE_MILLIS,
                 limit=teller.at_once,
@@ -259,6 +248,19 @@ class MailNotifier(Mail, frozen=True, kw_only=True):
 
 
 Notifier = WebhookNotifier | MailNotifier
+
+
+class Findings(Section, frozen=True):
+    """`look_every` and the others in seconds. `tell_after`: a finding that solves itself sooner is not sent. `silent_after`: a shop that
+    has not closed in time is late when it has not been heard of for that long. `newest_version`: what boxes should have; empty, the
+    version of headquarters itself."""
+
+    tell_after: Annotated[float, msgspec.Meta(ge=0, le=31_536_000)] = 120
+    silent_after: Annotated[float, msgspec.Meta(ge=0, le=31_536_000)] = 3600
+    look_every: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60
+    newest_version: str = ""
+    webhook: tuple[WebhookNotifier, ...] = ()
+    mail: Mail | None = None
 
 
 @functools.cache

@@ -27,7 +27,7 @@ from common.wire.call import (
 from common.wire.errors import BadEvent, NatsError
 from common.wire.keys import seal
 from common.wire.nats_client import Msg
-from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER
+from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER, Acknowledgement
 from common.wire.nats_pull import pulling
 from relay.boxes import Boxes
 from relay.connection import Connection
@@ -56,18 +56,6 @@ OWN_BOOT: Final = "sealed"
 
 class InvoiceKind(msgspec.Struct, rename="camel"):
     invoice_type: str = ""
-
-
-class StreamError(msgspec.Struct):
-    err_code: int = 0
-    description: str = ""
-
-
-class StreamAck(msgspec.Struct):
-    stream: str = ""
-    seq: int = 0
-    duplicate: bool = False
-    error: StreamError | None = None
 
 
 def may_wait(call: RelayedCall) -> bool:
@@ -116,10 +104,10 @@ class LaterCalls:
             raise BoxOffline from None  # with the same key it is kept once, should it be there already
         raise QueueFull
 
-    async def _published(self, nim: str, identity: str, digest: str, content: bytes) -> StreamAck:
+    async def _published(self, nim: str, identity: str, digest: str, content: bytes) -> Acknowledgement:
         headers = {MESSAGE_ID: hashlib.sha256(identity.encode()).hexdigest(), DIGEST: digest}
         msg = await self._connection.client.request(f"mcf.{nim}.{LATER}", content, ACK_SECONDS, headers, MOST_ACK)
-        ack = msgspec.json.decode(msg.data, type=StreamAck)
+        ack = msgspec.json.decode(msg.data, type=Acknowledgement)
         if ack.error is not None:
             log.warning("later.refused", nim=nim, reason=ack.error.description)
             raise QueueFull if ack.error.err_code in FULL else BoxOffline

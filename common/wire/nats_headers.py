@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+import msgspec
+
 VERSION = b"NATS/1.0"
 STATUS_DIGITS = 3
 
@@ -45,6 +47,23 @@ class Headers(NamedTuple):
 
     def get(self, name: str) -> str | None:
         return self.values.get(name)
+
+
+class StreamRefusal(msgspec.Struct, frozen=True):
+    """JetStream's own words (ADR-1)."""
+
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class Acknowledgement(msgspec.Struct, frozen=True):
+    """What the stream answers a publish with."""
+
+    stream: str = ""
+    seq: int = 0
+    duplicate: bool = False
+    error: StreamRefusal | None = None
 
 
 def format_headers(values: Mapping[str, str]) -> bytes:

@@ -133,14 +133,11 @@ class NatsOptions(NatsServers, frozen=True):
     durable: str = "headquarters"
 
 
-async def connected(options: NatsServers, name: str = "mcfd-hq") -> Client:
-    """OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that the caller
+async def connected(options: NatsServers, name: str = "mcfd-hq", credentials: Credentials | None = None) -> Client:
+    """With those credentials, or the options' own. OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that the caller
     uses it begins with what may have been missed."""
-    credentials = (
-        None
-        if options.credentials_file is None
-        else read_credentials(options.credentials_file, "nats.credentials_file")
-    )
+    if credentials is None and options.credentials_file is not None:
+        credentials = read_credentials(options.credentials_file, "nats.credentials_file")
     servers = [server.strip() for server in options.url.split(",")]
     context = ssl.create_default_context(cafile=options.tls_ca)
     return await open_client(servers, credentials, context, name=name, seconds=CONNECT_SECONDS)

@@ -30,6 +30,7 @@ WORDS: Final = (
     Text("Choose from:\n\t{choices}"),
     Text("Show this message and exit."),
     Text("default: {default}"),
+    Text("required"),
     Text("Error: invalid input"),
     Text("Do you want to continue?"),
     Text("directory"),

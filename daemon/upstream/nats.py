@@ -36,7 +36,7 @@ from common.sockets import is_loopback
 from common.wire.errors import Denied, MessageTooLarge, NatsError, NoAnswer, NoResponders, NotNats
 from common.wire.keys import BadCredentials, Credentials, LaneWord, SigningKey, decode_public, read_credentials
 from common.wire.nats_client import Client
-from common.wire.nats_headers import ASK, LANE, MINIMUM, PRESENCE
+from common.wire.nats_headers import ASK, LANE, MINIMUM, PRESENCE, Acknowledgement, StreamRefusal
 from common.wire.nats_pull import open_client
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
@@ -57,22 +57,6 @@ MESSAGE_ID = "Nats-Msg-Id"
 TROUBLE = (OSError, NatsError, BadOptions)
 REPLY_ERRORS = (Denied, NoResponders, MessageTooLarge, msgspec.MsgspecError)
 """The connection is as good as before."""
-
-
-class StreamRefusal(msgspec.Struct, frozen=True):
-    """JetStream's own words (ADR-1)."""
-
-    code: int = 0
-    err_code: int = 0
-    description: str = ""
-
-
-class Acknowledgement(msgspec.Struct, frozen=True):
-    """What the stream answers a publish with."""
-
-    stream: str = ""
-    duplicate: bool = False
-    error: StreamRefusal | None = None
 
 
 def open_receiver(options: Options) -> NatsReceiver:

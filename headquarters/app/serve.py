@@ -21,12 +21,10 @@ from common.turns import beside
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, join_terms, register_copy
-from headquarters.findings import MailNotifier, Notifier, Watch, WatchPace
-from headquarters.intake.gather import Threads
+from headquarters.findings import MailNotifier, Notifier, Watch
 from headquarters.intake.jetstream import JetStreamIntake
-from headquarters.intake.joining import JoinTerms
-from headquarters.intake.nats_revocations import NatsRevocations
-from headquarters.intake.reception import Reception
+from headquarters.intake.joining import JoinTerms, NatsRevocations
+from headquarters.intake.reception import Reception, Threads
 from headquarters.page.shared import RULES, Screens
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
@@ -37,6 +35,8 @@ EXIT_OK, EXIT_UNUSABLE = 0, 3
 GRACE_SECONDS = 10
 CERTIFICATE_SECONDS = 60.0
 OPEN_AGAIN_SECONDS = 2.0
+OPENING_SECONDS = 3600.0
+"""A step from an older version makes an index of millions of rows."""
 CONNECTIONS = 2000
 DIRECT = FrontLimits(
     connections=CONNECTIONS,
@@ -82,18 +82,17 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
             beside(stack, JetStreamIntake(settings.nats, store, threads, reception).run(), "jetstream")
             if terms.issuer is not None:
                 beside(stack, NatsRevocations(readers, reading, settings.nats, terms.issuer).run(), "revocations")
-        watch = settings.findings
-        pace = WatchPace(every=watch.look_every, tell_after=watch.tell_after, silent_after=watch.silent_after)
-        beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
+        beside(stack, Watch(readers, settings.zone, settings.findings, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
         front = await _front(settings, folder)
         if front is not None:
             stack.push_async_callback(front.stop)
             await front.start()
-        server = HttpServer(
-            create_service(readers, reading, reception, screens, terms), _server_config(settings, front)
-        )
+        own = settings.server
+        behind = {"port": front.port, "behind": front.socket} if front else {"port": own.port}
+        config = ServerConfig(host=own.host, grace=GRACE_SECONDS, **behind)
+        server = HttpServer(create_service(readers, reading, reception, screens, terms), config)
         await server.start()
         stack.push_async_callback(server.stop)
         _listen(stop)  # again: uvicorn takes the signals at its start
@@ -102,9 +101,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
             beside(stack, _keep_certificate(front, settings), "certificate")
         beside(stack, copy.keep(threads), "register")
         beside(stack, notify.keep_watchdog(), "watchdog")
-        log.info(
-            "headquarters.started", version=version("mcfd"), address=f"{scheme}://{settings.server.host}:{server.port}"
-        )
+        log.info("headquarters.started", version=version("mcfd"), address=f"{scheme}://{own.host}:{server.port}")
         notify.ready()
         await server.until(stop)
         notify.stopping()
@@ -140,16 +137,6 @@ async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
             last_error = str(error)
 
 
-def _server_config(settings: HqSettings, front: FrontServer | None) -> ServerConfig:
-    server = settings.server
-    return ServerConfig(
-        host=server.host,
-        port=front.port if front else server.port,
-        behind=front.socket if front else None,
-        grace=GRACE_SECONDS,
-    )
-
-
 def _tellers(settings: HqSettings) -> list[Notifier]:
     mail, language = settings.findings.mail, settings.reports.language
     return [*settings.findings.webhook, *([MailNotifier(**asdict(mail), language=language)] if mail else [])]
@@ -160,8 +147,8 @@ async def _opened(store: HqStore, threads: Threads, copy: RegisterCopy, stop: as
     trouble = ""
     while not stop.is_set():
         try:
-            await threads.run(store.open)
-            await threads.run(copy.heal)
+            await threads.run_for(OPENING_SECONDS, store.open)
+            await threads.run_for(OPENING_SECONDS, copy.heal)
         except StoreError as error:
             if str(error) != trouble:
                 trouble = str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -16,11 +16,10 @@ from common.language.system import reason
 from common.settings import Port, Section, SettingsError
 from common.wire.nats_pull import NatsOptions
 from headquarters.core.nats_accounts import NatsIssuer
-from headquarters.findings import Mail, WebhookNotifier
+from headquarters.findings import Findings
 from headquarters.intake.joining import JoinTerms
 from headquarters.store.database import BadUrl, parse_url
 
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=31_536_000)]
 DEFAULT = Path("/etc/mcfd-hq/hq.toml")
 
 
@@ -53,19 +52,6 @@ class BoxesJoining(Section, frozen=True):
     url: str = ""
     nats_url: str = ""
     tls_ca: Path | None = None
-
-
-class Findings(Section, frozen=True):
-    """`tell_after`: a finding that solves itself sooner is not sent. `silent_after`: a shop that
-    has not closed in time is late when it has not been heard of for that long. `newest_version`: what boxes should have; empty, the
-    version of headquarters itself."""
-
-    tell_after: Seconds = 120
-    silent_after: Seconds = 3600
-    look_every: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60
-    newest_version: str = ""
-    webhook: tuple[WebhookNotifier, ...] = ()
-    mail: Mail | None = None
 
 
 class HqReports(Section, frozen=True):

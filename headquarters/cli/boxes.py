@@ -14,7 +14,7 @@ from common.wire.instants import now_millis
 from common.wire.keys import PRIVATE, SHARED, BadKey
 from headquarters.app.settings import HqSettings, join_terms
 from headquarters.cli.shared import configured, opened, print_row, refusal
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.intake.joining import MINUTES, MOST_MINUTES
 from headquarters.store.register import MOST_NAME, is_name, is_nim
 from headquarters.store.store import HqStore
@@ -107,11 +107,10 @@ def _secret(path: Path) -> str:
 def list_(settings: HqSettings) -> None:
     """One line for each box: NIM, region, label, ids of its valid keys."""
     with opened(settings) as store:
+        ring = store.register.ring()
         for box in store.register.boxes():
-            if box.retired_at is not None:
-                continue
-            keys = " ".join(key.key_id for key in store.register.keys(box.machine) if key.revoked_at is None)
-            print_row(box.nim, box.region, box.label, keys)
+            if box.retired_at is None:
+                print_row(box.nim, box.region, box.label, " ".join(key.id for key in ring.keys_of(box.machine)))
 
 
 @boxes.command()

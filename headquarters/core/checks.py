@@ -1,18 +1,86 @@
-"""What the closures of one book say of themselves and of each other.
+"""What headquarters keeps in mind of a closure, and what the closures of one book say of themselves and of each other.
 
 What a box shall send again, and how often: each missing range at once, then at growing intervals, and at last no more. What is
 refused whenever it comes is not requested for ever; its finding stays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 import msgspec
 
+from common.wire.closure import ClosureData, proves_itself
 from common.wire.instants import instant_millis
 from common.wire.presence import Presence
-from headquarters.core.closure_record import ClosureRecord
 from headquarters.core.wording import GONE, Fact, Facts
+
+Triple = tuple[int, int, int]
+"""Counters of the machine: tc, fvc, frc."""
+
+_figures = attrgetter(
+    *("nim", "mode", "report_id", "z_number", "period_start", "period_end", "created_at", "certs_count", "total_ttc"),
+    *("total_ht", "total_tva", "by_group", "by_type", "fvc_start", "fvc_end", "mcf_counters", "unexplained"),
+    *("chain_previous", "chain_head"),
+)
+"""What makes two messages one closure. Not what a later version of the box adds, nor its label or its key: a replay after an
+update is no fork."""
+
+
+class ClosureRecord(msgspec.Struct, frozen=True, array_like=True):
+    """Heads are hex, empty where the box is too old to send them; `digest` is over the figures."""
+
+    z: int
+    id: str
+    digest: bytes
+    head: str
+    previous_id: str | None
+    previous_head: str
+    counters: Triple
+    opening: Triple | None
+    fvc_start: int
+    fvc_end: int
+    certs: int
+    unexplained: int
+    proven: bool | None
+    """None when the closure carries no body to prove it with."""
+    ledger_id: str
+    nim: str
+    gone: tuple[tuple[int, int], ...] = ()
+    """Ranges of numbers before it that its ledger never had; a row of an older version has none."""
+
+
+def machine_of(nim: str) -> str:
+    """The NIM up to its dash: the suffix counts the machine's activations (decision 33)."""
+    return nim.partition("-")[0]
+
+
+def digest_of(data: ClosureData) -> bytes:
+    return hashlib.sha256(msgspec.msgpack.encode(_figures(data))).digest()
+
+
+def record_of(data: ClosureData) -> ClosureRecord:
+    end, opening = data.mcf_counters, data.opening_counters
+    return ClosureRecord(
+        z=data.z_number,
+        id=data.report_id,
+        digest=digest_of(data),
+        head=data.chain_head,
+        previous_id=data.previous_report_id,
+        previous_head=data.previous_chain_head,
+        counters=(end.tc, end.fvc, end.frc),
+        opening=(opening.tc, opening.fvc, opening.frc) if opening else None,
+        fvc_start=data.fvc_start,
+        fvc_end=data.fvc_end,
+        certs=data.certs_count,
+        unexplained=data.unexplained,
+        proven=proves_itself(data) if data.body else None,
+        ledger_id=data.ledger_id,
+        nim=data.nim,
+        gone=tuple((gap.first, gap.last) for gap in data.gaps),
+    )
+
 
 CLOCK_SECONDS = 300
 """As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
@@ -90,11 +158,7 @@ class Missing(msgspec.Struct, frozen=True):
     is_gone: bool = False
 
 
-def gaps(found: Iterable[Missing]) -> list[Fact]:
-    return [_gap(one) for one in found]
-
-
-def _gap(missing: Missing) -> Fact:
+def gap_of(missing: Missing) -> Fact:
     key, facts = f"{missing.first}-{missing.last}", {"first": missing.first, "last": missing.last}
     return Fact("gap", f"{key}:{GONE}", {**facts, "what": GONE}) if missing.is_gone else Fact("gap", key, {**facts})
 

@@ -50,14 +50,7 @@ FOR_THE_RELAY = (
     "$JS.ACK.CALLS.relay.>",
 )
 """What it reaches of headquarters' streams, beside that."""
-RELAY_PUBLISHES = (
-    "mcf.*.call",
-    "mcf.*.later",
-    "$JS.API.DIRECT.GET.PRESENCE.mcf.*.presence",
-    "$JS.API.DIRECT.GET.CALLS",
-    "$JS.API.CONSUMER.MSG.NEXT.CALLS.relay",
-    "$JS.ACK.CALLS.relay.>",
-)
+RELAY_PUBLISHES = ("mcf.*.call", *(each.replace("PRESENCE.>", "PRESENCE.mcf.*.presence") for each in FOR_THE_RELAY))
 FOR_EVER = 253_402_300_799
 """Seconds: the end of the year 9999."""
 RESOLVER = '{ type: full, dir: "/var/lib/nats/jwt", allow_delete: false, interval: "2m" }'

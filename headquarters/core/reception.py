@@ -15,7 +15,7 @@ from common.wire.instants import instant_millis
 from common.wire.keys import VerifyingKey, verifying_key
 from common.wire.presence import Presence
 from common.wire.signing import ID, NotSigned, WrongTime, verify
-from headquarters.core.closure_record import ClosureRecord, machine_of, record_of
+from headquarters.core.checks import ClosureRecord, machine_of, record_of
 
 Content = TypeVar("Content", ClosureEvent | CalendarEvent, Presence)
 Via = Literal["https", "nats"]

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Row = dict[str, Any]
+RegisterRow = dict[str, Any]
 
 
-def merged_box(ours: Row, theirs: Row) -> Row:
+def merged_box(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
     """What people have set last; what was learnt goes with it."""
     return {**_later(ours, theirs), "added_at": min(ours["added_at"], theirs["added_at"])}
 
 
-def merged_key(ours: Row, theirs: Row) -> Row:
+def merged_key(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
     """A key is revoked unless its last revocation was taken back by one who knew of it (`restored`: which one)."""
     restored = max(_at(ours, "restored"), _at(theirs, "restored"))
     revoked = max(restored, _at(ours, "revoked_at"), _at(theirs, "revoked_at"))
@@ -32,28 +32,28 @@ def merged_key(ours: Row, theirs: Row) -> Row:
     }
 
 
-def merged_ledger(ours: Row, theirs: Row) -> Row:
+def merged_ledger(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
     return max(theirs, ours, key=lambda row: _at(row, "accepted_at"))
 
 
-def merged_person(ours: Row, theirs: Row) -> Row:
+def merged_person(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
     """The last password; a person disabled in either stays so."""
     return {**_later(ours, theirs), "disabled": bool(ours["disabled"] or theirs["disabled"])}
 
 
-def merged_api_key(ours: Row, theirs: Row) -> Row:
+def merged_api_key(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
     ends = [row["revoked_at"] for row in (ours, theirs) if row["revoked_at"] is not None]
     return {**ours, "revoked_at": min(ends, default=None)}
 
 
-def merged_join_code(ours: Row, theirs: Row) -> Row:
+def merged_join_code(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
     """Used anywhere is used: by the box that was first. Withdrawn anywhere is withdrawn."""
     used = [row for row in (ours, theirs) if row["used_by"] is not None]
     first = min(used, key=lambda row: _at(row, "used_at"), default=ours)
     return {**first, "ends_at": min(ours["ends_at"], theirs["ends_at"])}
 
 
-MERGED: Mapping[str, Callable[[Row, Row], Row]] = {
+MERGED: Mapping[str, Callable[[RegisterRow, RegisterRow], RegisterRow]] = {
     "box": merged_box,
     "box_key": merged_key,
     "ledger": merged_ledger,
@@ -64,10 +64,10 @@ MERGED: Mapping[str, Callable[[Row, Row], Row]] = {
 """By table."""
 
 
-def _later(ours: Row, theirs: Row) -> Row:
+def _later(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
     return {**ours, **theirs} if _at(theirs, "changed_at") > _at(ours, "changed_at") else {**theirs, **ours}
 
 
-def _at(row: Row, name: str) -> int:
+def _at(row: RegisterRow, name: str) -> int:
     """A copy of an older version has no such column."""
     return int(row.get(name) or 0)

@@ -20,9 +20,8 @@ from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
 from headquarters.core.reception import Message, MessageRefused
-from headquarters.intake.gather import AT_ONCE, Threads
 from headquarters.intake.questions_nats import Floods, Questions
-from headquarters.intake.reception import Batch, Reception
+from headquarters.intake.reception import AT_ONCE, Batch, Reception, Threads
 from headquarters.intake.stream import (
     NoSuchStream,
     call,
@@ -41,82 +40,12 @@ PRESENCES_AT_ONCE = 200
 LOOK_EVERY_SECONDS = 10.0
 """No box waits for an answer to a presence in the stream: those of some seconds are taken together, when most have come as requests too."""
 
-ACK_SECONDS = 60
-IN_FLIGHT = 20_000
-"""Fetched and not yet acknowledged, by all instances together."""
 AGAIN_SECONDS = 1.0
 CHECK_SECONDS = 10.0
 NEW_TROUBLE_SECONDS = 60.0
 """A session that went well for so long has ended by another trouble, which is logged though it has the same words."""
 PRESENCE_FIRST_SECONDS = 5.0
 TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
-EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
-
-
-class PresenceEvents:
-    """Between the session of the presences and that of the closures."""
-
-    def __init__(self) -> None:
-        self.has_read = asyncio.Event()
-        """The words that had waited in the stream are kept."""
-        self.put_back = asyncio.Event()
-        """The database may lack words that were acknowledged."""
-        self.put_back.set()
-
-
-class PresenceIntake:
-    """For one connection."""
-
-    def __init__(self, client: Client, options: NatsOptions, reception: Reception, events: PresenceEvents) -> None:
-        self._client = client
-        self._options = options
-        self._reception = reception
-        self._events = events
-
-    async def run(self) -> None:
-        """Until the connection is lost, which is a NatsError; where there is no such stream, presence comes by `ask` alone."""
-        try:
-            await self._read()
-        except NoSuchStream:
-            log.info("presence.no_stream")
-            self._events.has_read.set()
-            await self._client.within(asyncio.Event().wait(), None)
-
-    async def _read(self) -> None:
-        await call(self._client, f"CONSUMER.INFO.{PRESENCE_STREAM}.{self._options.durable}", {})
-        async with pulling(
-            self._client, PRESENCE_STREAM, self._options.durable, PRESENCES_AT_ONCE, waits=False
-        ) as pull:
-            while True:
-                messages = await pull.take()
-                await self._hear([message_of_consumer(msg) for msg in messages])
-                for msg in messages:
-                    msg.ack()
-                self._events.has_read.set()
-                if self._events.put_back.is_set():
-                    await self._read_all()
-                if len(messages) < PRESENCES_AT_ONCE:
-                    await asyncio.sleep(LOOK_EVERY_SECONDS)
-
-    async def _read_all(self) -> None:
-        """The last word of every box once more: a shop that is silent now does not say it again."""
-        self._events.put_back.clear()
-        try:
-            async for messages in read_stream(self._client, 1, f"mcf.*.{PRESENCE}", PRESENCE_STREAM):
-                await self._hear(messages)
-        except NatsError as error:
-            log.warning("presence.not_readable", reason=str(error))
-        except BaseException:
-            self._events.put_back.set()
-            raise
-
-    async def _hear(self, messages: Sequence[Message]) -> None:
-        unheard = await self._reception.unheard(messages)
-        await asyncio.gather(*map(self._heard, unheard))
-
-    async def _heard(self, message: Message) -> None:
-        with contextlib.suppress(MessageRefused):
-            await self._reception.presence(message)
 
 
 class JetStreamIntake:
@@ -127,7 +56,11 @@ class JetStreamIntake:
         self._reception = reception
         self._stream = StreamName(CLOSURES_STREAM, "")
         """That we read."""
-        self._events = PresenceEvents()
+        self._has_read = asyncio.Event()
+        """The words that had waited in the stream of the presences are kept."""
+        self._put_back = asyncio.Event()
+        """The database may lack words that were acknowledged."""
+        self._put_back.set()
         self._floods = Floods()
 
     async def run(self) -> None:
@@ -156,7 +89,45 @@ class JetStreamIntake:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _presences(self, client: Client) -> None:
-        await PresenceIntake(client, self._options, self._reception, self._events).run()
+        """Where there is no such stream, presence comes by `ask` alone."""
+        durable = self._options.durable
+        try:
+            await call(client, f"CONSUMER.INFO.{PRESENCE_STREAM}.{durable}", {})
+        except NoSuchStream:
+            log.info("presence.no_stream")
+            self._has_read.set()
+            await client.within(asyncio.Event().wait(), None)
+        async with pulling(client, PRESENCE_STREAM, durable, PRESENCES_AT_ONCE, waits=False) as pull:
+            while True:
+                messages = await pull.take()
+                await self._hear([message_of_consumer(msg) for msg in messages])
+                for msg in messages:
+                    msg.ack()
+                self._has_read.set()
+                if self._put_back.is_set():
+                    await self._hear_all(client)
+                if len(messages) < PRESENCES_AT_ONCE:
+                    await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+    async def _hear_all(self, client: Client) -> None:
+        """The last word of every box once more: a shop that is silent now does not say it again."""
+        self._put_back.clear()
+        try:
+            async for messages in read_stream(client, 1, f"mcf.*.{PRESENCE}", PRESENCE_STREAM):
+                await self._hear(messages)
+        except NatsError as error:
+            log.warning("presence.not_readable", reason=str(error))
+        except BaseException:
+            self._put_back.set()
+            raise
+
+    async def _hear(self, messages: Sequence[Message]) -> None:
+        unheard = await self._reception.unheard(messages)
+        await asyncio.gather(*map(self._heard, unheard))
+
+    async def _heard(self, message: Message) -> None:
+        with contextlib.suppress(MessageRefused):
+            await self._reception.presence(message)
 
     async def _questions(self, client: Client) -> None:
         await Questions(client, self._options, self._reception, self._floods, self._nims).run()
@@ -171,28 +142,18 @@ class JetStreamIntake:
         try:
             # What boxes said before they made these closures is heard before them.
             with contextlib.suppress(NoAnswer):
-                await client.within(self._events.has_read.wait(), PRESENCE_FIRST_SECONDS)
+                await client.within(self._has_read.wait(), PRESENCE_FIRST_SECONDS)
             await self._heal(client)
             async with pulling(client, CLOSURES_STREAM, self._options.durable, AT_ONCE) as pull:
                 await self._taking(pull, client)
         finally:
             self._reception.is_behind = True
 
-    async def _acknowledged(self, client: Client) -> int:
-        """Up to which message all are; the consumer is made where there is none and this key may."""
-        durable = self._options.durable
-        try:
-            found = await call(client, f"CONSUMER.INFO.{CLOSURES_STREAM}.{durable}", {})
-        except NoSuchStream:
-            config = {"durable_name": durable, "deliver_policy": "all", "replay_policy": "instant", **EXPLICIT}
-            request = {"stream_name": CLOSURES_STREAM, "config": config}
-            found = await call(client, f"CONSUMER.DURABLE.CREATE.{CLOSURES_STREAM}.{durable}", request)
-        return int((found.get("ack_floor") or {}).get("stream_seq", 0))
-
     async def _heal(self, client: Client) -> None:
         """Reads again what was acknowledged and is not here. The consumer first: what it has seen acknowledged before we look
         at the database was committed before that."""
-        floor = await self._acknowledged(client)
+        found = await call(client, f"CONSUMER.INFO.{CLOSURES_STREAM}.{self._options.durable}", {})
+        floor = int((found.get("ack_floor") or {}).get("stream_seq", 0))
         info = await stream_info(client, CLOSURES_STREAM)
         self._stream = StreamName(CLOSURES_STREAM, info.created)
         store = self._store.taken
@@ -201,7 +162,7 @@ class JetStreamIntake:
             return
         log.warning("storage.behind_the_stream", missing=missing[:10], acknowledged=floor)
         self._reception.is_behind = True
-        self._events.put_back.set()
+        self._put_back.set()
         count = 0
         for first, last in missing:
             count += await self._read_again(client, first, last)

@@ -125,18 +125,15 @@ async def _batch(client: Client, start: int, subject: str, stream: str) -> Seque
         found: list[Msg] = []
         while True:
             msg = await client.within(answers.get(), WAIT_SECONDS)
-            if msg.headers.get(SEQUENCE) is None:
-                _check(msg)
+            if (
+                msg.headers.get(SEQUENCE) is None
+            ):  # 204 ends a batch, 404 says that there is nothing; anything else is a refusal
+                if msg.headers.status not in ("204", "404"):
+                    raise NoAnswer(f"{msg.headers.status} {msg.headers.description}")
                 return found
             found.append(msg)
     finally:
         client.unsubscribe(subscription)
-
-
-def _check(msg: Msg) -> None:
-    """204 ends a batch, 404 says that there is nothing; anything else is a refusal."""
-    if msg.headers.status not in ("204", "404"):
-        raise NoAnswer(f"{msg.headers.status} {msg.headers.description}")
 
 
 def _message(msg: Msg) -> Message:

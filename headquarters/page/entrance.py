@@ -26,7 +26,7 @@ from common.web.security import (
 )
 from common.web.static_files import cache_control, content
 from common.wire.instants import now_millis
-from headquarters.api.access import COOKIE, address_of_request
+from headquarters.api.routes import COOKIE, address_of_request
 from headquarters.page.shared import (
     FILES,
     FOREIGN,

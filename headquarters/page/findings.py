@@ -17,7 +17,7 @@ from common.turns import Busy
 from common.web.security import RIGHT
 from common.wire.instants import now_millis
 from common.wire.joining import MOST_MACHINES
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.intake.joining import JoinService
 from headquarters.page.shared import THROTTLED, AnyRequest, Screens, form_of, name_of_caller, page_of, text_of
 from headquarters.store.findings import MOST_ID

@@ -26,10 +26,10 @@ from common.web.forms import BACK_AGAIN, typed_before, typed_value
 from common.web.icons import MenuItem, icon, is_here
 from common.web.security import COOKIE_SECONDS, HEADERS, RIGHT, cookie_of, is_own_form, set_cookie
 from common.web.static_files import addresses
-from headquarters.api.access import AnyConnection, person_of
+from headquarters.api.routes import AnyConnection, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
-from headquarters.intake.gather import Threads
+from headquarters.intake.reception import Threads
 from headquarters.store.people import HqPerson
 from headquarters.store.store import HqStore
 

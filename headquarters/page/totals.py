@@ -21,7 +21,7 @@ from common.numbers import plain_cell
 from common.web.formats import day, depth, moment
 from common.web.security import HEADERS, RIGHT
 from common.wire.closure import read_closure
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.page.shared import ROLE, AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, ClosureLine, Total
 from headquarters.store.register import RegisteredBox
@@ -60,15 +60,16 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
     payments: Counter[str] = Counter()
     shops: Counter[str] = Counter()
     by_day: dict[str, list[int]] = {day: [0, 0, 0, 0, 0] for day in days}
-    for line in store.figures.of_days(days[0], days[-1]):
-        if region and line.machine not in boxes:
-            continue
-        _add(by_day[line.day], 1, line.certs, line.ht, line.tva, line.ttc)
-        shops[line.machine] += line.ttc
-        for name, *amounts in line.groups:
-            _add(groups.setdefault(name, [0, 0, 0]), *amounts)
-        for label, amount in line.payments:
-            payments[label] += amount
+    with store.figures.days_read(days[0], days[-1]) as read:
+        for line in read():
+            if region and line.machine not in boxes:
+                continue
+            _add(by_day[line.day], 1, line.certs, line.ht, line.tva, line.ttc)
+            shops[line.machine] += line.ttc
+            for name, *amounts in line.groups:
+                _add(groups.setdefault(name, [0, 0, 0]), *amounts)
+            for label, amount in line.payments:
+                payments[label] += amount
     first = [(machine, boxes.get(machine), ttc) for machine, ttc in shops.most_common(MOST_SHOPS)]
     whole = [sum(column) for column in zip(*by_day.values(), strict=True)]
     values = {"by_day": by_day, "shops": first, "whole": whole}
@@ -240,9 +241,11 @@ def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:
     box, days = store.register.box(machine), days_of(month)
     if box is None:
         raise NotFoundException
+    with store.figures.days_read(days[0], days[-1], machines=[machine]) as read:
+        lines = list(read())
     return {
         "box": box,
-        "lines": list(store.figures.of_days(days[0], days[-1], machines=[machine])),
+        "lines": lines,
         "days": days,
         "totals": {total.day: total for total in store.figures.totals(days[0], days[-1], machines=[machine])},
         "word": store.presences.last_words([machine]).get(machine),

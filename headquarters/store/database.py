@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Select, Table, Update, create_engine, event, text
+from sqlalchemy import Row as RowOfQuery
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
@@ -83,6 +84,11 @@ class Database:
         """Each row as `kind`, whose fields are called as the columns."""
         with self.read() as connection:
             return [kind(**row) for row in connection.execute(query).mappings()]
+
+    def found(self, query: Select[Any]) -> Sequence[RowOfQuery[Any]]:
+        """Each row with the names of the columns."""
+        with self.read() as connection:
+            return connection.execute(query).all()
 
     def scalar(self, query: Select[T]) -> T | None:
         with self.read() as connection:

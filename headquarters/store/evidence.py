@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, delete, select
+from sqlalchemy import Connection, Row, RowMapping, delete, select
 
 from common.wire.closure import ClosureData
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.core.reception import (
     Message,
     MessageRefused,
@@ -36,18 +36,6 @@ WHOLE_REASONS: Final[frozenset[Reason]] = frozenset({"fork", "withdrawn"})
 """Closures that a key of the box has signed: every one, and whole."""
 SAMPLE_BYTES = 8192
 Refusal = tuple[Message, MessageRefused]
-
-
-class Sample(NamedTuple):
-    """The beginning of one of them."""
-
-    id: int
-    at: int
-    """ms"""
-    via: str
-    reason: str
-    nim: str
-    detail: str
 
 
 class RefusedCount(msgspec.Struct, frozen=True):
@@ -96,14 +84,11 @@ class EvidenceStore(Part):
         query = select(table.day, table.via, table.reason, table.count).where(table.day >= since)
         return self._database.rows(RefusedCount, query.order_by(table.day.desc(), table.reason))
 
-    def samples(self, limit: int = 50) -> list[Sample]:
-        """Newest first."""
+    def samples(self, limit: int = 50) -> Sequence[Row[Any]]:
+        """The beginning of each, but of `body` itself; newest first."""
         table = tables.evidence.c
         query = select(table.id, table.at, table.via, table.reason, table.nim, table.detail)
-        return self._database.rows(Sample, query.order_by(table.id.desc()).limit(limit))
-
-    def content(self, id_: int) -> bytes | None:
-        return self._database.scalar(select(tables.evidence.c.body).where(tables.evidence.c.id == id_))
+        return self._database.found(query.order_by(table.id.desc()).limit(limit))
 
 
 def _count(connection: Connection, reason: Reason, via: Via, now: int, count: int = 1) -> None:

@@ -9,9 +9,9 @@ from operator import itemgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Integer, Select, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Integer, Row, Select, func, literal, select, tuple_
 
-from headquarters.core.closure_record import ClosureRecord
+from headquarters.core.checks import ClosureRecord
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Part
 
@@ -56,18 +56,6 @@ class ClosureLine(msgspec.Struct, frozen=True, kw_only=True):
 
     def place(self, order: Order) -> CursorPlace:
         return CursorPlace(getattr(self, COLUMNS[order]), self.machine, self.z, self.id)
-
-
-class CalendarLine(msgspec.Struct, frozen=True):
-    """The closure of a month or a year. Amounts in whole XOF; `grand_ttc` is of the book since its beginning."""
-
-    period: str
-    number: int
-    first_z: int | None
-    last_z: int | None
-    certs: int
-    ttc: int
-    grand_ttc: int
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -130,18 +118,12 @@ class Figures(Part):
         query = query.order_by(*columns).limit(limit)
         return self._database.rows(_line, query)
 
-    def of_days(
-        self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
-    ) -> Iterator[ClosureLine]:
-        """Of those days, both included, by shop and Z; read as they are used, so that a month of 10 000 shops needs no room."""
-        with self.days_read(first, last, mode=mode, machines=machines) as read:
-            yield from read()
-
     @contextlib.contextmanager
     def days_read(
         self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
     ) -> Iterator[Callable[[], Iterator[ClosureLine]]]:
-        """The same lines as often as they are read: what arrives meanwhile is in none of the readings."""
+        """Of those days, both included, by shop and Z; as often as they are read: what arrives meanwhile is in none of the readings. Read as they are used,
+        so that a month of 10 000 shops needs no room."""
         query = _days(select(*_LINE), first, last, mode, machines)
         query = query.order_by(tables.closure.c.machine, tables.closure.c.z, tables.closure.c.id)
         with self._database.read() as connection:
@@ -168,13 +150,13 @@ class Figures(Part):
             rows = connection.execute(query.group_by(table.day).order_by(table.day))
             return [Total(*row[:3], *_whole(row[3:])) for row in rows]
 
-    def calendar(self, machine: str, year: str) -> list[CalendarLine]:
+    def calendar(self, machine: str, year: str) -> Sequence[Row[Any]]:
         """The closed months of that year, and the year, of the live book, as they came."""
         table = tables.calendar_closure.c
-        columns = [getattr(table, name) for name in CalendarLine.__struct_fields__]
+        columns = (table.period, table.number, table.first_z, table.last_z, table.certs, table.ttc, table.grand_ttc)
         mine = (table.machine == machine, table.mode == "live", table.period.startswith(year, autoescape=True))
         query = select(*columns).where(*mine).order_by(table.kind, table.number, table.created_at)
-        return self._database.rows(CalendarLine, query)
+        return self._database.found(query)
 
     def whole(self, machine: str, id_: str) -> Whole | None:
         closure, message = tables.closure.c, tables.message.c

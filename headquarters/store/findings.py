@@ -213,12 +213,12 @@ class FindingStore(Part):
         """They come again after `again` milliseconds; those that were refused as they are, each time after twice as long."""
         table = tables.telling.c
         with self._database.write() as connection:
-            for finding in findings:
-                one = and_(table.teller == teller, table.finding == finding.id)
-                tries = int(connection.scalar(select(table.tries).where(one)) or 0)
-                pause = min(again * 2**tries, LONGEST_PAUSE) if is_refused else again
-                values = {"claimed_until": now + pause, "tries": min(tries + 1, MOST_TRIES) if is_refused else tries}
-                connection.execute(update(tables.telling).where(one).values(values))
+            mine = and_(table.teller == teller, table.finding.in_([finding.id for finding in findings]))
+            rows = [dict(row) for row in connection.execute(select(tables.telling).where(mine)).mappings()]
+            for row in rows:
+                row["claimed_until"] = now + (min(again * 2 ** row["tries"], LONGEST_PAUSE) if is_refused else again)
+                row["tries"] += is_refused and row["tries"] < MOST_TRIES
+            _write_tellings(connection, rows)
 
 
 def _open(id_: int) -> Update:
@@ -278,20 +278,14 @@ class Watching(Part):
             for row in connection.execute(query.execution_options(yield_per=READ_AT_ONCE)).mappings():
                 yield Silent(**row)
 
-    def settle_late(self, late: Mapping[str, tuple[str, Fact]], now: int) -> None:
-        """The open findings of that kind become exactly these, by machine, each with its NIM."""
+    def settle_late(self, late: Mapping[str, Fact], now: int) -> None:
+        """The open findings of that kind become exactly these, by machine."""
         table = tables.finding.c
-        is_open = (table.kind == "late") & table.solved_at.is_(None)
+        is_open = select(table.machine).where(table.kind == "late", table.solved_at.is_(None))
         with self._database.write() as connection:
-            open_ids = {
-                row.machine: row.id for row in connection.execute(select(table.id, table.machine).where(is_open))
-            }
-            gone = [id_ for machine, id_ in open_ids.items() if machine not in late]
-            if gone:
-                connection.execute(update(tables.finding).where(table.id.in_(gone)).values(solved_at=now, solved_by=""))
-            for machine, (nim, fact) in late.items():
-                if machine not in open_ids:
-                    keep_fact(connection, (machine, LIVE), nim, fact, now)
+            machines = {*connection.scalars(is_open), *late}
+            facts = {(machine, LIVE): [late[machine]] if machine in late else [] for machine in machines}
+            settle_passing(connection, ("late",), facts, now)
 
     def learnt(self, habits: Mapping[str, Habit]) -> None:
         rows = [{"which": machine, "at": habit.minute, "days": habit.days} for machine, habit in habits.items()]

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, and_, delete, select, update
 
 from common.wire.joining import JoinRefusal, hash_of, new_code
 from common.wire.keys import verifying_key
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.core.nats_accounts import user_of
 from headquarters.store import tables
 from headquarters.store.register import add_key, revoke_keys
@@ -35,7 +35,6 @@ class JoinCode(msgspec.Struct, frozen=True, kw_only=True):
     nims: tuple[str, ...]
     label: str
     region: str
-    made_at: int
     ends_at: int
     made_by: str
     used_by: str | None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import Row, delete, select, update
 
 from headquarters.store import tables
 from headquarters.store.revision import RegisterPart, after, changing
@@ -29,14 +30,6 @@ class HqPerson(NamedTuple):
 
     def may(self, role: str) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)
-
-
-class ProgramKey(NamedTuple):
-    id: str
-    role: str
-    label: str
-    revoked_at: int | None
-    """ms; None while it works"""
 
 
 def hashed(secret: str) -> str:
@@ -140,10 +133,11 @@ class HqPeople(RegisterPart):
         with self.settled.reading() as connection:
             return connection.scalar(select(table.role).where(table.hash == hashed(key), table.revoked_at.is_(None)))
 
-    def api_keys(self) -> list[ProgramKey]:
+    def api_keys(self) -> Sequence[Row[Any]]:
+        """`revoked_at` is None while it works."""
         table = tables.api_key.c
         query = select(table.id, table.role, table.label, table.revoked_at)
-        return self._database.rows(ProgramKey, query.order_by(table.added_at))
+        return self._database.found(query.order_by(table.added_at))
 
     def revoke_key(self, id_: str, now: int) -> bool:
         table = tables.api_key.c

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, delete, exists, func, or_, select, update
 
 from common.wire.closure import Id, Nim
 from common.wire.keys import verifying_key
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import machine_of
 from headquarters.core.reception import KeysOfRevision, RegisteredKey
-from headquarters.core.register_merge import MERGED, Row
+from headquarters.core.register_merge import MERGED, RegisterRow
 from headquarters.store import tables
 from headquarters.store.book.books import ask_anew, withdraw_statements
 from headquarters.store.book.closures import withdraw
@@ -48,13 +48,6 @@ class RegisteredBox(msgspec.Struct, frozen=True, kw_only=True):
     """ms, when a person has changed it last"""
     retired_at: int | None = None
     """ms; None while the shop is open"""
-
-
-class AcceptedLedger(msgspec.Struct, frozen=True, kw_only=True):
-    machine: str
-    ledger_id: str
-    accepted_at: int
-    accepted_by: str
 
 
 class RegisterContent(msgspec.Struct, frozen=True):
@@ -153,11 +146,11 @@ class Register(RegisterPart):
             ask_anew(connection, machine)
             return True
 
-    def ledgers(self, machine: str) -> list[AcceptedLedger]:
+    def ledgers(self, machine: str) -> Sequence[Row[Any]]:
         """Those that were accepted in the place of a lost one, newest first."""
         table = tables.ledger.c
         query = select(tables.ledger).where(table.machine == machine).order_by(table.accepted_at.desc())
-        return self._database.rows(AcceptedLedger, query)
+        return self._database.found(query)
 
     def set_closing(self, machine: str, minute: int | None, now: int = 0) -> bool:
         """When that shop usually closes, in minutes of the day; None to learn it."""
@@ -220,7 +213,7 @@ class Register(RegisterPart):
             changed = False
             for table in COPIED:
                 for some in _parts(copy.rows.get(table.name, [])):
-                    rows = [msgspec.json.decode(row, type=Row) for row in some]
+                    rows = [msgspec.json.decode(row, type=RegisterRow) for row in some]
                     changed = _merge(connection, table, rows, is_newer=is_newer) or changed
             if changed:
                 connection.execute(update(tables.book).values(asked=None))
@@ -276,7 +269,7 @@ def _pieces(connection: Connection, revision: int) -> Iterator[bytes]:
     yield b"}}"
 
 
-def _merge(connection: Connection, table: Table, rows: Sequence[Row], *, is_newer: bool) -> bool:
+def _merge(connection: Connection, table: Table, rows: Sequence[RegisterRow], *, is_newer: bool) -> bool:
     """Whether any has changed the database."""
     names, key = [column.name for column in table.columns], [column.name for column in table.primary_key]
     first = table.c[key[0]]

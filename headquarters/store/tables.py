@@ -127,7 +127,7 @@ join_code = Table(
 
 # held: closures of it in the table, fewer than max_z when some are missing. told_z: the box says it has closed that one; told_by: the key that has
 # said it last; None: said before that was kept, as key_id of a presence. last: the ClosureRecord of max_z, made at closed_at. ledger: the accepted ledger
-# that it follows; None: the one it began with. asked, in MessagePack: what the box shall send, each with its times (`core.asking`).
+# that it follows; None: the one it began with. asked, in MessagePack: what the box shall send, each with its times (`core.checks`).
 book = Table(
     "book",
     metadata,
@@ -150,7 +150,7 @@ ledger = Table(
     PrimaryKeyConstraint("machine", "ledger_id"),
 )
 
-# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.closure_record.ClosureRecord`. The key is not the id alone: no one
+# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.checks.ClosureRecord`. The key is not the id alone: no one
 # takes another shop's id first. arrival: the number of the transaction that kept it; 0: before there were numbers.
 closure = Table(
     "closure",

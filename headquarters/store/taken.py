@@ -14,8 +14,6 @@ from sqlalchemy import Connection, select, update
 from headquarters.store import tables
 from headquarters.store.database import Part, insert_new
 
-APART = 20_000
-"""As far below its position a database of an older version may lack some: what its instances had in hand."""
 Ranges = list[tuple[int, int]]
 """In order, both ends included, and none beside the next."""
 
@@ -38,13 +36,7 @@ class TakenMessages(Part):
         """What of 1…`floor`, which was acknowledged, is not here. `last` is the stream's newest message: a stream that has gone back itself
         is read again as a whole."""
         with self._database.read() as connection:
-            ranges = _read(connection, stream, created)
-            before = tables.position.c
-            position = int(connection.scalar(select(before.seq).where(before.stream == stream)) or 0)
-        found = ranges or []
-        if ranges is None and APART < position <= last:
-            found = [(1, position - APART)]
-            self.keep(stream, created, *found[0])
+            found = _read(connection, stream, created)
         if found and found[-1][1] > last:
             self.forget(stream, created)
             found = []
@@ -90,16 +82,16 @@ def missing(ranges: Ranges, floor: int) -> Ranges:
 def _write(connection: Connection, stream: str, created: str, more: Ranges) -> None:
     table = tables.taken
     insert_new(connection, table, [{"stream": stream, "created": created, "ranges": _encoded([])}])
-    ranges = _read(connection, stream, created, locked=True) or []
+    ranges = _read(connection, stream, created, locked=True)
     one = (table.c.stream == stream, table.c.created == created)
     connection.execute(update(table).where(*one).values(ranges=_encoded(joined([*ranges, *more]))))
 
 
-def _read(connection: Connection, stream: str, created: str, *, locked: bool = False) -> Ranges | None:
+def _read(connection: Connection, stream: str, created: str, *, locked: bool = False) -> Ranges:
     table = tables.taken.c
     query = select(table.ranges).where(table.stream == stream, table.created == created)
     content = connection.scalar(query.with_for_update() if locked else query)
-    return None if content is None else msgspec.msgpack.decode(content, type=Ranges)
+    return [] if content is None else msgspec.msgpack.decode(content, type=Ranges)
 
 
 def _encoded(ranges: Ranges) -> bytes:

@@ -21,6 +21,7 @@ DOCUMENTS = [path for path in sorted([*TREE.glob("*.md"), *TREE.glob("docs/*.md"
 NAMED = re.compile(rf"`((?:{'|'.join(TOP)})/[\w./*-]+)`")
 SHORT = re.compile(r"`((?:[a-z_]\w*/)*[a-z_]\w*\.(?:py|sql))`")
 """A module by the end of its path, as `app/sandbox.py`."""
+PAGE = re.compile(r"docs/([\w.-]+\.md)")
 LINK = re.compile(r"\]\((?!https?:)([^()\s#]*)(?:#([^()\s]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 PLACEHOLDERS = {"daemon/store/schema/NNNN_name.sql"}
@@ -39,6 +40,18 @@ def test_modules_that_a_document_names_in_short_are_there(document: Path) -> Non
     tracked = ["/" + name for name in _listed("*.py", "*.sql")]
     named = set(SHORT.findall(document.read_text(encoding="utf-8")))
     assert [each for each in sorted(named) if not any(path.endswith("/" + each) for path in tracked)] == []
+
+
+@pytest.mark.parametrize(("package", "examples"), [("mcfd", ["mcfd"]), ("mcfd-hq", ["hq", "relay"])])
+def test_pages_that_a_package_names_are_in_it(package: str, examples: list[str]) -> None:
+    """Those of its units, and of the examples of its configuration."""
+    lines = (TREE / f"debian/{package}.docs").read_text().split()
+    shipped = {path.name for line in lines for path in TREE.glob(line)}
+    units = "".join(path.read_text() for path in (TREE / "systemd").rglob("*.*") if path.is_file())
+    named = set(re.findall(rf"/usr/share/doc/{package}/([\w.-]+\.md)", units))
+    named |= {page for name in examples for page in PAGE.findall((TREE / f"config/{name}.toml").read_text())}
+    assert len(named) > 2
+    assert named <= shipped
 
 
 @cache

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 import pytest
 from support.hq.in_process import log_in, pages
-from support.hq.store import NOW, open_findings
+from support.hq.store import NOW, evidence_of, open_findings
 from support.ledgers.ledger import Till, opened
 
 from common.wire.calendar_closure import read_calendar
@@ -111,7 +111,7 @@ async def test_a_month_that_a_thief_has_made_up_is_withdrawn(store, box, tmp_pat
     assert store.register.withdraw("EL02000015", box.key.id, NOW, NOW + 2) == 1
     assert store.figures.calendar("EL02000015", "2026") == []
     [sample] = store.evidence.samples()
-    assert (sample.reason, store.evidence.content(sample.id)) == ("withdrawn", month.message.body)
+    assert (sample.reason, evidence_of(store, sample.id)) == ("withdrawn", month.message.body)
     assert store.closures.take([month], now=NOW + 3) == [TakeOutcome.STORED]
 
 

@@ -11,7 +11,7 @@ from support.hq.store import presence_word, take
 
 from common.wire.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
-from headquarters.findings import Watch, WatchPace
+from headquarters.findings import Findings, Watch
 
 UTC = ZoneInfo("Africa/Ouagadougou")
 MINUTE = 60_000
@@ -70,7 +70,7 @@ def test_late_until_it_closes(store):
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1)
     store.register.set_closing("EL02000015", 19 * 60)
-    watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
     now = at("2026-03-03T20:30:00")
 
     def late():
@@ -99,7 +99,7 @@ def test_late_after_a_closure_of_a_clock_that_was_ahead(store):
     store.register.add(box.nim, box.key.public, now=1)
     store.register.set_closing("EL02000015", 19 * 60)
     take(store, box, box.close(at=at("2038-03-02T18:00:00")), now=at("2026-03-02T18:00:00"))
-    watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
     for hour, days in (("2026-03-02T20:30:00", []), ("2026-03-03T20:30:00", ["2026-03-03"])):
         watch.look(at(hour))
         assert [finding.facts["day"] for finding in store.findings.listed(is_open=True, machine="EL02000015")] == days
@@ -111,7 +111,7 @@ def test_learnt_in_the_store(store):
     store.register.add(box.nim, box.key.public, now=1)
     evenings = [at("2026-03-02T19:00:00") + n * DAY for n in range(10)]
     take(store, box, *(box.close(at=evening) for evening in evenings))
-    watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
     watch.look(at("2026-03-12T19:30:00"))
     assert store.findings.listed(is_open=True) == []
     watch.look(at("2026-03-12T20:30:00"))
@@ -128,7 +128,7 @@ def test_a_shop_that_is_closed_for_good(store):
         store.register.add(one.nim, one.key.public, now=1, label=one.nim[-4:])
     store.register.set_closing("EL02000015", 19 * 60)
     take(store, box, box.close())
-    watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
     now = at("2026-03-03T20:30:00")
     watch.look(now)
     assert [finding.machine for finding in store.findings.listed(is_open=True)] == ["EL02000015"]

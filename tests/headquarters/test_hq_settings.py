@@ -29,11 +29,13 @@ def test_example(tmp_path):
     whole = tmp_path / "hq.toml"
     whole.write_text(uncommented(EXAMPLE.read_text()))
     settings = load(whole)
-    sections = (settings.server, settings.storage, settings.nats, settings.findings, settings.reports)
+    findings = settings.findings
+    sections = (settings.server, settings.storage, settings.nats, settings.boxes, settings.reports)
+    sections += (findings, *findings.webhook, findings.mail)
     named = {f"{name}" for section in sections for name in section.__struct_fields__}
     written = set(re.findall(r"(?m)^(\w+) = ", whole.read_text())) | {"webhook", "mail"}
     assert named <= written
-    assert settings.findings.mail.to == ("compta@chaine.example",)
+    assert findings.mail.to == ("compta@chaine.example",)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from support.receivers.authority import Authority
 
 from headquarters.app.serve import DIRECT
 from headquarters.core.reception import Message, MessageRefused
-from headquarters.intake.gather import Threads
-from headquarters.intake.reception import Reception
+from headquarters.intake.reception import Reception, Threads
 
 pytestmark = pytest.mark.long
 

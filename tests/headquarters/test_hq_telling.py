@@ -6,6 +6,8 @@ import asyncio
 import base64
 import json
 import os
+import re
+from pathlib import Path
 
 import pytest
 from standardwebhooks import Webhook
@@ -13,7 +15,7 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
-from headquarters.findings import LEASE_MILLIS, MailNotifier, NotificationFailed, Watch, WatchPace, WebhookNotifier
+from headquarters.findings import LEASE_MILLIS, Findings, MailNotifier, NotificationFailed, Watch, WebhookNotifier
 from headquarters.store.store import HqStore
 
 
@@ -90,7 +92,7 @@ async def test_webhook(store, gap, tmp_path):
     status = iter([500, 200, 200])
     async with Listener(http(lambda: next(status))) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", tmp_path / "secret")
-        watch = Watch(store, UTC, WatchPace(every=1, tell_after=60), [teller])
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60), [teller])
         await watch.tell(NOW + 59_000)
         assert listener.heard == []
         for now in (NOW + 60_000, NOW + 61_000, NOW + 60_000 + LEASE_MILLIS, NOW + 70_000 + LEASE_MILLIS):
@@ -110,9 +112,11 @@ async def test_mail(store, gap):
     async with Listener(smtp) as listener:
         mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
         rest = {"user": "", "password_file": None, "language": "fr"}
-        away = Watch(store, UTC, WatchPace(every=1, tell_after=0), [MailNotifier(**mail, port=1, **rest)])
+        away = Watch(store, UTC, Findings(look_every=1, tell_after=0), [MailNotifier(**mail, port=1, **rest)])
         await away.tell(NOW)
-        watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [MailNotifier(**mail, port=listener.port, **rest)])
+        watch = Watch(
+            store, UTC, Findings(look_every=1, tell_after=0), [MailNotifier(**mail, port=listener.port, **rest)]
+        )
         await watch.tell(NOW + LEASE_MILLIS)
         await watch.tell(NOW + 2 * LEASE_MILLIS)
     [text] = listener.heard
@@ -134,7 +138,11 @@ async def test_no_password_goes_in_the_clear(store, gap, tmp_path):
 
 
 def test_each_finding_in_both_languages():
-    """Each kind has a name and a sentence, in French too; one of something is told as one."""
+    """Each kind has a name and a sentence, in French too, and its row in the documents; one of something is told as one."""
+    rows = re.findall(
+        r"^\| (`[^|]*`) \|", (Path(__file__).parents[2] / "docs/headquarters.md").read_text(), re.MULTILINE
+    )
+    assert set(wording.KIND) <= set(re.findall(r"`([\w-]+)`", " ".join(rows)))
     assert {name.partition(".")[0] for name in wording._SENTENCES} == set(wording.KIND)
     for text in (*wording._SENTENCES.values(), *wording.KIND.values()):
         assert text.in_language("fr") != text
@@ -187,13 +195,13 @@ async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
     async with Listener(smtp) as server, Listener(http(lambda: 200)) as listener:
         by_mail = MailNotifier(**mail, port=server.port, user="", password_file=None, language="fr")
         dead = WebhookNotifier("http://127.0.0.1:1/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [dead, by_mail])
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [dead, by_mail])
         for minute in range(3):
             await watch.tell(NOW + minute * 60_000)
         [text] = server.heard
         assert "Subject: mcfd : 10 constats" in text
         back = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", dead.secret_file)
-        await Watch(store, UTC, WatchPace(every=1, tell_after=0), [back, by_mail]).tell(NOW + 600_000)
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0), [back, by_mail]).tell(NOW + 600_000)
         assert sorted(nims(listener)) == [box.nim for box in many]
         assert len(server.heard) == 1
 
@@ -203,7 +211,7 @@ async def test_one_that_is_refused(store, many, tmp_path):
     refused = many[0].nim
     async with Listener(http(lambda: 400 if nims(listener)[-1] == refused else 200)) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [teller])
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [teller])
         await watch.tell(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
         for minute in range(1, 61):
@@ -216,7 +224,7 @@ async def test_many_that_are_refused(store, many, tmp_path):
     taken = many[-1].nim
     async with Listener(http(lambda: 200 if nims(listener)[-1] == taken else 422)) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        await Watch(store, UTC, WatchPace(every=1, tell_after=0), [teller]).tell(NOW)
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0), [teller]).tell(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
 
 
@@ -225,7 +233,7 @@ async def test_a_receiver_that_takes_nothing(store, many, tmp_path, status):
     """Three tries in a look: that answer is of the receiver's own trouble, not of the finding."""
     async with Listener(http(lambda: status)) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        await Watch(store, UTC, WatchPace(every=1, tell_after=0), [teller]).tell(NOW)
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0), [teller]).tell(NOW)
         assert len(listener.heard) == 3
 
 
@@ -236,7 +244,7 @@ async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
     no_url = WebhookNotifier("http://[::1", secret_in(tmp_path))
     async with Listener(http(lambda: 200)) as listener:
         good = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, WatchPace(every=0.01, tell_after=0), [broken, no_url, good])
+        watch = Watch(store, UTC, Findings(look_every=0.01, tell_after=0), [broken, no_url, good])
         running = asyncio.ensure_future(watch.run())
         while len(listener.heard) < len(many) and not running.done():  # noqa: ASYNC110  each is told on its own
             await asyncio.sleep(0.001)
@@ -253,7 +261,7 @@ async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
     other = HqStore(store.url)
     async with Listener(http(lambda: 200, go_on)) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watches = [Watch(each, UTC, WatchPace(every=1, tell_after=0), [teller]) for each in (store, other)]
+        watches = [Watch(each, UTC, Findings(look_every=1, tell_after=0), [teller]) for each in (store, other)]
         telling = [asyncio.ensure_future(watch.tell(NOW)) for watch in watches]
         while len(listener.heard) < 2:  # noqa: ASYNC110  both wait for an answer
             await asyncio.sleep(0.001)

@@ -7,8 +7,7 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import UTC
 
 from headquarters.core.reception import Message
-from headquarters.intake.gather import Threads
-from headquarters.intake.reception import Reception
+from headquarters.intake.reception import Reception, Threads
 
 
 @pytest.fixture

@@ -138,7 +138,7 @@ async def certify_credit_note(request: ApiRequest) -> Answer:
         summary="What became of a request",
         description="""Of the POST that was sent with this `Idempotency-Key`, as long as keys are remembered. It certifies nothing and waits for
 nothing. 404 for a key that was never seen, and for a request that was refused before anything was stored (400, 409, 422 for its content).
-With `/ticket` behind the key: the paper of a sale that is certified later, as text, HTML or ESC/POS; first a slip without fiscal value, then the
+With `/ticket` behind the key: the paper of a sale that is certified later, as text, HTML, PDF or ESC/POS; first a slip without fiscal value, then the
 certified invoice.""",
         answer=RequestOutcome,
         media=("text/plain", "text/html", "application/octet-stream"),

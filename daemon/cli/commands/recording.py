@@ -60,7 +60,7 @@ class Moment(click.ParamType[int]):
 @click.option(
     "--save",
     type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
+    metavar=tr("FILE"),
     help=tr("Write it to FILE, to be sent or played again (mcf-simulator --replay), instead of showing it."),
 )
 def command(

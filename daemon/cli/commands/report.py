@@ -71,7 +71,7 @@ def x(
     **explained("A stored Z by its number; otherwise the last one.", "mcfd report z", "mcfd report z 12"),
 )
 @options(ranged=False)
-@click.argument("number", type=int, required=False)
+@click.argument("number", type=int, required=False, metavar=f"[{tr('NUMBER')}]")
 def z(settings: Settings, nim: str, number: int | None, *, test: bool, width: str, as_json: bool) -> None:
 
     async def read(reader: BookReader) -> XReport | ZReport:

@@ -269,7 +269,7 @@ def _at(case: Case) -> int:
 @click.command("last-z", epilog=examples("mcfd machine last-z EL02000015-1 57"))
 @settings_option
 @click.argument("nim")
-@click.argument("number", type=click.IntRange(0, 999_999_999))
+@click.argument("number", type=click.IntRange(0, 999_999_999), metavar=tr("NUMBER"))
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
 def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
     state = read_ledger(settings, lambda store: _state(store, settings, nim))

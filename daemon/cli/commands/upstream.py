@@ -107,7 +107,7 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 )
 @settings_option
 @click.option("--from", "from_z", type=ROW_NUMBER, metavar="Z", help=tr("The first Z number to send again."))
-@click.option("--to", "destination", metavar="NAME", help=tr("To a webhook, by its name; left out, upstream."))
+@click.option("--to", "destination", metavar=tr("NAME"), help=tr("To a webhook, by its name; left out, upstream."))
 @nim_option()
 @json_option
 def replay(settings: Settings, from_z: int | None, destination: str | None, nim: str, as_json: bool) -> None:
@@ -252,7 +252,7 @@ def _as_json(backlog: Backlog) -> dict[str, object]:
     ),
 )
 @settings_option
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar=f"[{tr('NAME')}]")
 @json_option
 def test_webhooks(settings: Settings, name: str | None, as_json: bool) -> int:
     names = [each.destination for each in settings.webhook]

@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, update
 
-from headquarters.core import checks
-from headquarters.core.checks import Missing
-from headquarters.core.closure_record import ClosureRecord
+from headquarters.core.checks import ClosureRecord, Missing, gap_of
 from headquarters.store import tables
 from headquarters.store.database import insert_new, upsert
 from headquarters.store.findings import settle_passing
@@ -146,7 +144,7 @@ def keep_books(connection: Connection, books: Sequence[LockedBook], received_at:
 def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -> None:
     """The open gaps of these books become what is missing of them now."""
     changed = [book for book in books if not (book.was_whole and book.is_whole)]
-    found = {book.key: checks.gaps([] if book.is_whole else missing_of(connection, book)) for book in changed}
+    found = {book.key: [] if book.is_whole else [*map(gap_of, missing_of(connection, book))] for book in changed}
     settle_passing(connection, ("gap",), found, now)
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, literal, o
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
-from headquarters.core.closure_record import ClosureRecord
+from headquarters.core.checks import ClosureRecord
 from headquarters.core.reception import Received, ReceivedCalendar
 from headquarters.core.wording import Fact, Facts
 from headquarters.store import tables

@@ -11,8 +11,7 @@ from sqlalchemy import Connection, func, or_, select, update
 from common.wire.instants import instant_millis
 from common.wire.presence import Presence, WantedClosures
 from headquarters.core import checks
-from headquarters.core.checks import RequestedRange, facts_of
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import RequestedRange, facts_of, machine_of
 from headquarters.core.lateness import HeardBoot, heard, two_at_once
 from headquarters.core.wording import Fact
 from headquarters.store import tables

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 
 import httpx
@@ -74,6 +75,32 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
     with browser(dead, "reader") as client:
         assert 'name="reference"' not in client.get("/ui/outages").text
         assert client.post("/ui/outages/1", data=form).status_code == 403
+
+
+def test_of_many_outages_each_is_reached(tmp_path: Path) -> None:
+    """Twenty on a screen, the newest first, and the older ones behind a link."""
+    first = int(datetime.now(UTC).timestamp() * 1000) - 100 * HOUR
+
+    async def write() -> None:
+        async with await Store.open(shop.ledger, timezone=UTC, reserve_bytes=0) as store:
+            till = await Till.of(store)
+            for at in range(first, first + 45 * HOUR, HOUR):
+                await store.ledger.begin_outage(till.book, "no_answer", at=at, lasted=0, refused=True, incident="")
+                await store.ledger.end_outage(till.book, at=at + HOUR // 2, until=at + HOUR // 2)
+
+    with Shop(tmp_path) as shop:
+        asyncio.run(write())
+        shop.start()
+        create_users(shop, ("reader",))
+        with browser(shop, "reader") as client:
+            numbers, link = [], "/ui/outages"
+            while link:
+                screen = client.get(link).text
+                numbers.append(re.findall(r"Panne n° (\d+)", screen))
+                found = re.search(r'href="(/ui/outages[^"]*page=\d+)"', screen)
+                link = unescape(found[1]) if found else ""
+    assert [len(each) for each in numbers] == [20, 20, len(numbers[2])]
+    assert [int(number) for each in numbers for number in each][-45:] == list(range(45, 0, -1))
 
 
 @pytest.mark.parametrize(

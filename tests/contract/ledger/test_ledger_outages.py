@@ -114,6 +114,10 @@ async def test_what_certifies_is_not_out_of_order(store: Store, till: Till, path
     (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
     assert only.until == record.ended_at - record.line_ms
     assert query(path, "SELECT count(*) FROM event WHERE type = 'machine.back'") == [(1,)]
+    await begin(till, lasted=0)
+    till.at -= MINUTE  # so that the next sale begins in the same moment
+    await till.sell()
+    assert lasting(till) is None
     assert verify(path).problems == ()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from support.hq.store import NOW, open_findings, presence_word, take
 
 from common.wire.presence import WantedClosures
-from headquarters.core.checks import MOST_RANGES, MOST_TIMES
-from headquarters.core.closure_record import machine_of
+from headquarters.core.checks import MOST_RANGES, MOST_TIMES, machine_of
 from headquarters.core.wording import Fact
 
 MINUTE = 60_000
@@ -119,7 +118,7 @@ def test_an_acceptance_while_our_clock_was_ahead(store, box):
 def test_a_word_that_waited(store, box):
     """It was said yesterday and is read now: the box is as silent as it was, the late finding stays, and its clock was right. Said now, it ends it."""
     machine = machine_of(box.nim)
-    store.watching.settle_late({machine: (box.nim, Fact("late", "", {"what": "never", "day": "2025-12-06"}))}, NOW)
+    store.watching.settle_late({machine: Fact("late", "", {"what": "never", "day": "2025-12-06"})}, NOW)
     word = presence_word(box, box.presence(at=NOW - DAY))
     store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW - DAY)], now=NOW)
     assert store.presences.last_words()[machine].received_at == NOW - DAY

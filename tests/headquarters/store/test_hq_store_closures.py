@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, inspect, select, text
 from support.hq.first_version import make_tables
 from support.hq.paper_box import PaperBox
-from support.hq.store import NOW, UTC, open_findings, presence_word, received, take
+from support.hq.store import NOW, UTC, evidence_of, open_findings, presence_word, received, take
 
 from common.wire.closure import CounterValues
 from headquarters.core.reception import KeysOfRevision, Message, receive
@@ -144,7 +144,7 @@ def test_same_number_twice_is_a_fork(store, box):
     assert [kind for kind, *_ in open_findings(store)] == ["fork"]
     [sample] = store.evidence.samples()
     assert (sample.reason, sample.nim) == ("fork", box.nim)
-    assert b'"certs_count":5' in store.evidence.content(sample.id)
+    assert b'"certs_count":5' in evidence_of(store, sample.id)
 
 
 def test_fork_in_one_batch(store, box):
@@ -323,16 +323,6 @@ def test_what_was_taken_of_a_stream(store):
     assert store.taken.missing("CLOSURES", "2026", 7, 8) == [(1, 7)]
     store.taken.keep("CLOSURES", "2026", 1, 9)
     assert lacks(store) == []
-
-
-def test_a_position_of_an_older_version(store):
-    """What its instances may have had in hand is read again, and nothing more; of a position behind the stream's end, all."""
-    with store.database.write() as connection:
-        connection.execute(tables.position.insert(), {"stream": "CLOSURES", "seq": 50_000})
-    assert store.taken.missing("CLOSURES", "2026", 50_010, 60_000) == [(30_001, 50_010)]
-    store.taken.keep("CLOSURES", "2026", 30_001, 50_010)
-    assert store.taken.missing("CLOSURES", "2026", 50_010, 60_000) == []
-    assert store.taken.missing("CLOSURES", "2027", 40, 40) == [(1, 40)]
 
 
 def lacks(store):

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import MetaData, select, text
 from support.hq.first_version import make_tables
 from support.hq.paper_box import DAY, EVENING, PaperBox
-from support.hq.store import NOW, copy_of, open_findings, presence_word, take
+from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_word, take
 
 from common.wire.closure import ZGap, read_closure
 from common.wire.presence import WantedClosures
@@ -189,7 +189,7 @@ def test_one_backup_put_back_twice(store, box):
         (one.ledger_id, one.epoch, one.z_number) for one in first
     ]
     assert take(store, box, *again) == [TakeOutcome.FORK] * 2
-    rows = [store.evidence.content(one.id) for one in store.evidence.samples() if one.reason == "fork"]
+    rows = [evidence_of(store, one.id) for one in store.evidence.samples() if one.reason == "fork"]
     assert {read_closure(body).data.chain_head for body in rows} >= {one.chain_head for one in again}
     say(store, box)
     assert take(store, box, box.close()) == [TakeOutcome.STORED]

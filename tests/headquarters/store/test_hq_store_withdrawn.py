@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support.hq.paper_box import DAY, PaperBox
-from support.hq.store import NOW, copy_of, open_findings, presence_word, take
+from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_word, take
 
 from common.wire.keys import PrivateKey
 from common.wire.presence import WantedClosures
@@ -69,7 +69,7 @@ def test_nothing_is_thrown_away(store, box, forged):
     store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER)
     assert samples(store) == [("withdrawn", "Z 4"), ("withdrawn", "Z 3")]
     newest = store.evidence.samples()[0]
-    assert msgspec.json.decode(store.evidence.content(newest.id))["data"]["total_ttc"] == 24000
+    assert msgspec.json.decode(evidence_of(store, newest.id))["data"]["total_ttc"] == 24000
 
 
 def test_what_the_shop_sent_meanwhile_comes_back(store, box):

@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 from support.hq.paper_box import EVENING, PaperBox
 from support.hq.postgresql import DEBIAN, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
+from headquarters.store import tables
 from headquarters.store.book.presences import HeardPresence
 from headquarters.store.register import RegisterContent
 from headquarters.store.store import HqStore
@@ -136,6 +137,11 @@ def copy_of(store):
     """The register as its file has it."""
     with store.register.copied() as (_, pieces):
         return msgspec.json.decode(b"".join(pieces), type=RegisterContent)
+
+
+def evidence_of(store, id_):
+    """As it came."""
+    return store.database.scalar(select(tables.evidence.c.body).where(tables.evidence.c.id == id_))
 
 
 def open_findings(store):

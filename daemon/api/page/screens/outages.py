@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.visit import Visit, name_of, redirect, render, screen
 from daemon.core.clock import DAY, millis, millis_text
@@ -14,25 +15,29 @@ from daemon.paper.shop import Style
 from daemon.store.tables.book.outages import newest_outages
 from daemon.usecases.outages import note_notified
 
-PER_PAGE: Final = 100
+PER_PAGE: Final = 20
 SPAN: Final = 366 * DAY
 """An outage of more than a year ago is in the files."""
 
 
 async def _screen(visit: Visit) -> Reply:
     """Those of the machine, and of the one for which it stands."""
-    now = visit.worker.now()
+    now, page = visit.worker.now(), whole_number(visit.query.get("page", "")) or 0
+    upto = PER_PAGE * (page + 1)
     rows = [
         (outage, duration_text(outage.duration(now), Style(visit.language)), name_of(each))
         for each in (visit.worker.stands_for, visit.worker)
         if each is not None
-        for outage in await each.ledger.read(newest_outages, each.book, start=now - SPAN, end=now + 1, limit=PER_PAGE)
+        for outage in await each.ledger.read(newest_outages, each.book, start=now - SPAN, end=now + 1, limit=upto + 1)
     ]
+    rows.sort(key=lambda row: row[0].since, reverse=True)
     return await render(
         visit,
         "outages.html",
         done=visit.say("Noted.") if visit.query.get("noted") else "",
-        rows=sorted(rows, key=lambda row: row[0].since, reverse=True),
+        rows=rows[upto - PER_PAGE : upto],
+        page_number=page,
+        more=visit.link("/ui/outages", page=page + 1) if len(rows) > upto else "",
         reasons=REASONS,
         recipients=RECIPIENTS,
         now=datetime.fromtimestamp(now / 1000, visit.page.zone).strftime("%Y-%m-%dT%H:%M"),

@@ -148,18 +148,23 @@ def test_the_mark_is_in_the_memory_of_the_box_where_there_is_a_folder_for_it(
 
 
 def test_without_room_for_the_copy_the_start_says_so(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Older copies go first; then nothing is begun, and the ledger stays as it is."""
+    """Older copies go first; then nothing is begun, and the ledger stays as it is. As much as it takes is enough, and lets an
+    older copy stay."""
     fail(ledger)
     old = ledger.with_name("ledger.sqlite3.failed-2026-01-01T000000000Z")
     old.write_bytes(b"old")
     inode = ledger.stat().st_ino
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=0, f_bavail=1, f_frsize=4096))
-        with pytest.raises(StorageFull, match=r"have to be free .* make room"):
-            sold(ledger)
+    needed = sum(ledger.with_name(f"{ledger.name}{suffix}").stat().st_size for suffix in ("", "-wal"))
+    disk = SimpleNamespace(f_flag=0, f_bavail=needed - 1, f_frsize=1)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    with pytest.raises(StorageFull, match=r"have to be free .* make room"):
+        sold(ledger)
     assert not old.exists()
     assert ledger.stat().st_ino == inode
+    disk.f_bavail += 1
+    old.write_bytes(b"old")
     assert sold(ledger) == SOLD
+    assert old.exists()
 
 
 def test_old_files_are_two_at_the_most(ledger: Path) -> None:

@@ -77,11 +77,11 @@ USES = (
 
 OURS = re.compile(
     r"\b(the|this|that|with|without|which|when|until|every|again|nothing|cannot|needed|missing|there|only|must|has|have|been|was|were|its|"
-    r"commands|exit|directory|refused|failed|attempts|connection|written|read|damaged|unknown|device|running|required|default|error|try|invalid|such|command)\b",
+    r"commands|exit|directory|refused|failed|attempts|connection|written|read|damaged|unknown|device|running|required|default|error|try|invalid|such|command|name|number)\b",
     re.IGNORECASE,
 )
 """Words that every English sentence of ours or of click's has one of, and no French one."""
-NOT_WORDS = re.compile(r"'\w+'|\(\w+Error: [^)]*\)|`[^`]*`|--[\w-]+|/\S+|\S+\.\w{2,}|\[[^\]]*\]|«[^»]*»")
+NOT_WORDS = re.compile(r"'\w+'|\(\w+Error: [^)]*\)|`[^`]*`|--[\w-]+|/\S+|\S+\.\w{2,}|\[[^\]|]*\|[^\]]*\]|«[^»]*»")
 """Options, paths, what stands in code, choices and what a library says of a network are the same in every language."""
 
 

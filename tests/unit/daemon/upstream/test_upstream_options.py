@@ -56,7 +56,7 @@ async def test_addresses_that_are_taken(key, kind, url, allow_plain, servers):
         ("https", "https://hq.example:port/", "upstream.url"),
         *(("nats", url, r"upstream\.url") for url in ("", "hq.example:4222", "https://hq.example", "wss://hq.example")),
         *(("nats", url, r"upstream\.url") for url in ("nats://", "tls://a,", "tls://a:b")),
-        ("kafka", "kafka://hq.example", "'kafka' is none of https, nats"),
+        ("kafka", "kafka://hq.example", f"'kafka' is none of {', '.join(KINDS)}"),
     ],
 )
 async def test_addresses_that_are_refused(key, kind, url, complaint):

@@ -1,4 +1,4 @@
-"""A movement of cash as a till writes it."""
+"""A movement of cash as a till writes it, and other acts beside sales in the journal."""
 
 from decimal import Decimal
 
@@ -6,8 +6,8 @@ import pytest
 
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import Defaults
-from daemon.core.ledger.entries import CashMove, Gap, Placed, entry_bytes
-from daemon.core.report.acts import read_move
+from daemon.core.ledger.entries import CashMove, Gap, OutageBegun, OutageEnded, Placed, entry_bytes
+from daemon.core.report.acts import JournalOutage, journal_act, read_move
 
 DEFAULTS = Defaults("1", "Caisse 1", "1")
 FLOAT: dict[str, object] = {"amount": 500, "kind": "deposit", "reason": "float"}
@@ -59,3 +59,13 @@ def test_what_is_no_movement_is_not_taken_for_one() -> None:
         placed.entry_of(CashMove)
     move, warnings = read_move({**FLOAT, "colour": "red"}, defaults=DEFAULTS, strict=False)
     assert (move.amount, len(warnings), "colour" in str(warnings[0])) == (500, 1, True)
+
+
+def test_the_journal_says_since_when_the_machine_could_not_certify_and_since_when_it_can() -> None:
+    """An entry is written later: it has how long that had lasted, or how long ago it was."""
+    begun, ended = OutageBegun(1, "EL02000015-1", "line_lost", 5_000), OutageEnded(1, 2_000)
+    lines = [journal_act(Placed(3, 7, 0, 60_000, entry_bytes(each)), 0, "EL02000015-1") for each in (begun, ended)]
+    assert [(line.from_, line.to) for line in lines if isinstance(line, JournalOutage)] == [
+        ("1970-01-01T00:00:55.000Z", None),
+        (None, "1970-01-01T00:00:58.000Z"),
+    ]

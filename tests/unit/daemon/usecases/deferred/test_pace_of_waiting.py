@@ -14,7 +14,7 @@ from support.ledgers.ledger import invoice
 
 from daemon.core.clock import HOUR
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.deferred import AMBER, DeferredSale
+from daemon.core.ledger.deferred import AMBER, DeferredBacklog, DeferredSale
 from daemon.core.machine.state import FiscalCounters
 from daemon.usecases.deferred.certify_waiting import (
     IN_A_RUSH,
@@ -109,6 +109,18 @@ def looking(gaps: Iterator[float], *, age: int = 0) -> Looking:
 def at_random(dice: random.Random, mean: float) -> Iterator[float]:
     while True:
         yield dice.expovariate(1 / mean)
+
+
+def test_the_law_gives_two_days_and_people_are_warned_before() -> None:
+    """Counted from the sale; of a book from its oldest one."""
+    backlog = DeferredBacklog(1, 590, oldest_at=1)
+    assert (
+        backlog.due_at
+        == DeferredSale(1, "k", b"f", "r", "W-1", "FV", 590, sold_at=1, address="a").due_at
+        == 1 + 48 * HOUR
+    )
+    urgencies = [backlog.urgency(1 + age) for age in (24 * HOUR - 1, 24 * HOUR, 40 * HOUR - 1, 40 * HOUR)]
+    assert urgencies == ["", "amber", "amber", "red"]
 
 
 @settings(max_examples=8, deadline=None)

@@ -1,0 +1,290 @@
+"""HTTP for programs, and who asks: a program by its key, a person by the session's cookie.
+
+Boxes: `POST /closures` and `POST /presence` (Standard Webhooks, a key for each box), `POST /join` by a code for one use (`common.wire.joining`). `/v1`: what programs ask of headquarters."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.connection import ASGIConnection
+from litestar.exceptions import ClientException, NotAuthorizedException, NotFoundException, PermissionDeniedException
+
+from common.http_server import KEY_ACCEPTED
+from common.numbers import whole_number
+from common.web.security import cookie_of
+from common.wire.closure import MOST_BYTES, read_trial
+from common.wire.errors import BadEvent, decoded
+from common.wire.instants import instant_text, now_millis
+from common.wire.joining import MOST_BYTES as MOST_JOIN_BYTES
+from common.wire.signing import ID, receipt_of
+from headquarters.core.checks import machine_of
+from headquarters.core.reception import DAY_BEGINS, Message, MessageRefused
+from headquarters.intake.joining import JoinService
+from headquarters.intake.reception import Reception, Threads
+from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.figures import ClosureLine, CursorPlace, Order
+from headquarters.store.findings import MOST_ID, StoredFinding, for_programs
+from headquarters.store.people import HqPerson
+from headquarters.store.store import HqStore
+
+AnyConnection = ASGIConnection[Any, Any, Any, Any]
+COOKIE = "hq_session"
+_WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
+
+
+def mark_key_accepted(request: AnyConnection) -> None:
+    """Its client has shown a key, or is logged in: HAProxy gives its address the larger limits."""
+    request.scope["state"][KEY_ACCEPTED] = True
+
+
+async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> HqPerson | None:
+    """What changes something takes a key: a cookie goes along with whatever another site makes a browser send."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and key:
+        role = await threads.run(store.people.role_of_key, key.strip())
+        if role is None:
+            return None
+        mark_key_accepted(request)
+        return HqPerson("key", role)
+    return await person_of(request, store, threads) if request.method == "GET" else None
+
+
+async def person_of(request: AnyConnection, store: HqStore, threads: Threads) -> HqPerson | None:
+    token = cookie_of(request.scope["headers"], COOKIE)
+    person = await threads.run(store.people.of_session, token, now_millis()) if token else None
+    if person is not None:
+        mark_key_accepted(request)
+    return person
+
+
+async def authenticate(
+    request: Request[Any, Any, Any], store: HqStore, threads: Threads, role: str = "reader"
+) -> HqPerson:
+    """Who asks, when they may; 401 or 403 otherwise."""
+    caller = await caller_of(request, store, threads)
+    if caller is None:
+        headers = {"WWW-Authenticate": "Bearer"}
+        raise NotAuthorizedException(detail="needs a key: Authorization: Bearer …", headers=headers)
+    if not caller.may(role):
+        raise PermissionDeniedException(detail=f"needs the role {role}")
+    return caller
+
+
+def address_of_request(request: Request[Any, Any, Any], *, is_direct: bool) -> str:
+    """Empty where it is not known. Without TLS of our own (`is_direct`) a web server is in front: it is that one's word, the
+    last of `X-Forwarded-For`, and without it everybody would be one. Some web servers add a line of their own behind the browser's, and some a port."""
+    peer = request.client.host if request.client else ""
+    if is_direct or not _is_near(peer):
+        return peer
+    lines = request.headers.getall("x-forwarded-for", [""])
+    address = lines[-1].rpartition(",")[2].strip()[:64]
+    with_port = _WITH_PORT.fullmatch(address)
+    return (with_port[1] or with_port[2]) if with_port else address
+
+
+def _is_near(host: str) -> bool:
+    """On this computer or in a network of our own, as a web server in front is."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return not host
+
+
+AnyRequest = Request[Any, Any, Any]
+
+
+@post("/closures", status_code=200, request_max_body_size=None)
+async def take_closure(request: AnyRequest, reception: Reception) -> Response[bytes]:
+    """200 with a receipt: it is on disk, or it was a trial. 409 with a receipt: it was already. Nothing else is a delivery."""
+    message = await _message(request)
+    outcome = TakeOutcome.STORED
+    if (trial := read_trial(message.body)) is not None:
+        await reception.trial(message, trial)
+    else:
+        outcome = await reception.closure(message)
+    mark_key_accepted(request)
+    if outcome is TakeOutcome.FORK:
+        raise MessageRefused("fork", "another closure has this number or id; this one is kept as evidence")
+    receipt = receipt_of(message.headers[ID], message.body)
+    return _json(receipt, 200 if outcome is TakeOutcome.STORED else 409)
+
+
+@post("/presence", status_code=200, request_max_body_size=None)
+async def take_presence(request: AnyRequest, reception: Reception) -> Response[bytes]:
+    """200 with what the box shall send again."""
+    answer = await reception.presence(await _message(request))
+    mark_key_accepted(request)
+    return _json(answer)
+
+
+@post("/join", status_code=200, request_max_body_size=MOST_JOIN_BYTES)
+async def join(request: AnyRequest, joining: JoinService) -> Response[bytes]:
+    """200 with what the box needs, also when it asks again."""
+    address = address_of_request(request, is_direct=joining.is_direct)
+    answer = await joining.join(_signature(request), await request.body(), address)
+    mark_key_accepted(request)
+    return _json(answer)
+
+
+async def _message(request: AnyRequest) -> Message:
+    """Read no further than one byte past the most that a closure has."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            break
+    return Message(via="https", headers=_signature(request), body=bytes(body[: MOST_BYTES + 1]))
+
+
+def _signature(request: AnyRequest) -> dict[str, str]:
+    return {name: text for name, text in request.headers.items() if name.startswith("webhook-")}
+
+
+def _json(content: object, status: int = 200) -> Response[bytes]:
+    return Response(msgspec.json.encode(content), status_code=status, media_type="application/json")
+
+
+MOST = 1000
+CURSOR = "c"
+MILLI = timedelta(milliseconds=1)
+START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Note(msgspec.Struct, frozen=True):
+    note: str = ""
+
+
+@get("/v1/closures")
+async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: tzinfo) -> dict[str, object]:
+    """`nim`, `from` and `to` (a date is that whole day, `to` included; an instant needs its offset), oldest first; `mode=test`
+    for the sandbox. At most 1 000; `next` is the `from` that goes on. With `after`, empty at first: in the order in which they came; the answer's
+    `after` gives what has come since, also what was made before."""
+    await authenticate(request, store, threads)
+    query = request.query_params
+    order: Order = "arrived" if "after" in query else "made"
+    after = _place(query.get("after" if order == "arrived" else "from") or "")
+    start = 0 if order == "made" and after else _instant(query.get("from"), "from", zone, 0)
+    if order == "arrived" and query.get("after") and after is None:
+        raise ClientException(detail="after: not what an answer has given", status_code=422)
+    lines = await threads.run(
+        store.figures.lines,
+        mode="test" if query.get("mode") == "test" else "live",
+        machine=_machine(query),
+        start=start or 0,
+        end=_instant(query.get("to"), "to", zone, 1),
+        order=order,
+        after=after,
+        limit=MOST,
+    )
+    content: dict[str, object] = {"closures": [_closure_json(line) for line in lines]}
+    if order == "arrived":
+        content["after"] = _cursor(lines[-1].place(order)) if lines else query.get("after")
+    elif len(lines) == MOST:
+        content["next"] = _cursor(lines[-1].place(order))
+    return content
+
+
+def _machine(query: Mapping[str, str]) -> str | None:
+    """That is named; None for all."""
+    nim = query.get("nim", "")
+    if "\0" in nim:
+        raise ClientException(detail="nim: holds a character that no NIM has", status_code=422)
+    return machine_of(nim) if nim else None
+
+
+def _cursor(place: CursorPlace) -> str:
+    return CURSOR + msgspec.json.encode(place).hex()
+
+
+def _place(text: str) -> CursorPlace | None:
+    """None for what no answer has given."""
+    if not text.startswith(CURSOR):
+        return None
+    try:
+        return msgspec.json.decode(bytes.fromhex(text.removeprefix(CURSOR)), type=CursorPlace)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+
+
+@get("/v1/findings")
+async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dict[str, object]:
+    """`open=true` or `open=false`, `nim`; newest first. At most 1 000; `next` is the `before` that goes on."""
+    await authenticate(request, store, threads)
+    query = request.query_params
+    is_open = {"true": True, "false": False}.get(query.get("open", ""))
+    before = whole_number(query.get("before") or str(MOST_ID), 10)
+    if before is None:
+        raise ClientException(detail="before: not what an answer has given", status_code=422)
+    found = await threads.run(
+        store.findings.listed, is_open=is_open, machine=_machine(query), before=before, limit=MOST
+    )
+    content: dict[str, object] = {"findings": [_finding(one) for one in found]}
+    return content | ({"next": found[-1].id} if len(found) == MOST else {})
+
+
+@post("/v1/findings/{id_:int}/seen", status_code=200)
+async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
+    caller = await authenticate(request, store, threads, "accountant")
+    if not await threads.run(store.findings.see, id_, caller.name, now_millis()):
+        raise NotFoundException(detail="no new open finding of that id")
+    return {"seen": True}
+
+
+@post("/v1/findings/{id_:int}/solve", status_code=200)
+async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
+    caller = await authenticate(request, store, threads, "accountant")
+    try:
+        note = decoded(await request.body(), Note).note
+    except BadEvent as error:
+        raise ClientException(str(error)) from None
+    if not await threads.run(store.findings.solve, id_, caller.name, note, now_millis()):
+        raise NotFoundException(detail="no open finding of that id")
+    return {"solved": True}
+
+
+def _closure_json(line: ClosureLine) -> dict[str, object]:
+    return {
+        "id": line.id,
+        "nim": line.nim,
+        "z_number": line.z,
+        "day": line.day,
+        "period_start": instant_text(line.period_start),
+        "period_end": instant_text(line.period_end),
+        "created_at": instant_text(line.created_at),
+        "received_at": instant_text(line.received_at),
+        "certs_count": line.certs,
+        "total_ttc": line.ttc,
+        "total_ht": line.ht,
+        "total_tva": line.tva,
+        "by_group": [{"group": group, "ht": ht, "tva": tva, "ttc": ttc} for group, ht, tva, ttc in line.groups],
+        "by_payment": [{"label": label, "amount": amount} for label, amount in line.payments],
+        "proven": line.proven,
+    }
+
+
+def _finding(one: StoredFinding) -> dict[str, object]:
+    """What there is to say of it; without what is empty."""
+    fields = for_programs(one) | {name: getattr(one, name) for name in ("mode", "seen_by", "note")}
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
+def _instant(text: str | None, field: str, zone: tzinfo, days: int) -> int | None:
+    """Milliseconds; a date is the shop's day, as the page counts it; `days` are added to one, so that `to` includes it."""
+    if not text:
+        return None
+    try:
+        if len(text) == len("2026-01-31"):
+            begins = (START + DAY_BEGINS).time()
+            at = datetime.combine(date.fromisoformat(text) + timedelta(days=days), begins, zone)
+        else:
+            at = datetime.fromisoformat(text)
+        return (at - START) // MILLI
+    except (ValueError, TypeError, OverflowError):
+        detail = f"{field}: neither a date nor an instant with its offset"
+        raise ClientException(detail=detail, status_code=422) from None
