@@ -14,7 +14,7 @@ from common.language import Text
 from daemon.cli.book import read_book
 from daemon.core.audit import key_hash_of
 from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
-from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.attempt import Attempt, DuplicateInvoice
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.report.receipt import receipt
@@ -253,6 +253,21 @@ async def test_a_taxpayer_who_comes_back_knows_what_the_machine_counted_meanwhil
         assert not shop.worker.attention
         await shop.certify("I", 600)
         assert (await shop.close_period()).value.unexplained == 0
+    assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_what_a_kill_left_begun_in_a_former_book_has_an_end(tmp_path: Path) -> None:
+    """It waited for its turn when the machine was activated for another taxpayer, and was not sent."""
+    session = await first_activation(tmp_path / "ledger")
+    async with in_service(tmp_path / "ledger", on=session) as shop:
+        old, last = shop.worker.book, (await shop.certified())[-1]
+        intent = Attempt(msgspec.structs.replace(last.invoice, number="D"), shop.worker.counters, last.ended_at, "r")
+        activated(session, reset=True, ifu="00099999X")
+        session.unplug(asyncio.get_running_loop().time(), 0.02)
+        await shop.until(lambda: shop.worker.book.id != old.id and shop.worker.connected, "the other book")
+        attempt_id = await shop.store.ledger.write(attempts.begin, old, intent)
+    async with in_service(tmp_path / "ledger", on=session) as shop:
+        assert shop.store.ledger.peek(attempts.find_record, old, attempt_id).state == "abandoned"
     assert verify(tmp_path / "ledger").problems == ()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.ledgers.ledger import settlements
 from support.memory_shop import MemoryShop, in_service
 from support.shop import NIM
 
@@ -19,7 +20,6 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.books import book_state
-from daemon.store.tables.book.settlements import settlements
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.options import SimulatorOptions
 

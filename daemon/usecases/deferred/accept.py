@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from common.language import Text
-from common.language.reasons import OTHER_TAXPAYER, SALE_TAKEN_BACK
+from common.language.reasons import NOT_SENT_BECAUSE, OTHER_TAXPAYER, SALE_TAKEN_BACK
 from daemon.core.audit import Actor, Call, key_hash_of
 from daemon.core.errors import MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
@@ -18,7 +18,7 @@ from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.entries import OutageReason
-from daemon.store.tables.book import deferred, outages, take_overs
+from daemon.store.tables.book import attempts, deferred, outages, take_overs
 from daemon.usecases.certification import numbers
 from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
 from daemon.usecases.certification.enter_invoice import check_expiry
@@ -149,6 +149,10 @@ async def refuse_former_sales(worker: MachineWorker) -> None:
     for book in (former.book for former in worker.former):
         if worker.ledger.peek(take_overs.is_replaced, book):
             continue
+        for record in worker.ledger.peek(attempts.unfinished, book):
+            if not worker.attempts.is_ours(record):  # its process ended before its turn came: it was not sent
+                why = NOT_SENT_BECAUSE(cause=OTHER_TAXPAYER)
+                await worker.ledger.write(worker.ledger.end, book, record.id, "abandoned", why, at=worker.now())
         for sale in worker.ledger.peek(deferred.waiting_sales, book):
             await worker.ledger.refuse_sale(book, sale, OTHER_TAXPAYER, at=worker.now())
             log.warning("sale.refused", nim=book.nim, mode=book.mode, invoice_number=sale.number, reason=OTHER_TAXPAYER)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import IFU, Till, code_of, invoice
+from support.ledgers.ledger import IFU, Till, code_of, invoice, settlements
 
 from common.language import Text
 from daemon.core.audit import Actor
@@ -24,7 +24,7 @@ from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.epochs import book_of_taxpayer
-from daemon.store.tables.book.settlements import read_evidence, settlements
+from daemon.store.tables.book.settlements import read_evidence
 from daemon.store.tables.events import events_after
 from daemon.usecases.delivery.events import data_of
 

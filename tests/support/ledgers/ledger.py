@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from daemon.core.audit import INTERNAL, Call
 from daemon.core.clock import zone
@@ -155,6 +156,20 @@ class Till:
 async def opened_till(path: Path, **options: object) -> AsyncIterator[tuple[Store, Till]]:
     async with opened(path, **options) as store:
         yield store, await Till.of(store)
+
+
+class Settlement(NamedTuple):
+    """One decision of a person; `attempt_id` is 0 where no attempt was concerned."""
+
+    decision: str
+    attempt_id: int
+    attention: str
+    reason: str
+
+
+def settlements(connection: sqlite3.Connection, book: Book) -> list[Settlement]:
+    sql = "SELECT decision, coalesce(attempt_id, 0), attention, reason FROM settlement WHERE book_id = ? ORDER BY id"
+    return [Settlement(*row) for row in connection.execute(sql, (book.id,))]
 
 
 def query(path: Path, sql: str, *values: object) -> list[tuple]:

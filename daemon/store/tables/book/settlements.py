@@ -22,7 +22,7 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
 from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, went_down
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, present_nim
-from daemon.store.sqlite.file import load, read_as
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import attempts, books, deferred
 from daemon.store.tables.book.codec import invoice_bytes, pack
 from daemon.store.tables.book.epochs import begin_epoch
@@ -31,17 +31,6 @@ from daemon.store.tables.meta import read_meta, write_meta
 _SQL = load(__name__)
 
 Decision = Literal["certified", "abandoned", "adopted"]
-
-
-class Settlement(msgspec.Struct, frozen=True):
-    """`attention` is the text of the machine's attention; `attempt_id` is 0 where no attempt was concerned."""
-
-    id: int
-    at: int
-    decision: Decision
-    attempt_id: int
-    attention: str
-    reason: str
 
 
 def settle_certified(
@@ -144,10 +133,6 @@ def keep_evidence(connection: sqlite3.Connection, book: Book, evidence: Evidence
 def read_evidence(connection: sqlite3.Connection, book: Book) -> Evidence | None:
     text = read_meta(connection, _evidence_name(book))
     return msgspec.json.decode(text, type=Evidence) if text else None
-
-
-def settlements(connection: sqlite3.Connection, book: Book) -> list[Settlement]:
-    return list(read_as(Settlement, connection.execute(_SQL["list"], (book.id,))))
 
 
 def _evidence_name(book: Book) -> str:

@@ -12,9 +12,6 @@ SELECT coalesce(max(id), 0) FROM settlement WHERE book_id = ?;
 -- In any book: two taxpayers may have had one machine.
 SELECT EXISTS (SELECT 1 FROM certification WHERE book_id IN (SELECT id FROM book) AND code = ? AND twin & 2 = 0);
 
--- name: list
-SELECT id, at, decision, coalesce(attempt_id, 0) AS attempt_id, attention, reason FROM settlement WHERE book_id = ? ORDER BY id;
-
 -- name: adopt
 INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc, payload, number_key, epoch)
 VALUES (:book, 'begun', :number, :type, :total, :at, :tc, :fvc, :frc, :payload, nullif(:number_key, :number),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support.ledgers.disk_steps import disk_steps
 from support.ledgers.ledger import NIM, Till, opened, opened_till, query
 
 from common.language.reasons import from_stored
@@ -103,10 +104,14 @@ async def test_each_flipped_bit_of_the_wal_that_costs_an_entry_is_noticed(killed
         assert damaged or not state.lost, offset
 
 
-async def test_what_was_noticed_stays_until_an_operator_has_looked(killed: Killed) -> None:
-    """Over restarts, and over writes of commands."""
+async def test_what_was_noticed_stays_until_an_operator_has_looked(
+    killed: Killed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over restarts, and over writes of commands. The log is on the disk under its other name before SQLite empties it."""
     killed.flip(32 + 24)
+    steps = disk_steps(monkeypatch, killed.path.parent)
     async with opened(killed.path, opening="command") as store:
+        assert ("fsync", f"{killed.wal.name}.damaged-1") in steps
         await store.retention.write(write_meta, "colour", "blue")
     first = await state_of(killed.path)
     assert "write-ahead log is damaged" in from_stored(first.lost)

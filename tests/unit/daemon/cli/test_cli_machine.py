@@ -2,14 +2,13 @@ import re
 
 import pytest
 from support.cli.command import NIM, Command, audited
-from support.ledgers.ledger import START, Till, invoice, opened
+from support.ledgers.ledger import START, Till, invoice, opened, settlements
 from support.shop import Machine
 
 from bridge.port import open_port
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state, open_book
-from daemon.store.tables.book.settlements import settlements
 
 OTHER = "EL02000016-1"
 
