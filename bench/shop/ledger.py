@@ -33,6 +33,7 @@ from daemon.core.ledger.entries import SaleDeferred
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.store.sqlite.file import open_file
+from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import books, closures, deferred, entries, totals
 from daemon.store.tables.book.codec import invoice_bytes, pack, tally_bytes
@@ -89,8 +90,10 @@ class Maker:
     def pause(self) -> None:
         """Lets go of the ledger, which is whole and durable then. One transaction until here: a code is random, so that each would make
         another page of their index be written for every few of them."""
+        z_number = books.book_state(self.connection, self.book).z_number
         self.connection.execute("COMMIT")
         self.connection.close()
+        HighWater(self._path).give(book_name(NIM, "live", IFU), z_number)
         descriptor = os.open(self._path, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)

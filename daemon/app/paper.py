@@ -54,9 +54,7 @@ class ZPrinting:
 
     def on_event(self, event: BookEvent) -> None:
         if event.type == CLOSURE and event.book.mode == "live":
-            worker = next(
-                worker for worker in (*self._runtime.workers, *self._runtime.retired) if worker.book == event.book
-            )
+            worker = next(worker for worker in self._runtime.all_workers if worker.book == event.book)
             task = asyncio.get_running_loop().create_task(self._print(worker, event.ref), name=f"print Z {event.ref}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

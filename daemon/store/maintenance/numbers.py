@@ -36,7 +36,7 @@ from daemon.store.sqlite.high_water import (
 )
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.calendar_closures import most_numbers, numbers
-from daemon.store.tables.meta import LEDGER_ID, read_meta
+from daemon.store.tables.meta import LEDGER_ID, read_meta, write_meta
 from daemon.store.tables.people import end_all_sessions
 
 LastZ = int | Mapping[str, int] | None
@@ -207,11 +207,14 @@ def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState],
 def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     """At a start: what was given after this copy of the ledger was made is a gap in it, and what was revoked stays so. A number that was
     only reserved belongs to a Z that a crash cut off, and is given by its retry; one that another ledger reserved may be on paper."""
-    ledger_id = read_meta(connection, LEDGER_ID)
-    if is_copied_by_hand(connection):
-        write_marks(ledger, _after_copy(read_marks(ledger) or Marks(), ledger_id))
-    water = HighWater(ledger, ledger_id)
     states = [books.book_state(connection, book) for book in books.all_books(connection)]
+    marks, ledger_id = read_marks(ledger), read_meta(connection, LEDGER_ID)
+    if marks is None and any(state.z_number and state.book.mode == LIVE for state in states):
+        # The file was copied without what stands beside it, and is a copy from here on, also if the power goes now.
+        write_meta(connection, BACKUP_AT, str(max(now_millis(), int(read_meta(connection, RESTORED_AT) or 0) + 1)))
+    if is_copied_by_hand(connection):
+        write_marks(ledger, _after_copy(marks or Marks(), ledger_id))
+    water = HighWater(ledger, ledger_id)
     z_numbers = {name_of(state): state.z_number for state in states}
     for name, mark in water.marks.books.items():
         if mark.reserved and z_numbers.get(name, -1) < mark.highest:

@@ -55,7 +55,7 @@ class MachineWorkers:
             if found is None:
                 break
             book_id, sale = found
-            everyone = (*self._workers.values(), *self._retired.values(), *self.former())
+            everyone = (*self.all(), *self.retired(), *self.former())
             return next((each for each in everyone if each.book.id == book_id), None), sale
         return None, None
 
@@ -64,7 +64,7 @@ class MachineWorkers:
         """No attempt is at the machines of these books meanwhile, and what they have certified is in the ledger; MachineBusy, StorageFull. A caller that waits for
         a machine that is replaced afterwards is sent away: its next request goes to the spare."""
         ids = {book.id for book in books}
-        workers = [each for each in (*self._workers.values(), *self._retired.values()) if each.book.id in ids]
+        workers = [each for each in (*self.all(), *self.retired()) if each.book.id in ids]
         async with AsyncExitStack() as places:
             for worker in workers:
                 entry = places.enter_context(worker.queue.join_first())

@@ -219,6 +219,17 @@ async def test_a_backup_copied_by_hand_onto_a_new_disk_asks(path: Path, copies: 
     assert await asks(path) == [True]
 
 
+async def test_the_ledger_s_own_file_copied_onto_a_new_disk_asks(path: Path, tmp_path: Path) -> None:
+    """`cp` for `mcfd backup`: without the file of what was given; also after a start without the machine. Said once, it is known."""
+    await close(tmp_path / "old.sqlite3", 2)
+    shutil.copy(tmp_path / "old.sqlite3", path)
+    await started(path)
+    assert await asks(path) == [True]
+    async with opened(path) as store:
+        await store.decisions.say_last_z((await meet(store)).book, 4)
+    assert await close(path, 1) == [5]
+
+
 # -- which machine a number is of ---------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
+from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables.book import attempts, books, closures
 from daemon.store.tables.book.books import open_book
 from daemon.store.tables.events import DEFAULT_DESTINATIONS, EventWriter
@@ -40,6 +41,7 @@ async def write_year(path: Path, nim: str, count: int, *, days: int = 365, end: 
             connection.execute("COMMIT")
         state = MachineState(nim, IFU, "20251206100000", counters, RATES, None)
         books.reconcile(connection, book, state, 0, end)
+    HighWater(path).give(book_name(nim, "live", IFU), days)
     return counters
 
 

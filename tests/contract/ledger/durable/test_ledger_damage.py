@@ -21,6 +21,7 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
 from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.high_water import mark_path
 from daemon.store.tables.book import acts, attempts
 from daemon.store.tables.book.codec import unpack
 from daemon.store.tables.meta import read_damage
@@ -57,6 +58,7 @@ async def fill(path: Path) -> None:
 
 @pytest.fixture
 def path(original: Path, tmp_path: Path) -> Path:
+    shutil.copy(mark_path(original), mark_path(tmp_path / "ledger.sqlite3"))
     return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
 
 

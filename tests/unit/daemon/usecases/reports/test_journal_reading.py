@@ -14,6 +14,7 @@ from support.ledgers.worker import worker_of
 
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
+from daemon.store.sqlite.high_water import mark_path
 from daemon.store.tables.book import acts
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.journal import credits_of, read_page
@@ -57,6 +58,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Filled:
 
 @pytest.fixture
 def ledger(original: Filled, tmp_path: Path) -> Filled:
+    shutil.copy(mark_path(original.path), mark_path(tmp_path / "ledger.sqlite3"))
     return original._replace(path=Path(shutil.copy(original.path, tmp_path / "ledger.sqlite3")))
 
 
