@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from support.crash.lane import AtFrame, Lane
+from support.ledgers.ledger import settlements as read_settlements
 from support.nursery import Nursery
 from support.shop import NIM, Shop, invoice, wait_for
 
 from daemon.store.tables.book.books import all_books
-from daemon.store.tables.book.settlements import settlements as read_settlements
 
 Put = Callable[[Lane, Path], None]
 COUNTED = {"still": True}
