@@ -406,9 +406,9 @@ MISTAKES = (
         21,
         "the number of a sale that is just being accepted is free",
         ATTEMPTS,
-        '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
+        '        inserted = connection.execute(_SQL["insert"], values)\n',
         '        alone = _SQL["insert"].replace("AND number_key = :number_key", "AND number_key = \'\'")\n'
-        "        row = connection.execute(alone, values).fetchone()\n",
+        "        inserted = connection.execute(alone, values)\n",
     ),
     Mistake(
         6,
@@ -421,9 +421,9 @@ MISTAKES = (
         3903,
         "taken over without looking at doubts",
         ATTEMPTS,
-        '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
+        '        inserted = connection.execute(_SQL["insert"], values)\n',
         "        unsure = _SQL[\"insert\"].replace(\"'begun', 'certified', 'disputed'\", \"'certified'\")\n"
-        "        row = connection.execute(unsure, values).fetchone()\n",
+        "        inserted = connection.execute(unsure, values)\n",
         more=(
             (
                 ATTEMPTS,
@@ -444,9 +444,9 @@ MISTAKES = (
         113,
         "a number that the other machine of a pair has certified is free",
         ATTEMPTS,
-        '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
+        '        inserted = connection.execute(_SQL["insert"], values)\n',
         '        alone = _SQL["insert"].replace("other_id <> :book", "other_id < 0")\n'
-        "        row = connection.execute(alone, values).fetchone()\n",
+        "        inserted = connection.execute(alone, values)\n",
         more=((ATTEMPTS, "    others = take_overs.sharing(connection, book)\n", "    others: list[Book] = []\n"),),
     ),
     Mistake(
@@ -460,9 +460,9 @@ MISTAKES = (
         120,
         "the number of a sale that waits is free at the other machine",
         ATTEMPTS,
-        '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
-        '        alone = _SQL["insert"].replace("(SELECT other_id FROM shared_book WHERE book_id = :book) AND number_key", "(:book) AND number_key")\n'
-        "        row = connection.execute(alone, values).fetchone()\n",
+        '        inserted = connection.execute(_SQL["insert"], values)\n',
+        '        alone = _SQL["insert"].replace("book_id = other_id AND number_key", "book_id = :book AND number_key")\n'
+        "        inserted = connection.execute(alone, values)\n",
         more=(
             (
                 DEFERRED,

@@ -44,7 +44,7 @@ class EventWriter:
     def write(
         self, connection: sqlite3.Connection, book: Book, type_: str, at: int, *, ref: int = 0, detail: str = ""
     ) -> None:
-        (event_id,) = connection.execute(_SQL["insert"], (book.id, type_, ref, at, to_stored(detail))).fetchone()
+        event_id = connection.execute(_SQL["insert"], (book.id, type_, ref, at, to_stored(detail))).lastrowid
         about = ref if type_ in OF_A_RECORD else event_id
         for destination in self._destinations.get(type_, ()):
             if book.mode == "live" or destination not in self._live_only:

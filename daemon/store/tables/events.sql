@@ -1,5 +1,5 @@
 -- name: insert
-INSERT INTO event (book_id, type, ref_id, at, detail) VALUES (?, ?, ?, ?, ?) RETURNING id;
+INSERT INTO event (book_id, type, ref_id, at, detail) VALUES (?, ?, ?, ?, ?);
 
 -- name: after
 SELECT id, book_id, type, ref_id, at, detail FROM event WHERE id > ? AND book_id = ? ORDER BY id LIMIT ?;

@@ -89,9 +89,24 @@ class AttemptRun:
         try:
             submitted = self.worker.ledger.submit(attempts.begin, self.book, _intent(self))
         except StorageError as error:
-            _not_written(self, error)
+            self._not_written(error)
         else:
-            self.worker.spawn(_intend(self, submitted), "intent")
+            submitted.add_done_callback(self._begun)
+
+    def _begun(self, submitted: asyncio.Future[int]) -> None:
+        if self.intent.cancelled():
+            return  # the daemon stops
+        if error := submitted.exception():
+            self._not_written(error)
+        else:
+            self.live.id = submitted.result()
+            self.step(Step.WRITTEN)
+            self.intent.set_result(None)
+
+    def _not_written(self, error: BaseException) -> None:
+        self.step(Step.NOT_WRITTEN)
+        self.intent.set_exception(error)
+        self.intent.exception()  # marks it as seen: it is looked at where the attempt has its turn
 
     @property
     def line_ms(self) -> int:
@@ -143,24 +158,6 @@ def _intent(job: AttemptRun) -> Attempt:
         fingerprint=job.call.fingerprint,
         deferred_id=job.deferred_id,
     )
-
-
-async def _intend(job: AttemptRun, submitted: asyncio.Future[int]) -> None:
-    try:
-        job.live.id = await submitted
-    except BaseException as error:
-        _not_written(job, error)
-        if not isinstance(error, McfdError):
-            raise
-    else:
-        job.step(Step.WRITTEN)
-        job.intent.set_result(None)
-
-
-def _not_written(job: AttemptRun, error: BaseException) -> None:
-    job.step(Step.NOT_WRITTEN)
-    job.intent.set_exception(error)
-    job.intent.exception()  # marks it as seen: it is looked at where the attempt has its turn
 
 
 def _check_intent(job: AttemptRun) -> None:

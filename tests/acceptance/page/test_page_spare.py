@@ -195,6 +195,7 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     banner, sold = page.get_by_test_id("state"), fresh()
     shop.machines[0].kill()
     expect(banner).to_contain_text("la machine ne répond pas")
+    expect(page).to_have_title(re.compile("^⛔ Aujourd'hui"))
     pattern = (
         r"Ventes arrêtées depuis \d\d:\d\d\xa0: la machine ne répond pas\xa0; vérifiez son câble et son alimentation\."
     )
@@ -206,6 +207,7 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
             expect(banner).to_contain_text(f": la machine de secours {SPARE} certifie à la place de {NIM}.")
             assert certified(shop.certify(invoice(sold)))["nim"] == SPARE
             expect(page.locator("#details")).to_contain_text(sold)
+            expect(page).to_have_title(re.compile("^⚠ Aujourd'hui"))
             register = technician.look("/ui/outages")
             assert f"<dd>{NIM}</dd>" in register
             form, *_ = re.findall(r'action="(/ui/outages/\d+[^"]*)"', register)

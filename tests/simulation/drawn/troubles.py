@@ -208,8 +208,9 @@ class Troubles:
         """The tax office activates the machine for another taxpayer, or for the first one again; tills have other keys then."""
         world = self.world
         machine = world.session.machine
-        if resets:
+        if resets or not machine.fiscal.last:  # which looks like a reset
             world.blame("another activation")
+        if resets:
             self.expected.lost |= self.expected.pending()
             machine.restore(Snapshot())
         # Whose each invoice was is not told; a new book begins with what it finds.

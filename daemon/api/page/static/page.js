@@ -13,6 +13,15 @@ window.addEventListener("pageshow", (event) => {
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.target.id === "state" && event.target.innerHTML.trim() === event.detail.serverResponse.trim()) event.detail.shouldSwap = false;
 });
+// A tab that nobody looks at says in its title what the banner says.
+const title = document.title;
+const mark = () => {
+  const silence = document.getElementById("silent"), banner = document.querySelector("#state .banner");
+  const level = silence && !silence.hidden ? "bad" : banner ? banner.dataset.level : "good";
+  document.title = { bad: "⛔ ", amber: "⚠ ", good: "" }[level] + title;
+};
+mark();
+document.addEventListener("htmx:afterSettle", mark);
 // After the first start: the daemon's page opens as soon as the daemon is there.
 const door = document.querySelector("a[data-opens]");
 if (door) {
@@ -34,7 +43,7 @@ if (silent) {
   const PATIENCE = 10000, EVERY = 3000;
   let heard = performance.now(), looked = heard;
   const again = () => { const live = document.getElementById("live"); if (live) htmx.trigger(live, "sse:change"); };
-  const say = (gone) => { silent.hidden = !gone; document.body.classList.toggle("is-silent", gone); };
+  const say = (gone) => { silent.hidden = !gone; document.body.classList.toggle("is-silent", gone); mark(); };
   const hear = () => { heard = performance.now(); if (!silent.hidden) { say(false); again(); } };
   const ask = () => fetch("/health/live", { cache: "no-store", signal: AbortSignal.timeout(EVERY) })
     .then((answer) => { if (answer.ok) hear(); else say(true); }, () => {});

@@ -58,16 +58,16 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
     key, payload = number_key(invoice.number), pack(invoice_bytes(invoice))
     values = asdict(invoice) | asdict(attempt) | asdict(base) | {"book": book.id, "number_key": key, "payload": payload}
     try:
-        row = connection.execute(_SQL["insert"], values).fetchone()
+        inserted = connection.execute(_SQL["insert"], values)
     except sqlite3.IntegrityError:
         taken = TakenFrom(attempt.invoice.number_year or 0)
         holder = find_number(connection, book, invoice.number, taken, include_begun=True)
         if holder is None:
             raise
         raise _taken(holder) from None
-    if row is None:
+    attempt_id = inserted.lastrowid
+    if attempt_id is None or not inserted.rowcount:
         raise _why_not(connection, book, attempt)
-    attempt_id = int(row[0])
     if attempt.deferred_id:
         deferred.begin(connection, book, attempt.deferred_id, attempt_id)
     if attempt.key_hash:

@@ -5,16 +5,16 @@ INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, ba
 SELECT :book, 'begun', :number, :type, :total_ttc, :begun_at, :tc, :fvc, :frc,
        :request_id, :payload, nullif(:number_key, :number), :isf, coalesce(:number_year, 0), (SELECT epoch FROM book WHERE id = :book)
 WHERE NOT EXISTS (SELECT 1 FROM take_over WHERE book_id = :book AND ended_at IS NULL)
-    AND NOT EXISTS (SELECT 1 FROM deferred
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = :book) AND number_key = :number_key
-            AND state IN ('waiting', 'begun', 'doubtful') AND id <> :deferred_id)
-    AND NOT EXISTS (SELECT 1 FROM certification
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = :book AND other_id <> :book) AND number = :number
-            AND state IN ('begun', 'certified', 'disputed') AND number_year >= coalesce(:number_year, 0))
-    AND NOT EXISTS (SELECT 1 FROM certification
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = :book AND other_id <> :book) AND coalesce(number_key, number) = :number_key
-            AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0 AND number_year >= coalesce(:number_year, 0))
-RETURNING id;
+    AND NOT EXISTS (SELECT 1 FROM shared_book WHERE book_id = :book AND (
+        EXISTS (SELECT 1 FROM deferred
+            WHERE book_id = other_id AND number_key = :number_key AND state IN ('waiting', 'begun', 'doubtful') AND id <> :deferred_id)
+        OR other_id <> :book AND (
+            EXISTS (SELECT 1 FROM certification
+                WHERE book_id = other_id AND number = :number AND state IN ('begun', 'certified', 'disputed')
+                    AND number_year >= coalesce(:number_year, 0))
+            OR EXISTS (SELECT 1 FROM certification
+                WHERE book_id = other_id AND coalesce(number_key, number) = :number_key AND state IN ('begun', 'certified', 'disputed')
+                    AND twin & 1 = 0 AND number_year >= coalesce(:number_year, 0)))));
 
 -- name: amend
 UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ? AND state = 'begun';
@@ -31,7 +31,8 @@ WHERE id = :id;
 UPDATE certification SET state = 'disputed', reason = ? WHERE id = ? AND book_id = ? AND state = 'begun';
 
 -- name: by_id
-SELECT {columns} FROM certification WHERE id = ?1 AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?2);
+SELECT {columns} FROM certification WHERE id = ?1
+    AND EXISTS (SELECT 1 FROM shared_book WHERE book_id = ?2 AND other_id = certification.book_id);
 
 -- name: book_of
 SELECT book_id FROM certification WHERE id = ?;
@@ -87,12 +88,12 @@ SELECT {columns} FROM certification WHERE book_id = ? AND seq IS NULL AND state 
 -- Unless a sale that waits holds the key, other than that of the attempt, or it stands for something in a book that shares it.
 INSERT INTO idempotency (book_id, key_hash, fingerprint, at, attempt_id, z_number, answer)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
-WHERE NOT EXISTS (SELECT 1 FROM deferred
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND key_hash = ?2
-            AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> coalesce(?5, 0))
-    AND NOT EXISTS (SELECT 1 FROM idempotency AS other
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1 AND other_id <> ?1) AND key_hash = ?2
-            AND NOT EXISTS (SELECT 1 FROM certification WHERE id = other.attempt_id AND state IN ('refused', 'abandoned')))
+WHERE NOT EXISTS (SELECT 1 FROM shared_book WHERE book_id = ?1 AND (
+        EXISTS (SELECT 1 FROM deferred
+            WHERE book_id = other_id AND key_hash = ?2 AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> coalesce(?5, 0))
+        OR other_id <> ?1 AND EXISTS (SELECT 1 FROM idempotency AS other
+            WHERE book_id = other_id AND key_hash = ?2
+                AND NOT EXISTS (SELECT 1 FROM certification WHERE id = other.attempt_id AND state IN ('refused', 'abandoned')))))
 ON CONFLICT (book_id, key_hash) DO UPDATE SET
     fingerprint = excluded.fingerprint, at = excluded.at, attempt_id = excluded.attempt_id,
     z_number = excluded.z_number, answer = excluded.answer

@@ -39,10 +39,8 @@ WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coale
 
 -- name: is_reserved
 -- Spelled so, or equal to it, or by a sale that waits.
-SELECT EXISTS (SELECT 1 FROM certification
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number = ?2 AND state IN ('begun', 'certified', 'disputed'))
+SELECT EXISTS (SELECT 1 FROM shared_book WHERE book_id = ?1 AND (
+    EXISTS (SELECT 1 FROM certification WHERE book_id = other_id AND number = ?2 AND state IN ('begun', 'certified', 'disputed'))
     OR EXISTS (SELECT 1 FROM certification
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) = ?3
-            AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0)
-    OR EXISTS (SELECT 1 FROM deferred
-        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key = ?3 AND state IN ('waiting', 'begun', 'doubtful'));
+        WHERE book_id = other_id AND coalesce(number_key, number) = ?3 AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0)
+    OR EXISTS (SELECT 1 FROM deferred WHERE book_id = other_id AND number_key = ?3 AND state IN ('waiting', 'begun', 'doubtful'))));

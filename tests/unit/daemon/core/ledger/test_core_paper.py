@@ -86,6 +86,14 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 12), FiscalCounters(12, 10, 1)),
         ("FA", BEFORE, FiscalCounters(14, 9, 4), (3, 13), FiscalCounters(13, 8, 3)),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (3, 12), FiscalCounters(12, 9, 1)),  # FV counted by itself
+        ("FV", FiscalCounters(12, 9, 2), FiscalCounters(14, 11, 2), (10, 13), FiscalCounters(13, 10, 2)),
+        (
+            "FV",
+            FiscalCounters(12, 9, 2),
+            FiscalCounters(12, 9, 2),
+            (9, 11),
+            FiscalCounters(11, 9, 1),
+        ),  # before what is known
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 15), None),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 10), None),
     ],
