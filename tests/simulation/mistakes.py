@@ -552,8 +552,8 @@ MISTAKES = (
         58,
         "an outage that is written down late lasts over what was certified meanwhile",
         "daemon.store.tables.book.outages",
-        "    until = min(until, at if certified is None else certified)\n",
-        "    until = at\n",
+        "    since = max(at - lasted, last_service(connection, book))\n",
+        "    since = at - lasted\n",
     ),
     Mistake(
         23,
