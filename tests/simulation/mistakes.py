@@ -521,6 +521,13 @@ MISTAKES = (
         "    number = (last.number if last else 0) + 1\n",
     ),
     Mistake(
+        9970078,
+        "what a restore that was killed has left stands in the way of the next one",
+        "daemon.store.maintenance.backup",
+        "        for name in names:\n            name.unlink(missing_ok=True)\n        os.close",
+        "        os.close",
+    ),
+    Mistake(
         9970317,
         "a taxpayer who comes back does not know what the machine has counted meanwhile",
         "daemon.store.tables.book.epochs",
@@ -545,8 +552,8 @@ MISTAKES = (
         58,
         "an outage that is written down late lasts over what was certified meanwhile",
         "daemon.store.tables.book.outages",
-        "    until = min(until, at if certified is None else certified)\n",
-        "    until = at\n",
+        "    since = max(at - lasted, last_service(connection, book))\n",
+        "    since = at - lasted\n",
     ),
     Mistake(
         23,

@@ -53,14 +53,12 @@ def begin(
 
 
 def end(connection: sqlite3.Connection, book: Book, *, at: int, until: int) -> Outage | None:
-    """The machine can certify since `until` (ms), or since it certified; the outage as it has ended, None where none is open."""
+    """The machine can certify since `until` (ms); the outage as it has ended, None where none is open."""
     last = last_outage(connection, book)
     if last is None or not last.is_open:
         return None
     at = max(at, entries.next_time(connection, book))
-    (certified,) = connection.execute(_SQL["first_certified"], (book.id, last.number, last.since)).fetchone()
-    until = min(until, at if certified is None else certified)
-    ended = OutageEnded(last.number, at - max(until, last.since))
+    ended = OutageEnded(last.number, at - max(min(until, at), last.since))
     entries.append(connection, book, ended, at)
     return find_outage(connection, book, last.number)
 

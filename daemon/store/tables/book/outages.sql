@@ -21,13 +21,5 @@ WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'outage.ended
 -- By the machine: what a person has entered since is no sign of it.
 SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL AND state = 'certified' AND reason IS NULL ORDER BY seq DESC LIMIT 1;
 
--- name: first_certified
--- When the machine took up what it certified first after the outage had begun: it may have been written down late.
-SELECT min(ended_at - line_ms) FROM certification
-WHERE book_id = ?1 AND state = 'certified' AND reason IS NULL AND begun_at > ?3
-    AND seq > (SELECT min(after_seq) FROM entry
-        WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') IN ('outage', 'outage.ended', 'outage.notified')
-            AND json_extract(CAST(body AS TEXT), '$.number') = ?2) - 100;
-
 -- name: sales
 SELECT count(*), coalesce(sum(total_ttc), 0) FROM deferred WHERE book_id = ? AND outage = ? AND outage > 0 AND state <> 'withdrawn';
