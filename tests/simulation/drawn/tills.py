@@ -183,6 +183,8 @@ class Tills:
         return sale
 
     def _is_over(self, sale: Sale, found: FoundRequest | None) -> bool:
+        if found is None:
+            self._seat(sale)  # KeyHasEnded where the machine was activated for another taxpayer meanwhile
         assert found is not None or self.expected.is_abandoned(sale.number), (
             f"{sale.number}: accepted, and not known any more"
         )
