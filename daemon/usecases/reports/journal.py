@@ -1,4 +1,4 @@
-"""Reading the electronic journal. Tills go between: a long reading works in slices of a millisecond or so, and rests as long after each. A search through the journal as a person types it: a number or a part of one, a code, a
+"""Reading the electronic journal. Tills go between: a long reading works in slices of a millisecond or so, and rests after each. A search through the journal as a person types it: a number or a part of one, a code, a
 customer, an amount."""
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SLICE_ITEMS = 128
 """Records, and items of theirs, worked on in one go of the loop."""
 STRETCH = 5_000
 """Entries that the ledger goes through at a time where few of them may match: others read in between."""
-REST = 0.001
-"""Seconds left to the tills after each slice, which takes as long."""
+REST = 0.003
+"""Seconds left to the tills after each slice."""
 Dated = tuple[Record, int]
 """A record and its Z number, 0 while its period is open."""
 SEARCH_SLICE = 200
