@@ -27,15 +27,15 @@ class Cables:
     def __init__(self, one: MemoryShop, two: MemoryShop, monkeypatch: pytest.MonkeyPatch) -> None:
         self.shops = (one, two)
         self.left = 0
-        receive = MemoryPort._receive
+        write = MemoryPort.write
 
         def counted(port: MemoryPort, data: bytes) -> None:
             self.left -= 1
             if self.left == 0:
                 self.exchange()
-            receive(port, data)
+            write(port, data)
 
-        monkeypatch.setattr(MemoryPort, "_receive", counted)
+        monkeypatch.setattr(MemoryPort, "write", counted)
 
     def exchange(self) -> None:
         one, two = self.shops
