@@ -91,7 +91,8 @@ EXAMPLES = [
 
 def test_every_error_of_both_trees_is_in_the_table() -> None:
     """A new error needs its answer in the table, and its example here: so the one above is the whole of decision 11."""
-    expected = {*tree(errors.McfdError), *tree(refusals.Refusal)} - {refusals.Refusal}
+    found = {*tree(errors.McfdError), *tree(refusals.Refusal)} - {refusals.Refusal}
+    expected = {each for each in found if each.__module__.startswith("daemon.")}  # the simulation has one of its own
     assert expected == set(KINDS) <= {type(error) for error, _, _ in EXAMPLES}
 
 
