@@ -97,9 +97,7 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
             yield records
         return
     left = page.limit
-    for number, piece in enumerate(await stretches(worker, page) if page.state else (page,)):
-        if number:
-            await make_way()
+    for piece in await stretches(worker, page) if page.state else (page,):
         before = piece.before_seq
         while left:
             limit = min(left, BATCH)
@@ -115,7 +113,7 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
 
 
 async def stretches(worker: ReportSource, page: Page) -> Iterator[Page]:
-    """What `page` asks for of what has ended, newest first, in so many entries at a time; `make_way` belongs in between."""
+    """What `page` asks for of what has ended, newest first, in so many entries at a time."""
     after, newest = await worker.journal.read(reach, worker.book, page)
     return (
         msgspec.structs.replace(page, before_seq=upto + 1, after_seq=max(after, upto - STRETCH))
@@ -185,14 +183,9 @@ async def _all(worker: ReportSource, page: Page) -> AsyncGenerator[Record, None]
         for record in reversed(await worker.journal.page(worker.book, everything)):
             yield record
         return
-    passed_over = 0
     async for record in worker.journal.iterate(worker.book, page.start, page.end, page.after_seq):
         if page.state in (None, record.state):
             yield record
-            continue
-        passed_over += 1
-        if passed_over % BATCH == 0:
-            await make_way()
 
 
 async def dated(worker: ReportSource, records: Sequence[Record], upto_z: int = sys.maxsize) -> list[Dated]:
@@ -217,7 +210,7 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
 
 
 async def make_way() -> None:
-    """Between two slices of a long reading."""
+    """Between two slices of a long reading: a search is the readers' thread's, and leaves the loop to the tills by itself."""
     await asyncio.sleep(REST)
 
 
@@ -249,7 +242,7 @@ async def search(worker: MachineWorker, query: Search) -> Found:
     if (exact := await search_exactly(worker, query)).records:
         return exact
     with_part = msgspec.structs.replace(page, part=normalised(query.text))
-    if records := await worker.journal.with_part(worker.book, with_part, make_way):
+    if records := await worker.journal.with_part(worker.book, with_part):
         return await _found(worker, records, page)
     if page.state in OPEN:
         open_ones = await worker.journal.page(worker.book, page)
@@ -288,7 +281,6 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
         if len(found) == page.limit:
             return Found(await dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
         looked += piece.before_seq - 1 - piece.after_seq
-        await make_way()
     return Found(await dated(worker, found), 0, complete=True)
 
 
@@ -305,7 +297,6 @@ async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
             records, before = await worker.journal.read(of_customer, worker.book, part, text)
             found += records
             looked += SEARCH_SLICE
-            await make_way()
     return Found(await dated(worker, found), 0, complete=True)
 
 
