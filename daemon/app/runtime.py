@@ -21,7 +21,7 @@ from common.language import Text
 from common.language.reasons import NOT_CONFIGURED, SWITCHED_OFF
 from common.wire.instants import now_millis
 from daemon.app.control import control_path
-from daemon.app.sandbox import SandboxMachine, SandboxTime, check_disk, sandbox_limits
+from daemon.app.sandbox import SandboxMachine, SandboxTime, TillsFirst, sandbox_ledger, sandbox_limits
 from daemon.app.upkeep.housekeeping import ClockWatch
 from daemon.company import letterhead_of
 from daemon.core.clock import zone
@@ -96,6 +96,7 @@ class Runtime:
         self._disk_failures = read_failures(self.settings.storage.path)
         self.event_bus = EventBus(self.store.events, now_millis)
         self.recordings = Recordings()
+        self.tills_first = TillsFirst(self.workers)
         self.clock_watch = ClockWatch()
         self.listeners.append(self.event_bus.on_event)
 
@@ -174,12 +175,12 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
 
 
 async def _open_sandbox(runtime: Runtime, machine: Machine, ifu: str) -> None:
-    store = runtime.store
-    ledger = store.sandbox_ledger(check_disk)
+    store, tills_first = runtime.store, runtime.tills_first
+    ledger = sandbox_ledger(store, tills_first)
     book = await ledger.write(open_book, machine.nim, "test")
     time = SandboxTime(ledger, book)
     worker = await _worker(runtime, machine, book, ledger, time.box)
-    sandbox = await SandboxMachine.open(store, worker, time, ifu)
+    sandbox = await SandboxMachine.open(store, worker, time, ifu, tills_first)
     runtime.sandboxes[worker.book.id] = sandbox
     _keep(runtime, worker, sandbox.line(machine.nim), sandbox.listener)
 
@@ -206,6 +207,7 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
         labels=runtime.settings.payment_labels(),
         compose_letterhead=partial(letterhead_of, runtime.settings),
         on_event=runtime.publish,
+        till_waits=runtime.tills_first.till_waits,
     )
     await begin(worker)
     _pair(runtime, machine, worker)

@@ -39,9 +39,12 @@ from simulator.machine.fiscal_memory import RememberedInvoice, Snapshot
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import MachineClock, SimulatorOptions
 
+REST: Final = 0.001
+"""Seconds before each command of a sandbox's machine while a till waits for a real one: a trial of a thousand lines is as many commands,
+which without it took the whole loop for a quarter of a second."""
 PATIENCE_STEP: Final = 0.005
 LONGEST: Final = 0.25
-"""Seconds that a request of the sandbox lets tills go first; in a shop that never stops selling it goes on then."""
+"""Seconds that a request or a write of the sandbox lets tills go first; in a shop that never stops selling it goes on then."""
 
 AWAITED: Final = 5.0
 """Seconds at the most that a start waits for the sandbox."""
@@ -65,14 +68,28 @@ AT_CLOSE: Final[Mapping[str, str]] = {
 """Faults of the simulated line (docs/simulator.md), by the case of `Mcfd-Test`."""
 
 
-async def let_tills_pass(workers: Sequence[MachineWorker]) -> None:
-    """Until no till is at a real machine, or it has been long enough: to read an invoice of a thousand lines holds the loop up for 20 ms."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + LONGEST
-    while loop.time() < until and any(  # noqa: ASYNC110  a till does not tell when it has its answer
-        worker.waiting and worker.book.mode == "live" for worker in workers
-    ):
-        await asyncio.sleep(PATIENCE_STEP)
+class TillsFirst:
+    """The one that knows whether a till waits, at whichever machine. A long reading of the journal rests between its slices then; the sandbox
+    waits until it is over: to read an invoice of a thousand lines holds the loop up for 20 ms, to write it down the ledger's one writer for
+    up to 100, and a sale that meets one of each takes twice its time."""
+
+    def __init__(self, workers: Sequence[MachineWorker]) -> None:
+        self._workers = workers
+
+    def till_waits(self) -> bool:
+        """For a real machine."""
+        return any(worker.waiting and worker.book.mode == "live" for worker in self._workers)
+
+    def rest(self) -> float:
+        """Seconds before the next command of a sandbox's machine."""
+        return REST if self.till_waits() else 0.0
+
+    async def let_pass(self) -> None:
+        """Until no till waits for a real machine, or it has been long enough."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LONGEST
+        while self.till_waits() and loop.time() < until:  # noqa: ASYNC110  a till does not tell when it has its answer
+            await asyncio.sleep(PATIENCE_STEP)
 
 
 async def sandbox_answers(workers: Sequence[MachineWorker]) -> None:
@@ -92,10 +109,15 @@ def sandbox_limits(limits: Limits) -> Limits:
     return limits._replace(doubt_patience=DOUBT_PATIENCE)
 
 
-def check_disk() -> None:
-    """It is full for a request with that header."""
-    if (rehearsal := REHEARSED.get()) and rehearsal.meets("storage-full"):
-        raise StorageFull(DISK_FULL)
+def sandbox_ledger(store: Store, tills_first: TillsFirst) -> SandboxLedger:
+    """Its disk is full for a request with that header."""
+
+    async def let_pass() -> None:
+        await tills_first.let_pass()
+        if (rehearsal := REHEARSED.get()) and rehearsal.meets("storage-full"):
+            raise StorageFull(DISK_FULL)
+
+    return store.sandbox_ledger(let_pass)
 
 
 class SandboxTime:
@@ -147,12 +169,15 @@ class RehearsingMachine(ConnectedMachine):
 class SandboxMachine:
     """The simulated machine of one test book, and what a test may do to it (`daemon.api.access.rehearsal.SandboxControls`)."""
 
-    def __init__(self, worker: MachineWorker, time: SandboxTime, machine: SimulatedMachine) -> None:
+    def __init__(
+        self, worker: MachineWorker, time: SandboxTime, machine: SimulatedMachine, tills_first: TillsFirst
+    ) -> None:
         self.listener = LineEvents(worker)
         self._worker = worker
         self._time = time
         self._machine = machine
         self._session = LineSession(machine)
+        self._rest = tills_first.rest
         self._port: MemoryPort | None = None
         self._cases: Mapping[str, Callable[[Rehearsal], Awaitable[Callable[[], None]]]] = {
             "offline": self._unplug,
@@ -162,7 +187,9 @@ class SandboxMachine:
         }
 
     @classmethod
-    async def open(cls, store: Store, worker: MachineWorker, time: SandboxTime, ifu: str) -> Self:
+    async def open(
+        cls, store: Store, worker: MachineWorker, time: SandboxTime, ifu: str, tills_first: TillsFirst
+    ) -> Self:
         """A machine that has certified exactly what the test book holds: it keeps nothing of its own, so a crash cannot make the two
         disagree. `ifu` is the live machine's, empty while that is not known."""
         options = SimulatorOptions(nim=worker.book.nim, test_mode=True, log_limit=0)
@@ -170,7 +197,7 @@ class SandboxMachine:
             options = SimulatorOptions(nim=worker.book.nim, test_mode=True, log_limit=0, ifu=ifu)
         machine = SimulatedMachine(options, time.machine)
         machine.restore(await _certified_so_far(store, worker.book))
-        return cls(worker, time, machine)
+        return cls(worker, time, machine, tills_first)
 
     def line(self, nim: str) -> LineSettings:
         adapter = partial(RehearsingMachine, self._session)
@@ -179,7 +206,7 @@ class SandboxMachine:
     def _open_port(self) -> Port:
         if not self._session.is_plugged(asyncio.get_running_loop().time()):
             raise PortUnavailable(self._worker.book.nim, "missing", SANDBOX_UNPLUGGED)
-        self._port = MemoryPort(self._session)
+        self._port = MemoryPort(self._session, self._rest)
         return self._port
 
     # -- what a test may do --------------------------------------------------------------------------------------------

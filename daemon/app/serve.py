@@ -9,7 +9,6 @@ import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
@@ -38,7 +37,7 @@ from daemon.app.page.files import MCFD, carry_out_order, is_ordered
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import OtherTaxpayer, Runtime, build
-from daemon.app.sandbox import let_tills_pass, sandbox_answers
+from daemon.app.sandbox import sandbox_answers
 from daemon.app.status import announce, report
 from daemon.app.upkeep.housekeeping import (
     Certificate,
@@ -225,7 +224,7 @@ def _api_deps(
         paper=paper,
         stopping=stopping,
         logins=Logins(runtime.store.ledger, now_millis),
-        sandbox=SandboxShare(let_pass=partial(let_tills_pass, runtime.workers)),
+        sandbox=SandboxShare(let_pass=runtime.tills_first.let_pass),
         sandboxes=runtime.sandboxes,
         damage=lambda: runtime.store.retention.peek(read_damage).all,
         disk=runtime.disk_trouble,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from common.wire.instants import now_millis
@@ -18,13 +18,14 @@ from daemon.store.tables.book.books import all_books, book_state, find_book
 
 @dataclass
 class BookReader:
-    """A `ReportSource`: it reads what the daemon writes."""
+    """A `ReportSource`: it reads what the daemon writes, and holds up no till."""
 
     book: Book
     journal: Journal
     ledger: Ledger
     labels: Mapping[str, str]
     aggregate: Aggregate | None = None
+    till_waits: Callable[[], bool] = lambda: False
 
     def now(self) -> int:
         return now_millis()

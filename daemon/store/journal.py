@@ -5,7 +5,7 @@ The events of a week, in the order in which they became durable."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -38,14 +38,15 @@ class Journal(LedgerAccess):
         """Newest first; go on with `before_seq` = the seq of the last one."""
         return await self._records(book, partial(journal.journal, book=book, page=page))
 
-    async def with_part(self, book: Book, page: Page) -> Sequence[Record]:
-        """Newest first, with `page.part` in the number; others read in between."""
+    async def with_part(self, book: Book, page: Page, make_way: Callable[[], Awaitable[None]]) -> Sequence[Record]:
+        """Newest first, with `page.part` in the number; `make_way` between two looks, and others read in between as well."""
         found, before = await self.read(journal.newest_with_part, book=book, page=page)
         if not before:
             return found
         rest = msgspec.structs.replace(page, before_seq=before, limit=page.limit - len(found))
         older: list[Record] = []
         for stretch in await self.read(journal.stretches, book=book):
+            await make_way()
             older += await self._records(book, partial(journal.with_part, book=book, page=rest, stretch=stretch))
             older = sorted(older, key=lambda record: -record.seq)[: rest.limit]
             if len(older) == rest.limit:

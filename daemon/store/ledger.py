@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -254,20 +254,21 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
 
 class SandboxLedger(Ledger):
-    """As the sandbox's books are written, `check` before each write. How far their time is ahead of the box's (ms) is kept in `meta`."""
+    """As the sandbox's books are written: there is one writer, and tills go first. How far their time is ahead of the box's (ms) is kept in
+    `meta`."""
 
-    def __init__(self, parts: OpenLedger, check: Callable[[], None]) -> None:
+    def __init__(self, parts: OpenLedger, let_pass: Callable[[], Awaitable[None]]) -> None:
         super().__init__(parts)
-        self._check = check
+        self._let_pass = let_pass
 
     async def write(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> T:
-        self._check()
+        await self._let_pass()
         return await super().write(function, *args, **named)
 
     async def check_free_space(self, book: Book) -> None:
-        self._check()
+        await self._let_pass()
         await super().check_free_space(book)
 
     def time_ahead(self, book: Book) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import tzinfo
 from functools import partial
@@ -61,9 +61,9 @@ class Store:
         self.key_ring = ApiKeyRing(parts.snapshot)
         self.outbox = self.outbox_for(UPSTREAM)
 
-    def sandbox_ledger(self, check: Callable[[], None]) -> SandboxLedger:
-        """`check` may refuse each of its writes."""
-        return SandboxLedger(self._open, check)
+    def sandbox_ledger(self, let_pass: Callable[[], Awaitable[None]]) -> SandboxLedger:
+        """Its writes each wait for `let_pass` first."""
+        return SandboxLedger(self._open, let_pass)
 
     @classmethod
     async def open(

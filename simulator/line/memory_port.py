@@ -17,9 +17,11 @@ class MemoryPort:
     """Answers come by `call_soon`, what takes time by `call_later`; nothing is delivered after `close`.
 
     One session outlives its ports, as a machine outlives its cable: a new MemoryPort on the same session is the same
-    machine plugged in again. PortLost when it is unplugged. `on_pause` hears of the session's pause points."""
+    machine plugged in again. PortLost when it is unplugged. `on_pause` hears of the session's pause points. `rest` is called before each
+    command how many seconds of the loop are left to others first."""
 
-    def __init__(self, session: LineSession | Replay) -> None:
+    def __init__(self, session: LineSession | Replay, rest: Callable[[], float] = lambda: 0.0) -> None:
+        self._rest = rest
         self._loop = asyncio.get_running_loop()
         if not session.is_plugged(self._loop.time()):
             raise PortLost("the simulated machine is unplugged")
@@ -35,6 +37,12 @@ class MemoryPort:
         self._on_lost = on_lost
 
     def write(self, data: bytes) -> None:
+        if rest := self._rest():
+            self._loop.call_later(rest, self._receive, data)
+        else:
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
         if self._usable:
             self.session.receive(data, self._loop.time())
             self.pump()

@@ -27,15 +27,15 @@ class Cables:
     def __init__(self, one: MemoryShop, two: MemoryShop, monkeypatch: pytest.MonkeyPatch) -> None:
         self.shops = (one, two)
         self.left = 0
-        write = MemoryPort.write
+        receive = MemoryPort._receive
 
         def counted(port: MemoryPort, data: bytes) -> None:
             self.left -= 1
             if self.left == 0:
                 self.exchange()
-            write(port, data)
+            receive(port, data)
 
-        monkeypatch.setattr(MemoryPort, "write", counted)
+        monkeypatch.setattr(MemoryPort, "_receive", counted)
 
     def exchange(self) -> None:
         one, two = self.shops

@@ -1,11 +1,13 @@
-"""Reading the electronic journal. Tills go between: a long reading works in slices of a millisecond or so, and rests after each. A search through the journal as a person types it: a number or a part of one, a code, a
+"""Reading the electronic journal. A till that certifies always goes first: a long reading works in slices of a millisecond or so, and rests
+between them while an attempt is at the machine. A search through the journal as a person types it: a number or a part of one, a code, a
 customer, an amount."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -41,8 +43,8 @@ SLICE_ITEMS = 128
 """Records, and items of theirs, worked on in one go of the loop."""
 STRETCH = 5_000
 """Entries that the ledger goes through at a time where few of them may match: others read in between."""
-REST = 0.003
-"""Seconds left to the tills after each slice."""
+REST = 0.01
+"""Seconds left to the tills after each slice, while there are any."""
 Dated = tuple[Record, int]
 """A record and its Z number, 0 while its period is open."""
 SEARCH_SLICE = 200
@@ -54,7 +56,8 @@ CODE_LENGTH = 24
 
 
 class ReportSource(Protocol):
-    """What reports and a journal are read from: the worker of a book, or a command beside the daemon."""
+    """What reports and a journal are read from: the worker of a book, or a command beside the daemon. `till_waits` tells whether a till would
+    wait, at whichever machine."""
 
     aggregate: Aggregate | None
 
@@ -66,6 +69,8 @@ class ReportSource(Protocol):
     def ledger(self) -> Ledger: ...
     @property
     def labels(self) -> Mapping[str, str]: ...
+    @property
+    def till_waits(self) -> Callable[[], bool]: ...
     def now(self) -> int: ...
 
 
@@ -85,7 +90,7 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
             entries += [
                 journal_entry(record, z_number, language, credited=credited.get(record.id)) for record, z_number in part
             ]
-            await make_way()
+            await make_way(worker)
         last_seq = records[-1].seq
     more = len(entries) == page.limit and last_seq > 1
     return JournalPage(worker.book.nim, len(entries), f"{last_seq}.{upto_z}" if more else None, tuple(entries))
@@ -97,7 +102,9 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
             yield records
         return
     left = page.limit
-    for piece in await stretches(worker, page) if page.state else (page,):
+    for number, piece in enumerate(await stretches(worker, page) if page.state else (page,)):
+        if number:
+            await make_way(worker)
         before = piece.before_seq
         while left:
             limit = min(left, BATCH)
@@ -113,7 +120,7 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
 
 
 async def stretches(worker: ReportSource, page: Page) -> Iterator[Page]:
-    """What `page` asks for of what has ended, newest first, in so many entries at a time."""
+    """What `page` asks for of what has ended, newest first, in so many entries at a time; `make_way` belongs in between."""
     after, newest = await worker.journal.read(reach, worker.book, page)
     return (
         msgspec.structs.replace(page, before_seq=upto + 1, after_seq=max(after, upto - STRETCH))
@@ -171,7 +178,7 @@ async def read_in_slices(worker: ReportSource, page: Page, extent: Extent) -> As
         if len(batch) == BATCH:
             for part in _slices(await dated(worker, batch, extent.z_number)):
                 yield part
-                await make_way()
+                await make_way(worker)
             batch.clear()
     for part in _slices(await dated(worker, batch, extent.z_number)):
         yield part
@@ -183,9 +190,14 @@ async def _all(worker: ReportSource, page: Page) -> AsyncGenerator[Record, None]
         for record in reversed(await worker.journal.page(worker.book, everything)):
             yield record
         return
+    passed_over = 0
     async for record in worker.journal.iterate(worker.book, page.start, page.end, page.after_seq):
         if page.state in (None, record.state):
             yield record
+            continue
+        passed_over += 1
+        if passed_over % BATCH == 0:
+            await make_way(worker)
 
 
 async def dated(worker: ReportSource, records: Sequence[Record], upto_z: int = sys.maxsize) -> list[Dated]:
@@ -209,9 +221,9 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
     return slices
 
 
-async def make_way() -> None:
-    """Between two slices of a long reading: a search is the readers' thread's, and leaves the loop to the tills by itself."""
-    await asyncio.sleep(REST)
+async def make_way(worker: ReportSource) -> None:
+    """Between two slices of a long reading."""
+    await asyncio.sleep(REST if worker.till_waits() else 0)
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -242,7 +254,7 @@ async def search(worker: MachineWorker, query: Search) -> Found:
     if (exact := await search_exactly(worker, query)).records:
         return exact
     with_part = msgspec.structs.replace(page, part=normalised(query.text))
-    if records := await worker.journal.with_part(worker.book, with_part):
+    if records := await worker.journal.with_part(worker.book, with_part, partial(make_way, worker)):
         return await _found(worker, records, page)
     if page.state in OPEN:
         open_ones = await worker.journal.page(worker.book, page)
@@ -281,6 +293,7 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
         if len(found) == page.limit:
             return Found(await dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
         looked += piece.before_seq - 1 - piece.after_seq
+        await make_way(worker)
     return Found(await dated(worker, found), 0, complete=True)
 
 
@@ -297,6 +310,7 @@ async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
             records, before = await worker.journal.read(of_customer, worker.book, part, text)
             found += records
             looked += SEARCH_SLICE
+            await make_way(worker)
     return Found(await dated(worker, found), 0, complete=True)
 
 

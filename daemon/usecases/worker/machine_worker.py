@@ -104,6 +104,8 @@ class MachineWorker(MachinePair):
     compose_letterhead: Callable[[tuple[str, ...]], Letterhead] | None = None
     """What stands on paper now, from `taxpayer`."""
     on_event: Callable[[BookEvent], None] = lambda _: None
+    till_waits: Callable[[], bool] = lambda: False
+    """Whether a till waits for any real machine of this box: a long reading of one machine's book makes way for all."""
     note_odd: Callable[[str], str] = lambda _: ""
     """Tells the line's recorder of something that went wrong above the line; the name of the incident, empty without a recorder."""
 

@@ -110,6 +110,7 @@ def without_machine(worker: MachineWorker, book: Book, reason: Text) -> MachineW
         labels=worker.labels,
         compose_letterhead=worker.compose_letterhead,
         on_event=worker.on_event,
+        till_waits=worker.till_waits,
         offline_reason=reason,
         is_retired=True,
     )

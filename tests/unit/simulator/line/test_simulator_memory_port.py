@@ -40,3 +40,23 @@ async def test_nothing_comes_after_close():
     await asyncio.sleep(0.03)
     assert client.got.empty()
     assert not client.lost.done()
+
+
+async def test_a_command_leaves_the_loop_to_others_first():
+    """For as long as `rest` says, and then it is answered; not when the port was closed meanwhile."""
+    rests = [0.02, 0.0, 0.01]
+    client = Client(new_session(), rest=rests.pop)
+    client.port.write(encode(Request(0x20, 0xC1)))
+    await asyncio.sleep(0)
+    assert client.got.empty()
+    (reply,) = events(await asyncio.wait_for(client.got.get(), DEADLINE))
+    assert reply.seq == 0x20
+    client.port.write(encode(Request(0x21, 0xC1)))
+    await asyncio.sleep(0)
+    assert not client.got.empty()
+    client.got.get_nowait()
+    client.port.write(encode(Request(0x22, 0xC1)))
+    client.port.close()
+    await asyncio.sleep(0.05)
+    assert client.got.empty()
+    assert rests == []

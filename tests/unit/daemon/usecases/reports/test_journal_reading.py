@@ -151,7 +151,7 @@ async def test_a_file_is_the_book_as_it_was_when_it_was_begun(
         till = await Till.of(store)
         worker, ways = worker_of(till), 0
 
-        async def make_way() -> None:
+        async def make_way(_: MachineWorker) -> None:
             nonlocal ways
             ways += 1
             if ways == after + 1:
