@@ -281,15 +281,14 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
 def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
     folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
     first = settings.first_of(machine) or machine  # whose tills it serves
-    pages = [each.habits.code_page for each in (first, settings.spare_of(first)) if each]
+    # What Windows' code page carries UTF-8 does too: a number fits both machines of a pair, whichever certifies it.
+    code_page = min(each.habits.code_page for each in (first, settings.spare_of(first)) if each)
     return Defaults(
         first.operator_id,
         first.operator_name,
         first.isf,
         fold_in_ht=folds,
-        code_page=min(
-            pages
-        ),  # what Windows' carries the other does too: a number fits both machines, whichever certifies it
+        code_page=code_page,
         line_cents=mode == "live" and machine.habits.line_decimals > 0,
         rules=settings.rules,
         series=settings.series,

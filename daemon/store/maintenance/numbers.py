@@ -212,7 +212,7 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     if marks is None and any(state.z_number and state.book.mode == LIVE for state in states):
         # The file was copied without what stands beside it, and is a copy from here on, also if the power goes now.
         write_meta(connection, BACKUP_AT, str(max(now_millis(), int(read_meta(connection, RESTORED_AT) or 0) + 1)))
-    if is_copied_by_hand(connection):
+    if by_hand := is_copied_by_hand(connection):
         write_marks(ledger, _after_copy(marks or Marks(), ledger_id))
     water = HighWater(ledger, ledger_id)
     z_numbers = {name_of(state): state.z_number for state in states}
@@ -221,7 +221,7 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
             water.give(name, mark.reserved)
     connection.execute("BEGIN IMMEDIATE")
     with connection:
-        if is_copied_by_hand(connection):
+        if by_hand:
             _take_in(connection, states, water)
         for state in states:
             catch_up(connection, state.book, water)

@@ -85,10 +85,8 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     now = visit.deps.clock()
     hours, hours_before = [await _by_hour(worker, at, count) for at in (start, before)]
     opening = _opening_hours(hours, hours_before)
-    sales, by_now = (
-        await sales_between(worker, start, end),
-        await sales_between(worker, before, before + min(now, end) - start),
-    )
+    sales = await sales_between(worker, start, end)
+    by_now = await sales_between(worker, before, before + min(now, end) - start)
     periods = await report.open_periods(worker) if visit.may("report") else []
     begun = [
         await report.period_start(each)
