@@ -109,12 +109,6 @@ def alone(record: ClosureRecord) -> Iterator[Fact]:
         yield Fact("chain", f"{z}", {"z": z, "what": "head", "has": record.head[:16]})
     if record.unexplained > 0:
         yield Fact("unexplained", f"{z}", {"z": z, "count": record.unexplained})
-    if record.opening is None:
-        return
-    grown = record.counters[1] + record.counters[2] - record.opening[1] - record.opening[2]
-    total = record.certs + record.unexplained
-    if not total - record.exports <= grown <= total:
-        yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": total})
 
 
 def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
@@ -125,6 +119,11 @@ def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
         yield Fact("chain", f"{z}:previous", facts)
     if before.nim != after.nim:
         return  # another activation of the machine: its counters may start again (decision 33)
+    if after.opening is not None:
+        grown = after.counters[1] + after.counters[2] - after.opening[1] - after.opening[2]
+        total = after.certs + after.unexplained
+        if not total - after.exports <= grown <= total:
+            yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": total})
     fallen = _fallen(before, after)
     if fallen:
         yield Fact("counters", f"{z}:down", {"z": z, "what": "down", "counter": fallen})

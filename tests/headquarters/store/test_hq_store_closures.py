@@ -222,6 +222,14 @@ def test_exports_that_a_machine_counts_in_tc_alone(store, box):
     assert open_findings(store) == [("counters", 3, "sum", 0, 2)]
 
 
+def test_counters_that_begin_again_with_an_activation(store, box):
+    """In the middle of a period: its end is of another count than its beginning."""
+    box.close()
+    box.nim = "EL02000015-2"
+    take(store, box, *box.closures, box.close(mcf_counters=CounterValues(tc=1, fvc=1, frc=0), fvc_start=1, fvc_end=1))
+    assert open_findings(store) == []
+
+
 def test_another_shop_cannot_take_an_id(store, box):
     """A shop that sends the id of another's closure first does not keep that closure out."""
     thief = PaperBox("EL02000099-1")
