@@ -78,7 +78,7 @@ class MachineLine(NamedTuple):
 
 
 def read_item(
-    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool = False, cents: bool = False
+    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool, cents: bool
 ) -> Line | None:
     """None when it comes to no amount; every fault that it has is in `fields.errors`. `fold`: this machine gets no specific tax; `cents`: it takes two
     decimals on a line."""

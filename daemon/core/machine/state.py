@@ -92,7 +92,7 @@ class PortReading:
     state: MachineState
     link: ServerLink
     taxpayer: tuple[str, ...]
-    read_at: int = 0
+    read_at: int
     """When it was read by the box's clock (ms): the machine's time is compared with that, however long the person thinks meanwhile."""
 
 
@@ -103,10 +103,6 @@ class Silence:
 
     reason: Text
     why: Why
-
-    @property
-    def busy(self) -> bool:
-        return self.why == "busy"
 
 
 def same_machine(one: str, other: str) -> bool:

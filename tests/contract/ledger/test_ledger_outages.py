@@ -58,7 +58,7 @@ async def test_an_outage_from_its_beginning_to_its_end(till: Till, path: Path) -
     till.at += HOUR
     began = till.at - 5 * MINUTE
     await begin(till)
-    assert lasting(till) == Outage(1, till.book.nim, "line_lost", began, incident="20251206T100000Z")
+    assert lasting(till) == Outage(1, till.book.nim, "line_lost", began, 0, refused=False, incident="20251206T100000Z")
     till.at += HOUR
     ended = await end(till, ago=MINUTE)
     assert ended is not None
