@@ -152,6 +152,7 @@ async def test_what_waits_for_a_device_server_dies_with_the_link():
     device.goes_on.set()
     for thread in set(threading.enumerate()) - threads:
         if "rfc2217" in thread.name:
+            assert thread.daemon  # it would keep the process from its end
             await asyncio.to_thread(thread.join, 60)
     assert device.written == [b"an item"]
 
