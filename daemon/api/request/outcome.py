@@ -29,7 +29,7 @@ from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_o
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
-from daemon.core.report.receipt import Adjustment, Receipt, adjustments, receipt
+from daemon.core.report.receipt import Adjustment, Receipt, Withholding, adjustments, preview, receipt
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
@@ -151,6 +151,11 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
             description="Path of the page at which the customer finds the certified invoice later; it cannot be guessed"
         ),
     ] = ""
+    stamp_duty: Annotated[int, Meta(description="While it waits: to be collected in cash on top of `totalTtc`")] = 0
+    psvb_by_group: Annotated[tuple[Withholding, ...], Meta(description="While it waits: all withholdings, by group")] = ()
+    warnings: Annotated[
+        tuple[Adjustment, ...], Meta(description="While it waits: what was folded, rounded, adjusted or ignored")
+    ] = ()
 
 
 def accepted(
@@ -158,7 +163,8 @@ def accepted(
 ) -> Answer:
     """202 for a sale that waits; `found` says where it stands."""
     outcome = outcome_of(request, found or FoundRequest("waiting", sale=sale))
-    answer = encoded(outcome, status=202, replayed=replayed)
+    told = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *own_warnings(request)))
+    answer = encoded(told, status=202, replayed=replayed)
     answer.headers.append((b"location", _path(request, sale).encode()))
     if is_async:
         answer.headers.append(APPLIED)
@@ -178,6 +184,14 @@ def outcome_of(request: ApiRequest, found: FoundRequest) -> RequestOutcome:
     )
     if sale is None:
         return outcome
+    if sale.invoice is not None:
+        would_be = preview(sale.invoice, language)
+        outcome = msgspec.structs.replace(
+            outcome,
+            stamp_duty=would_be.stamp_duty,
+            psvb_by_group=would_be.psvb_by_group,
+            warnings=would_be.warnings,
+        )
     return msgspec.structs.replace(
         outcome,
         invoice_number=sale.number,
