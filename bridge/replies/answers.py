@@ -277,9 +277,9 @@ class StateReply(msgspec.Struct, frozen=True):
 def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[int, ...]]:
     """None before the first invoice: its fields are left out, or empty, where a time and a total may be zeros."""
     if not _has_block(fields):
-        return None, _rates(fields[:_EACH])
+        return None, _rates_alone(fields)
     if _is_blank(fields[:_LAST_FIELDS]):
-        return None, _rates(fields[_LAST_FIELDS : _LAST_FIELDS + _EACH])
+        return None, _rates_alone(fields[_LAST_FIELDS:])
     time, kind, code, *rest = fields
     size, total, rates = _total_and_rates(rest)
     last = LastInvoiceReply(
@@ -294,17 +294,22 @@ def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[i
 
 def _has_block(fields: Sequence[str]) -> bool:
     """Whether C1h tells of a last invoice before its rates, be it empty: it has letters or a time, or as many fields as both take,
-    or nothing where the rates would begin."""
+    or nothing where the rates would begin. Rates with a comma for the point are as many; group A is exempt."""
     block = fields[:_LAST_FIELDS]
     if len(block) < _LAST_FIELDS:
         return False
     if any(char.isalpha() for field in block for char in field) or read_time_if_any(block[0]):
         return True
-    return len(fields) >= _LAST_FIELDS + _EACH or (len(fields) > _EACH and _is_blank(block))
+    return (len(fields) >= _LAST_FIELDS + _EACH and block[0] != "0") or (len(fields) > _EACH and _is_blank(block))
 
 
 def _is_blank(block: Sequence[str]) -> bool:
     return not any(field.strip("0. ") for field in block)
+
+
+def _rates_alone(fields: list[str]) -> tuple[int, ...]:
+    """With some number and total before them, what they are is as plain as behind a last invoice."""
+    return _total_and_rates(["", "1", *fields])[2]
 
 
 def _total_and_rates(fields: list[str]) -> tuple[int, int, tuple[int, ...]]:

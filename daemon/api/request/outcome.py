@@ -163,8 +163,8 @@ def accepted(
 ) -> Answer:
     """202 for a sale that waits; `found` says where it stands."""
     outcome = outcome_of(request, found or FoundRequest("waiting", sale=sale))
-    told = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *own_warnings(request)))
-    answer = encoded(told, status=202, replayed=replayed)
+    answered = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *own_warnings(request)))
+    answer = encoded(answered, status=202, replayed=replayed)
     answer.headers.append((b"location", _path(request, sale).encode()))
     if is_async:
         answer.headers.append(APPLIED)
