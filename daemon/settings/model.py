@@ -81,8 +81,7 @@ class Server(Section, frozen=True):
     port: PortNumber = 8480
     """TCP port; 0 takes a free one, which the start's log line names."""
     proxy: Literal["auto", "always", "never"] = "auto"
-    """HAProxy in front: `auto` beyond loopback and with HTTPS, `always`, or `never`, for plain HTTP only
-    (docs/network.md)."""
+    """HAProxy in front (docs/network.md): `auto` beyond loopback and with HTTPS; `always`; `never`, for plain HTTP."""
     tls: Literal["internal"] | None = None
     """HTTPS by the authority that `mcfd tls init` made; its certificate is renewed by itself (docs/network.md)."""
     tls_folder: Path | None = None
@@ -122,8 +121,7 @@ class Storage(Section, frozen=True):
     path: Path = Path("/var/lib/mcfd/mcfd.sqlite3")
     """The ledger: one SQLite file; its `-wal` and `-shm` lie beside it."""
     reserve_mb: Megabytes = 32
-    """MB to stay free on the ledger's file system. With less, certifications are refused (507) before the machine is
-    used."""
+    """MB to stay free on the ledger's file system; with less, certifications are refused (507), before any command."""
     max_size_mb: Megabytes | None = None
     """Largest size (MB) the ledger may grow to; left out, the disk is the limit."""
 
@@ -158,8 +156,7 @@ class Habits(Section, frozen=True):
     """A specific tax in HT mode: certified as its own amount, with VAT on it; or, for a machine that has no VAT on it,
     folded into the price."""
     line_decimals: Literal[0, 2] = 0
-    """Decimals of a line's amount in HT mode (SFE 6.2): 0, each line rounded to whole francs; 2, if the machine takes
-    them."""
+    """Decimals of a line's amount in HT mode (SFE 6.2): 0, each line rounded; or 2, for a machine that takes them."""
 
 
 class Machine(Section, frozen=True):
@@ -255,8 +252,7 @@ class Upstream(Section, frozen=True):
     include_sandbox: bool = False
     """Send closures of the sandbox too."""
     receipt: bool = False
-    """https: an answer counts only with a receipt for the event: no login page passes for a delivery
-    (docs/upstream.md)."""
+    """https: an answer counts only with a receipt for the event, so a login page is no delivery (docs/upstream.md)."""
     presence: bool = True
     """Say every five minutes that this box is there and how it is: no amounts, no customers (docs/upstream.md)."""
     box: AnyLine = ""
