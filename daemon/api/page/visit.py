@@ -302,8 +302,8 @@ async def fault_page(
 async def cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
     """Of each machine that the ledger knows, also of one that is no longer in the configuration."""
     workers = visit.deps.workers
-    known = (*workers.all(), *workers.former(), *workers.retired())
-    return [(each, await visit.page.decisions.case(each.book)) for each in known]
+    everyone = (*workers.all(), *workers.former(), *workers.retired())
+    return [(each, await visit.page.decisions.case(each.book)) for each in everyone]
 
 
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
