@@ -152,7 +152,9 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         ),
     ] = ""
     stamp_duty: Annotated[int, Meta(description="While it waits: to be collected in cash on top of `totalTtc`")] = 0
-    psvb_by_group: Annotated[tuple[Withholding, ...], Meta(description="While it waits: all withholdings, by group")] = ()
+    psvb_by_group: Annotated[
+        tuple[Withholding, ...], Meta(description="While it waits: all withholdings, by group")
+    ] = ()
     warnings: Annotated[
         tuple[Adjustment, ...], Meta(description="While it waits: what was folded, rounded, adjusted or ignored")
     ] = ()
