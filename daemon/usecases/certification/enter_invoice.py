@@ -34,7 +34,7 @@ from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
 from daemon.core.machine.state import Certified, Subtotal
 from daemon.machines.adapter import ConnectedMachine
-from daemon.store.tables.book import attempts, settlements
+from daemon.store.tables.book import attempts, originals, settlements
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -91,7 +91,7 @@ async def enter(
         await intent
         if not worker.attempts.is_way_free(live):
             await worker.attempts.way_free(live)
-        check_expiry(expires)
+        _check_last(worker, live, agreed, expires)
     except LineLost:
         raise
     except McfdError as error:
@@ -116,6 +116,13 @@ def check_expiry(expires: float) -> None:
     """RequestExpired if that time (loop time, 0 for never) is over."""
     if 0 < expires <= asyncio.get_running_loop().time():
         raise RequestExpired
+
+
+def _check_last(worker: MachineWorker, live: LiveAttempt, agreed: Invoice, expires: float) -> None:
+    """Before 38h: RequestExpired; CreditExceedsOriginal, by the machine's total."""
+    check_expiry(expires)
+    if agreed.is_credit and agreed.leeway:
+        worker.ledger.peek(originals.check_agreed, live.id, agreed)
 
 
 def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> tuple[int, int]:
