@@ -56,7 +56,7 @@ COLUMNS = (
     "book_id, seq, state, number, type, total_ttc, begun_at, ended_at, base_tc, base_fvc, base_frc, tc, fvc, frc, fc, "
     "line_ms, duration_ms, code, machine_time, ifu, request_id, isf, hash, tally, id, payload"
 )
-INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS.split(', ')))})"  # noqa: S608  our own names
+INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS.split(', ')))})"  # noqa: S608
 
 
 class Maker:

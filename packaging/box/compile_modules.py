@@ -54,7 +54,7 @@ def taken_over(source: Path, old: Path) -> bytes:
     """Byte code of `old` if it is valid for `source`, else empty. The code object has the path it is for."""
     try:
         code = Path(importlib.util.cache_from_source(str(old))).read_bytes()
-        is_same = code[:16] == head_for(source.read_bytes()) and marshal.loads(code[16:]).co_filename == str(source)  # noqa: S302  root's own file
+        is_same = code[:16] == head_for(source.read_bytes()) and marshal.loads(code[16:]).co_filename == str(source)  # noqa: S302
     except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return b""
     return code if is_same else b""

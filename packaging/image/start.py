@@ -86,7 +86,7 @@ def _keys(config: Path) -> dict[str, str]:
         lines = []
         for mode in ((), ("--test",)):
             create = _command("daemon.cli", "keys", "create", "--config", str(config), "--nim", NIM, *mode)
-            lines.append(subprocess.run(create, check=True, text=True, stdout=subprocess.PIPE).stdout)  # noqa: S603  # our own
+            lines.append(subprocess.run(create, check=True, text=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
         file.write_text("".join(lines), encoding="utf-8")
     live, test = file.read_text(encoding="utf-8").split()
     return {"live": live, "test": test}
