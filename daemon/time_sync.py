@@ -1,5 +1,5 @@
-"""Whether the box's clock is synchronised (decision 21): by systemd-timesyncd's file or, for chrony and others, the
-kernel's state through timedatectl, which the service itself may not read."""
+"""Whether the box's clock is synchronised (decision 21): by systemd-timesyncd's file or, for chrony and others, by the
+kernel's state. timedatectl reads that state: the service itself may not."""
 
 from __future__ import annotations
 

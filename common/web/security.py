@@ -36,8 +36,7 @@ PREFIX: Final = "__Host-"
 
 
 def is_own_form(headers: Mapping[str, str]) -> bool:
-    """Whether a POST comes from a page of this site, by `Sec-Fetch-Site` or `Origin`. Without either it is accepted
-    only if it has no cookie to abuse: the caller then finds no session."""
+    """Whether a POST comes from a page of this site, by `Sec-Fetch-Site` or `Origin`; False without either."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
