@@ -63,7 +63,8 @@ def _date(text: str, place: tzinfo, *, whole: bool) -> int:
 
 
 def read_instant(text: str) -> int:
-    """An RFC 3339 timestamp with an offset, in ms; ValueError. A finer instant is rounded up: for whole milliseconds, `t >= x` and `t < x` mean the same with either."""
+    """An RFC 3339 timestamp with an offset as ms since 1970; ValueError. A finer instant is rounded up, which changes
+    neither `t >= x` nor `t < x` for whole milliseconds."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise ValueError(text)
