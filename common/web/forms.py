@@ -29,9 +29,10 @@ def fields(text: str) -> dict[str, str]:
 
 
 def typed_value(request: Request[Any, Any, Any], content: bytes) -> str:
-    """Of the cookie that keeps a form for its screen, without passwords; empty where it is long."""
+    """Of the cookie that keeps a form for its screen, without passwords; empty where it is long. In it is nothing that a cookie has to quote."""
     form = {name: text for name, text in fields(content.decode("utf-8", "replace")).items() if name not in SECRETS}
-    value = f"{quote(urlsplit(return_url(request)).path)}!{quote(request.scope['path'])}!{urlencode(form)}"
+    screen, action = (quote(path, safe="") for path in (urlsplit(return_url(request)).path, request.scope["path"]))
+    value = f"{screen}!{action}!{urlencode(form).replace('=', ':')}"
     return value if len(value) <= LONGEST_TYPED else ""
 
 
@@ -41,4 +42,4 @@ def typed_before(request: Request[Any, Any, Any], cookie: str) -> tuple[str, dic
     if not rest or unquote(screen) != request.scope["path"]:
         return None
     action, _, form = rest.partition("!")
-    return unquote(action), fields(form)
+    return unquote(action), fields(form.replace(":", "="))

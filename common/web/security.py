@@ -4,8 +4,8 @@ one that the role may see. A handler that answers with a whole screen has in its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from litestar.exceptions import HTTPException
@@ -14,9 +14,6 @@ from common.language import Text
 
 if TYPE_CHECKING:
     from litestar import Request
-
-from collections.abc import Iterable
-from typing import Literal
 
 HEADERS = {
     "content-security-policy": (

@@ -19,6 +19,20 @@ from headquarters.core.wording import GONE, Fact, Facts
 Triple = tuple[int, int, int]
 """Counters of the machine: tc, fvc, frc."""
 
+CLOCK_SECONDS = 300
+"""As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
+TAX_DAYS = 5
+SETTLED_MILLIS = 1000
+HOUR_MILLIS = 3_600_000
+DEFERRED_HOURS = 40
+"""Age of a sale that is not certified yet, by the box's clock; the law leaves 48."""
+
+FIRST_MILLIS = 3_600_000
+MOST_TIMES = 10
+"""At twice the interval each time: the last request is three weeks after the first."""
+MOST_RANGES = 20
+"""In one answer."""
+
 _figures = attrgetter(
     *("nim", "mode", "report_id", "z_number", "period_start", "period_end", "created_at", "certs_count", "total_ttc"),
     *("total_ht", "total_tva", "by_group", "by_type", "fvc_start", "fvc_end", "mcf_counters", "unexplained"),
@@ -51,6 +65,23 @@ class ClosureRecord(msgspec.Struct, frozen=True, array_like=True):
     """Ranges of numbers before it that its ledger never had; a row of an older version has none."""
 
 
+class Missing(msgspec.Struct, frozen=True):
+    """Z numbers `first` to `last`; `is_gone` when the box says that its ledger never had them."""
+
+    first: int
+    last: int
+    is_gone: bool = False
+
+
+class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
+    """A range is known by its first number: its end may move on each day."""
+
+    first: int
+    times: int
+    at: int
+    """ms, of the last time"""
+
+
 def machine_of(nim: str) -> str:
     """The NIM up to its dash: the suffix counts the machine's activations (decision 33)."""
     return nim.partition("-")[0]
@@ -80,21 +111,6 @@ def record_of(data: ClosureData) -> ClosureRecord:
         nim=data.nim,
         gone=tuple((gap.first, gap.last) for gap in data.gaps),
     )
-
-
-CLOCK_SECONDS = 300
-"""As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
-TAX_DAYS = 5
-SETTLED_MILLIS = 1000
-HOUR_MILLIS = 3_600_000
-DEFERRED_HOURS = 40
-"""Age of a sale that is not certified yet, by the box's clock; the law leaves 48."""
-
-FIRST_MILLIS = 3_600_000
-MOST_TIMES = 10
-"""At twice the interval each time: the last request is three weeks after the first."""
-MOST_RANGES = 20
-"""In one answer."""
 
 
 def alone(record: ClosureRecord) -> Iterator[Fact]:
@@ -150,14 +166,6 @@ def _fvc_joined(before: ClosureRecord, after: ClosureRecord) -> bool:
     return before.fvc_end <= after.fvc_start <= before.fvc_end + 1 + after.unexplained
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """Z numbers `first` to `last`; `is_gone` when the box says that its ledger never had them."""
-
-    first: int
-    last: int
-    is_gone: bool = False
-
-
 def gap_of(missing: Missing) -> Fact:
     key, facts = f"{missing.first}-{missing.last}", {"first": missing.first, "last": missing.last}
     return Fact("gap", f"{key}:{GONE}", {**facts, "what": GONE}) if missing.is_gone else Fact("gap", key, {**facts})
@@ -199,15 +207,6 @@ def _number(version: str) -> tuple[int, ...]:
     """`1.4.0` and `1.4.0+git` are the same; what is no number counts as 0."""
     parts = version.partition("+")[0].partition("-")[0].split(".")
     return tuple(int(part) if part.isdecimal() else 0 for part in parts)
-
-
-class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
-    """A range is known by its first number: its end may move on each day."""
-
-    first: int
-    times: int
-    at: int
-    """ms, of the last time"""
 
 
 def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:

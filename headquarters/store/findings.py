@@ -49,6 +49,18 @@ class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
     told: int
 
 
+class Silent(msgspec.Struct, frozen=True):
+    """A box that has said nothing for a while; times in milliseconds, 0 for never."""
+
+    machine: str
+    nim: str
+    closes_at: int | None
+    usual_at: int | None
+    usual_days: int
+    closed_at: int
+    heard_at: int
+
+
 def for_programs(finding: StoredFinding) -> dict[str, object]:
     fields = {name: getattr(finding, name) for name in ("id", "kind", "nim", "label", "facts", "solved_by")}
     detail, solved_at = sentence(finding.kind, finding.facts, "en"), finding.solved_at
@@ -221,43 +233,6 @@ class FindingStore(Part):
             _write_tellings(connection, rows)
 
 
-def _open(id_: int) -> Update:
-    """0, which no finding has, for what is no id of the column."""
-    table = tables.finding.c
-    number = id_ if 0 < id_ <= MOST_ID else 0
-    return update(tables.finding).where(table.id == number, table.solved_at.is_(None))
-
-
-def _notification(finding: int, teller: str, state: int, until: int, tries: int) -> dict[str, Any]:
-    return {"finding": finding, "teller": teller, "told": state, "claimed_until": until, "tries": tries}
-
-
-def _write_tellings(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    upsert(connection, tables.telling, rows, replaced=("told", "claimed_until", "tries"))
-
-
-def _with_label() -> Select[Any]:
-    label = select(tables.box.c.label).where(tables.box.c.machine == tables.finding.c.machine).scalar_subquery()
-    return select(tables.finding, func.coalesce(label, "").label("label"))
-
-
-def _finding(facts: str, **row: Any) -> StoredFinding:
-    values = {name: row[name] for name in StoredFinding.__struct_fields__ if name != "facts"}
-    return StoredFinding(**values, facts=msgspec.json.decode(facts, type=Facts))
-
-
-class Silent(msgspec.Struct, frozen=True):
-    """A box that has said nothing for a while; times in milliseconds, 0 for never."""
-
-    machine: str
-    nim: str
-    closes_at: int | None
-    usual_at: int | None
-    usual_days: int
-    closed_at: int
-    heard_at: int
-
-
 class Watching(Part):
     def silent(self, since: int, now: int) -> Iterator[Silent]:
         """Boxes whose last word came before that, or in a time that is still to come, which says nothing. A closure that was made then, by its box's
@@ -294,3 +269,28 @@ class Watching(Part):
         one = update(tables.box).where(tables.box.c.machine == bindparam("which"))
         with self._database.write() as connection:
             connection.execute(one.values(usual_at=bindparam("at"), usual_days=bindparam("days")), rows)
+
+
+def _open(id_: int) -> Update:
+    """0, which no finding has, for what is no id of the column."""
+    table = tables.finding.c
+    number = id_ if 0 < id_ <= MOST_ID else 0
+    return update(tables.finding).where(table.id == number, table.solved_at.is_(None))
+
+
+def _notification(finding: int, teller: str, state: int, until: int, tries: int) -> dict[str, Any]:
+    return {"finding": finding, "teller": teller, "told": state, "claimed_until": until, "tries": tries}
+
+
+def _write_tellings(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    upsert(connection, tables.telling, rows, replaced=("told", "claimed_until", "tries"))
+
+
+def _with_label() -> Select[Any]:
+    label = select(tables.box.c.label).where(tables.box.c.machine == tables.finding.c.machine).scalar_subquery()
+    return select(tables.finding, func.coalesce(label, "").label("label"))
+
+
+def _finding(facts: str, **row: Any) -> StoredFinding:
+    values = {name: row[name] for name in StoredFinding.__struct_fields__ if name != "facts"}
+    return StoredFinding(**values, facts=msgspec.json.decode(facts, type=Facts))

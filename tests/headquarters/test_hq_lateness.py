@@ -11,7 +11,8 @@ from support.hq.store import presence_word, take
 
 from common.wire.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
-from headquarters.findings import Findings, Watch
+from headquarters.telling import Findings
+from headquarters.watch import Watch
 
 UTC = ZoneInfo("Africa/Ouagadougou")
 MINUTE = 60_000

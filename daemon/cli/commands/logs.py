@@ -52,7 +52,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def readable(line: str) -> str:
-    """One event as people read it; what is none of ours is left as it is."""
+    """The event in words; a line that is no event of mcfd is returned unchanged."""
     try:
         event: Any = json.loads(line)
     except ValueError:
