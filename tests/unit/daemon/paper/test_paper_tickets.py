@@ -141,8 +141,8 @@ def test_a_machine_s_cents_are_printed_as_it_told_them():
 
 def test_what_was_taken_over_from_the_machine_says_no_more_than_that_told():
     """A credit note whose lines, nature and customer no one knows: no amount of its taxes stands there, not even nought."""
-    known = record(CREDIT, credit=True, invoice=invoice_without_lines("FA-9", "FA", 15_000))
-    text = as_text(invoice_document(known, shop(), Style("fr")), 48)
+    certified = record(CREDIT, credit=True, invoice=invoice_without_lines("FA-9", "FA", 15_000))
+    text = as_text(invoice_document(certified, shop(), Style("fr")), 48)
     assert ("FACTURE D'AVOIR" in text, "TOTAL TTC" in text) == (True, True)
     assert not re.search("Nature|Origin|Client|Total HT|TVA|Opérateur", text)
 

@@ -131,7 +131,17 @@ def test_a_line_of_csv():
     (begun,) = rows(csv_row(record(state="begun", seq=0, ended_at=0, counters=None), 0))
     assert (begun["seq"], begun["endedAt"], begun["tc"]) == ("", "", "")
     (adopted,) = rows(csv_row(record(invoice=invoice_without_lines("FA-9", "FA", 777), number="FA-9", type="FA"), 7))
-    told = {"seq", "state", "invoiceNumber", "invoiceType", "codeSecef", "dateTime", "begunAt", "endedAt", "totalTtc"}
+    columns = {
+        "seq",
+        "state",
+        "invoiceNumber",
+        "invoiceType",
+        "codeSecef",
+        "dateTime",
+        "begunAt",
+        "endedAt",
+        "totalTtc",
+    }
     assert {name for name, cell in adopted.items() if cell} == told | {
         "tc",
         "fvc",
