@@ -137,7 +137,8 @@ def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: b
 
 
 def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
-    """The event of one closure; the same bytes at every try. ValueError when the stored report cannot be read.
+    """The event of one closure; the same bytes at every try, also after an activation: its machine is that of the report. ValueError when the stored
+    report cannot be read.
 
     `box` is the label of the box, without one the NIM; `key_id` names the key that signs first."""
     try:
@@ -147,7 +148,8 @@ def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
         raise ValueError(f"the stored report is not a JSON object: {error}") from error
     if not report.get("created_at"):
         raise ValueError("the stored report has no created_at")
-    data = {**report, "mode": entry.mode, "box": box or entry.nim}
+    nim = report.get("nim") or entry.nim
+    data = {**report, "mode": entry.mode, "box": box or nim}
     if entry.chain:
         data["chain_head"] = entry.chain.hex()
     if entry.proof is not None:
@@ -161,7 +163,7 @@ def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
         {
             "specversion": "1.0",
             "id": entry.report_id,
-            "source": f"/mcf/{entry.nim}",
+            "source": f"/mcf/{nim}",
             "type": TYPES[entry.mode] if entry.kind == "Z" else CALENDAR_TYPES[entry.kind, entry.mode],
             "subject": str(entry.z_number),
             "time": report["created_at"],

@@ -16,6 +16,8 @@ from common.wire.instants import instant_millis
 from common.wire.presence import Presence
 from headquarters.core.wording import GONE, Fact, Facts
 
+EXPORTS = ("EV", "ET", "EA")
+"""Some machines count them in TC alone (protocol 5.2)."""
 Triple = tuple[int, int, int]
 """Counters of the machine: tc, fvc, frc."""
 
@@ -63,6 +65,8 @@ class ClosureRecord(msgspec.Struct, frozen=True, array_like=True):
     nim: str
     gone: tuple[tuple[int, int], ...] = ()
     """Ranges of numbers before it that its ledger never had; a row of an older version has none."""
+    exports: int = 0
+    """How many of `certs` a machine may count in TC alone."""
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -110,6 +114,7 @@ def record_of(data: ClosureData) -> ClosureRecord:
         ledger_id=data.ledger_id,
         nim=data.nim,
         gone=tuple((gap.first, gap.last) for gap in data.gaps),
+        exports=sum(each.count for each in data.by_type if each.invoice_type in EXPORTS),
     )
 
 
@@ -120,12 +125,6 @@ def alone(record: ClosureRecord) -> Iterator[Fact]:
         yield Fact("chain", f"{z}", {"z": z, "what": "head", "has": record.head[:16]})
     if record.unexplained > 0:
         yield Fact("unexplained", f"{z}", {"z": z, "count": record.unexplained})
-    if record.opening is None:
-        return
-    grown = record.counters[1] + record.counters[2] - record.opening[1] - record.opening[2]
-    if grown != record.certs + record.unexplained:
-        total = record.certs + record.unexplained
-        yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": total})
 
 
 def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
@@ -136,6 +135,11 @@ def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
         yield Fact("chain", f"{z}:previous", facts)
     if before.nim != after.nim:
         return  # another activation of the machine: its counters may start again (decision 33)
+    if after.opening is not None:
+        grown = after.counters[1] + after.counters[2] - after.opening[1] - after.opening[2]
+        total = after.certs + after.unexplained
+        if not total - after.exports <= grown <= total:
+            yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": total})
     fallen = _fallen(before, after)
     if fallen:
         yield Fact("counters", f"{z}:down", {"z": z, "what": "down", "counter": fallen})

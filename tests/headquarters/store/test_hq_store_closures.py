@@ -12,7 +12,7 @@ from support.hq.first_version import make_tables
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, evidence_of, open_findings, presence_word, received, take
 
-from common.wire.closure import CounterValues
+from common.wire.closure import CounterValues, TypeTotal
 from headquarters.core.reception import KeysOfRevision, Message, receive
 from headquarters.store import tables
 from headquarters.store.book.closures import TakeOutcome
@@ -208,6 +208,26 @@ def test_counters(store, box):
     assert ("counters", 3, "fvc", 40, 14) in found
     assert ("unexplained", 4, 2) in found
     assert ("counters", 4, "sum", 2, 4) in found
+
+
+def test_exports_that_a_machine_counts_in_tc_alone(store, box):
+    """It is such a machine, or it is not: neither is a finding. What they do not explain is one."""
+    box.close()
+    by_type = tuple(TypeTotal(invoice_type=kind, count=1, total_ttc=8000) for kind in ("EV", "FV"))
+    end = CounterValues(tc=14, fvc=13, frc=0)
+    box.close(by_type=by_type, mcf_counters=end, fvc_end=13)
+    take(store, box, *box.closures)
+    assert open_findings(store) == []
+    take(store, box, box.close(by_type=by_type, opening_counters=end, mcf_counters=end, fvc_start=13, fvc_end=13))
+    assert open_findings(store) == [("counters", 3, "sum", 0, 2)]
+
+
+def test_counters_that_begin_again_with_an_activation(store, box):
+    """In the middle of a period: its end is of another count than its beginning."""
+    box.close()
+    box.nim = "EL02000015-2"
+    take(store, box, *box.closures, box.close(mcf_counters=CounterValues(tc=1, fvc=1, frc=0), fvc_start=1, fvc_end=1))
+    assert open_findings(store) == []
 
 
 def test_another_shop_cannot_take_an_id(store, box):

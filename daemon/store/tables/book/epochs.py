@@ -83,6 +83,7 @@ def book_of_taxpayer(connection: sqlite3.Connection, book: Book, nim: str, ifu: 
     found = connection.execute(_SQL["of_taxpayer"], (book.mode, short, f"{short}-*", ifu)).fetchone()
     taken = Book(found[0], found[1], book.mode) if found else books.new_book(connection, nim, book.mode)
     connection.execute(_SQL["take_up"], (ifu, taken.id))
+    connection.execute(_SQL["forget_sign"], (taken.id,))
     connection.execute(_SQL["go_on"], (book.id, taken.id))
     return taken
 
