@@ -144,7 +144,7 @@ async def test_a_credit_note_without_vat_is_compared_by_the_machine_s_total(tmp_
             credit: dict[str, Any] = {"credit": True, "invoiceType": "FA", "creditNoteRef": "EL02000015-1-1"}
             with pytest.raises(CreditExceedsOriginal):
                 await shop.certify("K-0", total + 1, **credit)
-            more = {**line, "items": [{**line["items"][0], "unitPrice": 4}]}
+            more: dict[str, Any] = {**line, "items": [{**line["items"][0], "unitPrice": 4}]}
             with pytest.raises(CreditExceedsOriginal):
                 await shop.certify("K-1", **more, payments=[{"method": "E", "amount": 5}], **credit)
             paid = [{"method": "E", "amount": total}]

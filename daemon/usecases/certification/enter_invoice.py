@@ -91,7 +91,8 @@ async def enter(
         await intent
         if not worker.attempts.is_way_free(live):
             await worker.attempts.way_free(live)
-        _check_last(worker, live, agreed, expires)
+        _check_original(worker, live, agreed)
+        check_expiry(expires)
     except LineLost:
         raise
     except McfdError as error:
@@ -118,9 +119,8 @@ def check_expiry(expires: float) -> None:
         raise RequestExpired
 
 
-def _check_last(worker: MachineWorker, live: LiveAttempt, agreed: Invoice, expires: float) -> None:
-    """Before 38h: RequestExpired; CreditExceedsOriginal, by the machine's total."""
-    check_expiry(expires)
+def _check_original(worker: MachineWorker, live: LiveAttempt, agreed: Invoice) -> None:
+    """CreditExceedsOriginal for a credit note whose total is the machine's."""
     if agreed.is_credit and agreed.leeway:
         worker.ledger.peek(originals.check_agreed, live.id, agreed)
 
