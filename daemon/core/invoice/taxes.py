@@ -83,15 +83,9 @@ def withholdings(
     """The withholding on goods, without services: the base is their price with all taxes (CGI 200, SFE 6.10). One for
     each PSVB group by letter: the item's own, or else `group`, the invoice's.
 
-<<<<<<< HEAD
-    `taxes` are those of the whole invoice: a tax group whose lines are all goods of one PSVB group counts with its total there, which in HT mode is
-    the machine's."""
-    goods: dict[str, list[Item]] = {group: []} if group and not any(item.psvb_group for item in items) else {}
-=======
     `taxes`: those of the whole invoice. A tax group whose lines are all goods of one PSVB group counts with its total
     there, which in HT mode is the machine's."""
-    goods: dict[str, list[Item]] = {group: []} if group else {}
->>>>>>> main
+    goods: dict[str, list[Item]] = {group: []} if group and not any(item.psvb_group for item in items) else {}
     for item in items:
         if item.item_type in GOODS and (own := item.psvb_group or group):
             goods.setdefault(own, []).append(item)
