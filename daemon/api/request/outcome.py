@@ -15,6 +15,7 @@ from common.language import Text
 from common.language.reasons import from_stored
 from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
+from common.wire.closure import Withholding
 from daemon.api.access.auth import is_strict
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.relayed import relayed
@@ -29,7 +30,7 @@ from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_o
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
-from daemon.core.report.receipt import Adjustment, Receipt, Withholding, adjustments, preview, receipt
+from daemon.core.report.receipt import Adjustment, Receipt, adjustments, preview, receipt
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
