@@ -70,10 +70,10 @@ def path(original: Path, tmp_path: Path) -> Path:
 def test_an_untouched_ledger_is_clean(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the summary says how much was looked at, of all books, as it goes on and at its end."""
     monkeypatch.setattr(recompute, "_STEP", 1)
-    told: list[tuple[int, int]] = []
-    found = verify(path, lambda done, of: told.append((done, of)))
+    steps: list[tuple[int, int]] = []
+    found = verify(path, lambda done, of: steps.append((done, of)))
     assert found == VerifyResult((), books=2, records=RECORDS + 1, closures=4)
-    assert told == [(done, RECORDS + 1) for done in range(1, RECORDS + 2)]
+    assert steps == [(done, RECORDS + 1) for done in range(1, RECORDS + 2)]
 
 
 def test_how_much_there_is_to_verify(path: Path) -> None:
