@@ -1,4 +1,4 @@
-"""What commands have the daemon change, over a Unix socket, for root and its own user: one request, one answer."""
+"""The daemon's control socket: commands of root and of the daemon's own user; one request and answer per connection."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ log = structlog.get_logger(__name__)
 
 REQUEST_SECONDS: Final = 10.0
 ACCEPT_AGAIN: Final = 1.0
-"""Seconds after an error, as for want of a descriptor."""
+"""Seconds to wait after a failed accept, for example without a free file descriptor."""
 NO_WORKERS: Final = MachineWorkers(())
 
 
 def control_path(settings: Settings) -> Path:
-    """In the folder that systemd gives, otherwise beside the ledger."""
+    """The socket's path: in systemd's runtime directory, otherwise beside the ledger."""
     if folder := os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]:
         return Path(folder) / "control.sock"
     ledger = settings.storage.path.resolve()
@@ -62,11 +62,12 @@ async def controlled(
     senders: Sequence[Wakeable] = (),
     reload: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
-    """What was begun is done before it ends. `senders` are woken when an outbox holds more to send; `reload` has the settings read again."""
+    """Serves the control socket; commands in progress are completed on exit. `senders` are woken after a replay of the
+    outbox; `reload` reads the settings again."""
     control, path = CommandServer(store, workers, senders, reload), control_path(settings)
     try:
         listener = bind_unix(path)
-    except OSError as error:  # a file system without sockets: tills are served all the same
+    except OSError as error:  # a file system without sockets: the tills are served without it
         log.error("control.unavailable", reason=str(error))  # noqa: TRY400  one line, not a traceback
         yield
         return

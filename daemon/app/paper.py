@@ -1,4 +1,4 @@
-"""Paper of this box: what the configuration and the machine say of the shop, and Z closures that print themselves."""
+"""Printing for this box: the shop's data from configuration and machine, and Z closures printed automatically."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _shop(settings: Settings, worker: MachineWorker, language: Language, letterh
 
 
 class ZPrinting:
-    """Prints each Z of a real machine where `[printer] z = true`; a failure is an event, and delays nothing."""
+    """Prints each Z of a real machine if `[printer] z = true`. A failure is an event and delays nothing."""
 
     def __init__(self, runtime: Runtime, paper: Paper) -> None:
         self._runtime = runtime

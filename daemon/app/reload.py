@@ -1,4 +1,4 @@
-"""SIGHUP: the configuration is read again; what may change does, the rest is named, and a bad file changes nothing."""
+"""Reload on SIGHUP: applies what may change and logs what needs a restart; a bad configuration changes nothing."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ log = structlog.get_logger(__name__)
 
 BringIntoForce: TypeAlias = Callable[[], Awaitable[None]]
 Take: TypeAlias = Callable[[Settings], BringIntoForce]
-"""Looks at new settings, raises (`REFUSALS`) if it cannot work with them, and changes nothing before it is called back."""
+"""Checks new settings and raises one of `REFUSALS` if they do not work; the returned step applies them."""
 
 FINISH_EVERY = 5.0
-"""Seconds between two tries of a part that could not be brought into force, as one that writes while the disk is full."""
+"""Seconds between two tries to apply a part, for example one that writes while the disk is full."""
 
 REFUSALS = (SettingsError, BadOptions, BadCertificate)
 
 
 @dataclass
 class ReloadedPart:
-    """`sections` is what it is made from: as long as nothing in them and in the files they name has changed, it runs on, and `unchanged`
-    is called at a reload. Without any sections it is always taken."""
+    """It is taken anew if something in its `sections`, or in the files that these name, has changed. Otherwise it runs
+    on, and a reload calls `unchanged`. A part without sections is always taken."""
 
     take: Take
     sections: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class Reloader:
             log.warning("reload.needs_restart", keys=found.restart)
 
     async def finish(self) -> None:
-        """What a reload has left over is tried again with the settings that are in force."""
+        """Tries the parts again that a reload could not apply, with the settings in force."""
         left, self._unfinished = self._unfinished, []
         for part in left:
             try:
@@ -108,15 +108,15 @@ class Reloader:
     async def _came_into_force(
         self, part: ReloadedPart, bring_into_force: BringIntoForce, *, is_again: bool = False
     ) -> bool:
-        """A part that fails keeps no other from its turn. What the disk did not take is tried on and on; a mistake of ours at the next
-        reload, whether or not anything has changed by then."""
+        """A part that fails does not stop the others. A StorageError is retried until it is over; any other error is a
+        bug of ours and is retried at the next reload, even if nothing has changed."""
         part.source_digest = b""
         try:
             await bring_into_force()
         except StorageError as error:
             self._unfinished.append(part)
             if not is_again:
-                log.error("reload.put_off", part=_name(part), reason=str(error))  # noqa: TRY400  one line, not a traceback
+                log.error("reload.put_off", part=_name(part), reason=str(error))  # noqa: TRY400  no traceback
             return False
         except Exception:
             log.exception("reload.part_failed", part=_name(part))
@@ -133,7 +133,7 @@ def _name(part: ReloadedPart) -> str:
 
 
 def fingerprint(settings: Settings, sections: tuple[str, ...]) -> bytes:
-    """Of the values of those sections and of what is in the files that they name."""
+    """SHA-256 of the values in `sections` and of the files that they name."""
     digest = hashlib.sha256()
     for name in sections:
         value = getattr(settings, name)

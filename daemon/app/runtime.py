@@ -1,4 +1,4 @@
-"""MachineWorkers, lines and the ledger of every configured machine, put together and taken apart."""
+"""Builds workers, lines and ledger for every configured machine, and takes them down at the end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ NO_PAIR = str(Text("the configuration does not have it as its spare any more"))
 
 
 class OtherTaxpayer(Exception):
-    """A spare and its machine have two; the start is refused."""
+    """A spare and its machine have different taxpayers; the start is refused."""
 
     def __init__(self, spare: str, spare_ifu: str, first: str, first_ifu: str) -> None:
         super().__init__(
@@ -74,23 +74,23 @@ class OtherTaxpayer(Exception):
 
 @dataclass
 class Runtime:
-    """What runs: the workers with their lines, and their listeners. `listeners` are called at once, those of
-    the event_bus once an event is in the ledger."""
+    """The running workers with their lines and listeners. `listeners` are called at once, those of the event_bus after
+    the event is in the ledger."""
 
     settings: Settings
     store: Store
     workers: list[MachineWorker] = field(default_factory=list)
     retired: list[MachineWorker] = field(default_factory=list)
-    """The books of machines that are no longer in the configuration."""
+    """Books of machines that are no longer in the configuration."""
     lines: list[asyncio.Task[None]] = field(default_factory=list)
     sandboxes: dict[int, SandboxMachine] = field(default_factory=dict)
-    """By the id of their book."""
+    """By book id."""
     listeners: list[Callable[[BookEvent], None]] = field(default_factory=list)
 
     counters: dict[int, LineStatistics] = field(default_factory=dict)
-    """Of each line, by its book."""
+    """Statistics of each line, by book id."""
     boot: str = field(default_factory=partial(secrets.token_hex, 4))
-    """Names this run of the daemon; another one after each start."""
+    """Identifies this run of the daemon; new at each start."""
 
     def __post_init__(self) -> None:
         self._disk_failures = read_failures(self.settings.storage.path)
@@ -102,11 +102,10 @@ class Runtime:
 
     @property
     def all_workers(self) -> tuple[MachineWorker, ...]:
-        """Also those of `retired`."""
         return (*self.workers, *self.retired)
 
     def disk_trouble(self) -> str:
-        """A failure more ends the process."""
+        """The failures were read at the start: a new one ends the process."""
         return disk_trouble(self._disk_failures, now_millis())
 
     def publish(self, event: BookEvent) -> None:
@@ -212,7 +211,7 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
     await begin(worker)
     _pair(runtime, machine, worker)
     await take_letterhead(worker)
-    await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
+    await tick(worker)  # attempts that ended before a kill enter the totals without waiting for the machine
     runtime.workers.append(worker)
     waiting = SalesThatWait(worker).run()
     runtime.lines.append(asyncio.get_running_loop().create_task(waiting, name=f"waiting {book.nim} {book.mode}"))
@@ -220,14 +219,14 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
 
 
 async def _watch_for_outages(runtime: Runtime, worker: MachineWorker) -> None:
-    """Before its line is opened: what the register holds of the time before this start comes first."""
+    """Before its line is opened: outages before this start come first in the register."""
     watch = OutageWatch(worker)
     await watch.begin()
     runtime.lines.append(asyncio.get_running_loop().create_task(watch.run(), name=f"outages {worker.book.nim}"))
 
 
 async def _open_retired(runtime: Runtime) -> None:
-    """Books outlive machines: their keys read them, and one with the right to it closes the open period."""
+    """Books outlive machines: their keys can read them, and a key with that right can close the open period."""
     store, settings = runtime.store, runtime.settings
     books = [book for book in await store.journal.read(all_books) if book.mode == "live"]
     for nim in sorted({short_nim(book.nim) for book in books if settings.find_machine(book.nim) is None}):
@@ -240,7 +239,7 @@ async def _open_retired(runtime: Runtime) -> None:
 
 
 def _pair(runtime: Runtime, machine: Machine, worker: MachineWorker) -> None:
-    """A spare with its machine; OtherTaxpayer. Before its line is opened, so that it never certifies as any other machine."""
+    """Links a spare to its machine before its line is opened: it never certifies unlinked. Raises OtherTaxpayer."""
     first = runtime.settings.first_of(machine)
     if first is None or worker.book.mode == "test":
         return
@@ -252,7 +251,7 @@ def _pair(runtime: Runtime, machine: Machine, worker: MachineWorker) -> None:
 
 
 async def end_without_pair(store: Store, workers: Sequence[MachineWorker]) -> None:
-    """A take-over of two machines that the configuration does not have as a pair any more is over."""
+    """Ends each take-over whose machines are no longer a pair in the configuration."""
     pairs = {(worker.book.id, worker.spare.book.id) for worker in workers if worker.spare}
     for each in await store.decisions.read(all_lasting):
         if (each.first.id, each.spare.id) not in pairs:
@@ -263,7 +262,7 @@ async def end_without_pair(store: Store, workers: Sequence[MachineWorker]) -> No
 
 
 def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Recorder | None:
-    """What stays free on the disk is twice the ledger's reserve: the recording ends long before a shop does."""
+    """Twice the ledger's reserve stays free on the disk: recording stops long before sales do."""
     if not machine.recording_mb:
         return None
     storage = runtime.settings.storage
@@ -280,8 +279,8 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
 
 def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
     folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
-    first = settings.first_of(machine) or machine  # whose tills it serves
-    # What Windows' code page carries UTF-8 does too: a number fits both machines of a pair, whichever certifies it.
+    first = settings.first_of(machine) or machine  # the machine whose tills it serves
+    # UTF-8 has every character of Windows' code page: a number in it fits both machines of a pair.
     code_page = min(each.habits.code_page for each in (first, settings.spare_of(first)) if each)
     return Defaults(
         first.operator_id,
@@ -303,7 +302,7 @@ def _habits(machine: Machine) -> MachineHabits:
 
 
 def _timers(machine: Machine) -> Timers:
-    """As configured; what bounds a whole exchange leaves room for all its tries."""
+    """Timers as configured; the limit of a whole exchange leaves time for all its tries."""
     usual = Timers()
     tries = machine.tries + 1
     return msgspec.structs.replace(

@@ -1,5 +1,5 @@
-"""The sandbox machine (decision 23): the simulator in memory, behind the real driver and the same use cases; the failures that a test may have
-of it (decision 40); and how it waits while a till sells: tills go before whatever else a box may do in its own time."""
+"""The sandbox machine (decision 23): the simulator in memory behind the real driver and the same use cases, with the
+failures that a test requests (decision 40). It waits while a till sells: tills go before the box's own work."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import MachineClock, SimulatorOptions
 
 REST: Final = 0.001
-"""Seconds before each command of a sandbox's machine while a till waits for a real one: a trial of a thousand lines is as many commands,
-which without it took the whole loop for a quarter of a second."""
+"""Seconds before each command of a sandbox machine while a till waits for a real one: a trial of 1000 lines is 1000
+commands and would otherwise take the whole loop for 250 ms."""
 PATIENCE_STEP: Final = 0.005
 LONGEST: Final = 0.25
-"""Seconds that a request or a write of the sandbox lets tills go first; in a shop that never stops selling it goes on then."""
+"""Seconds that a sandbox request or write lets tills go first; it then goes on, even in a shop that always sells."""
 
 AWAITED: Final = 5.0
-"""Seconds at the most that a start waits for the sandbox."""
+"""Seconds that a start waits for the sandbox, at most."""
 STEP: Final = 0.001
 DOUBT_PATIENCE: Final = 3.0
 RETRY: Final = 0.2
-"""Seconds, both shorter than on a real line: a developer of a till need not wait that long."""
+"""Seconds, both shorter than on a real line: developers of tills wait less."""
 
 ATTENDED: Final = SANDBOX_ATTENTION
 DISK_FULL: Final = Text("the disk is full: less than the reserve is free")
@@ -69,35 +69,34 @@ AT_CLOSE: Final[Mapping[str, str]] = {
 
 
 class TillsFirst:
-    """The one that knows whether a till waits, at whichever machine. A long reading of the journal rests between its slices then; the sandbox
-    waits until it is over: to read an invoice of a thousand lines holds the loop up for 20 ms, to write it down the ledger's one writer for
-    up to 100, and a sale that meets one of each takes twice its time."""
+    """Tells whether a till waits for any real machine. Then a long read of the journal pauses between its slices, and
+    the sandbox waits. Reading an invoice of 1000 lines blocks the loop for 20 ms; writing it blocks the ledger's one
+    writer for up to 100 ms. A sale that meets both takes twice its time."""
 
     def __init__(self, workers: Sequence[MachineWorker]) -> None:
         self._workers = workers
 
     def till_waits(self) -> bool:
-        """For a real machine."""
         return any(worker.waiting and worker.book.mode == "live" for worker in self._workers)
 
     def rest(self) -> float:
-        """Seconds before the next command of a sandbox's machine."""
+        """Seconds before the next command of a sandbox machine."""
         return REST if self.till_waits() else 0.0
 
     async def let_pass(self) -> None:
-        """Until no till waits for a real machine, or it has been long enough."""
+        """Returns when no till waits for a real machine, or after `LONGEST`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + LONGEST
-        while self.till_waits() and loop.time() < until:  # noqa: ASYNC110  a till does not tell when it has its answer
+        while self.till_waits() and loop.time() < until:  # noqa: ASYNC110  there is no event
             await asyncio.sleep(PATIENCE_STEP)
 
 
 async def sandbox_answers(workers: Sequence[MachineWorker]) -> None:
-    """Until each machine of the sandbox answers, or could not be opened: so the first request with a test key is not refused
-    because a machine inside this daemon has not started. It is a few steps of the loop, and as many writes as a slow disk may take long for."""
+    """Returns when each sandbox machine answers or has failed to open: the first request with a test key is not refused
+    because a machine inside this daemon has not started. This takes a few loop steps and a few writes to the disk."""
     loop = asyncio.get_running_loop()
     until = loop.time() + AWAITED
-    while loop.time() < until and any(map(_is_opening, workers)):  # noqa: ASYNC110  a worker does not tell, and it is but once
+    while loop.time() < until and any(map(_is_opening, workers)):  # noqa: ASYNC110  no event; only once
         await asyncio.sleep(STEP)
 
 
@@ -110,7 +109,7 @@ def sandbox_limits(limits: Limits) -> Limits:
 
 
 def sandbox_ledger(store: Store, tills_first: TillsFirst) -> SandboxLedger:
-    """Its disk is full for a request with that header."""
+    """A sandbox ledger whose disk is full for a request with that test case."""
 
     async def let_pass() -> None:
         await tills_first.let_pass()
@@ -121,7 +120,7 @@ def sandbox_ledger(store: Store, tills_first: TillsFirst) -> SandboxLedger:
 
 
 class SandboxTime:
-    """Of one book: the box's clock and what a test has moved it by. It only goes forward, as any book's."""
+    """The time of one test book: the box's clock plus the offset of tests. It only goes forward, as for any book."""
 
     def __init__(self, ledger: SandboxLedger, book: Book) -> None:
         self.machine = MachineClock(timedelta(milliseconds=ledger.time_ahead(book)))
@@ -133,13 +132,13 @@ class SandboxTime:
         return self.machine.offset // timedelta(milliseconds=1)
 
     async def move(self, millis: int) -> None:
-        """Durable first: what is written at the later time is not to be in the future after a restart."""
+        """Stores the offset first: entries made at the later time are not in the future after a restart."""
         await self._ledger.keep_time_ahead(self._book, self.ahead + millis)
         self.machine.offset += timedelta(milliseconds=millis)
 
 
 class RehearsingMachine(ConnectedMachine):
-    """The faults that the request of an invoice names strike at that invoice's commands and no other's."""
+    """Applies the faults in an invoice's request to the commands of that invoice only."""
 
     def __init__(self, session: LineSession, machine: LinkedMachine, nim: str) -> None:
         super().__init__(machine, nim)
@@ -167,7 +166,8 @@ class RehearsingMachine(ConnectedMachine):
 
 
 class SandboxMachine:
-    """The simulated machine of one test book, and what a test may do to it (`daemon.api.access.rehearsal.SandboxControls`)."""
+    """The simulated machine of one test book, with its controls for tests
+    (`daemon.api.access.rehearsal.SandboxControls`)."""
 
     def __init__(
         self, worker: MachineWorker, time: SandboxTime, machine: SimulatedMachine, tills_first: TillsFirst
@@ -190,8 +190,8 @@ class SandboxMachine:
     async def open(
         cls, store: Store, worker: MachineWorker, time: SandboxTime, ifu: str, tills_first: TillsFirst
     ) -> Self:
-        """A machine that has certified exactly what the test book holds: it keeps nothing of its own, so a crash cannot make the two
-        disagree. `ifu` is the live machine's, empty while that is not known."""
+        """A machine that has certified exactly what is in the test book. It stores nothing itself, so that they cannot
+        differ after a crash. `ifu` is the live machine's, empty while unknown."""
         options = SimulatorOptions(nim=worker.book.nim, test_mode=True, log_limit=0)
         if ifu:
             options = SimulatorOptions(nim=worker.book.nim, test_mode=True, log_limit=0, ifu=ifu)
@@ -236,7 +236,7 @@ class SandboxMachine:
         return entries.close
 
     async def _attend(self, _: Rehearsal) -> Callable[[], None]:
-        """Not in the ledger: no operator settles a sandbox."""
+        """Not an attempt in the ledger: no operator settles a sandbox."""
         worker = self._worker
         await worker.events.add(worker.book, ATTENTION, at=worker.now(), detail=ATTENDED)
         worker.attempts.attention = ATTENDED

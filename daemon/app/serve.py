@@ -1,4 +1,4 @@
-"""`mcfd run`: start in an order in which nothing is promised too early, and stop in the opposite one."""
+"""`mcfd run`: starts in an order that announces nothing before it works, and stops in the opposite order."""
 
 from __future__ import annotations
 
@@ -65,22 +65,22 @@ EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_UNUSABLE = 3
 EXIT_DISK = 74
-"""An error of the disk, as in sysexits.h: nothing was tried again."""
+"""A disk error, as in sysexits.h (EX_IOERR): nothing was tried again."""
 STOP_GRACE = 100.0
-"""For what is on the line (decision 38): the line's own time limits end it sooner where the machine is silent."""
+"""Seconds for exchanges on the line (decision 38); the line's own limits are shorter for a machine that is silent."""
 ANSWER_GRACE = 1.0
-"""And then for the answers, which say what became of it."""
+"""Seconds after that for the answers, which report the outcome."""
 BYTES_PER_MB = 1024 * 1024
 GC_THRESHOLD = 2_000
-"""Objects more than at the last look, which then takes a millisecond; of ten times as many, ten or more, on the loop."""
+"""New objects between two collections: these take 1 ms on the loop, ten times as many 10 ms or more."""
 SWITCH_INTERVAL = 0.0005
-"""Seconds that the loop waits at the most for a thread that draws a QR code, compiles a screen or reads rows; Python's own are 5 ms, at
+"""Seconds that the loop waits at most for another thread (a QR code, a template, rows). Python's default is 5 ms, at
 each of a certification's dozen wakings."""
 
 
 def serve(settings: Settings, front: Path | None = None) -> int:
-    """Runs until SIGTERM or SIGINT; the exit code. What stops the start is one line in the log. `front` is the folder shared with HAProxy's
-    unit."""
+    """Runs until SIGTERM or SIGINT; returns the exit code. An error that prevents the start is one line in the log.
+    `front` is the folder shared with HAProxy's unit."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         with ending_on_failure(settings.storage.path, _end_at_once):
@@ -94,7 +94,7 @@ def serve(settings: Settings, front: Path | None = None) -> int:
         log.critical("start.refused", reason=str(error))
         return EXIT_UNUSABLE
     if is_ordered(settings) and not notify.is_heard():
-        # A process of its own for the other ledger. systemd starts one by itself (Restart=always).
+        # A new process opens the restored ledger. systemd starts one by itself (Restart=always).
         options = [
             *(("--config", str(settings.file)) if settings.file else ()),
             *(("--front", str(front)) if front else ()),
@@ -104,14 +104,14 @@ def serve(settings: Settings, front: Path | None = None) -> int:
 
 
 def _end_at_once(cause: str) -> NoReturn:
-    """On the thread that met it: nothing more is answered, and nothing more is sent to a machine."""
+    """On the thread that met the failure: no further answer, and no further command to a machine."""
     log.critical("disk.failed", cause=cause)
     os._exit(EXIT_DISK)
 
 
 @dataclass(frozen=True)
 class Signals:
-    """The signals from outside; taken from the first moment on, since an untaken SIGHUP would end the process."""
+    """The process's signals; handled from the first moment on, since an unhandled SIGHUP would end the process."""
 
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     reload: asyncio.Event = field(default_factory=asyncio.Event)
@@ -123,7 +123,7 @@ class Signals:
         loop.add_signal_handler(signal.SIGHUP, self.reload.set)
 
     def _stop(self, number: int) -> None:
-        """The second one ends the process at once, as a kill would (decision 38)."""
+        """The second signal ends the process at once, like a kill (decision 38)."""
         if not self.stop.is_set():
             self.stop.set()
             return
@@ -138,7 +138,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
     certificate = Certificate(settings)
     certificate.freshen_at_start()
     async with AsyncExitStack() as stack:
-        # Beside the ledger's check and the machines' first replies, which are answered at once.
+        # In a thread, beside the ledger's check: the machines' first replies are still handled at once.
         routes = asyncio.create_task(asyncio.to_thread(drawn_routes, with_page=True))
         runtime = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(runtime))
@@ -163,7 +163,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         server = HttpServer(app, _server_config(settings, front))
         await server.start()
         stack.push_async_callback(server.stop)
-        signals.listen()  # again: uvicorn takes them at its start
+        signals.listen()  # again: uvicorn sets its own handlers at its start
         address = f"{'https' if certificate.files else 'http'}://{in_url(settings.server.host)}:{server.port}"
         parts = (ReloadedPart(lambda _: certificate.reloading(front)), *_outward(replication, calls, webhooks))
         reloader = Reloader(settings, (*parts, ReloadedPart(noting_configuration(runtime.store))))
@@ -181,7 +181,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         await server.until(signals.stop)
         notify.stopping()
         log.info("daemon.stopping")
-        # Together: what is on the line ends, waiting requests are refused, and the answers still go out.
+        # Together: exchanges on the line end, waiting requests are refused, and the answers are still sent.
         await server.stop(asyncio.gather(*(worker.close(STOP_GRACE) for worker in runtime.all_workers)))
     log.info("daemon.stopped")
     return EXIT_OK
@@ -196,9 +196,8 @@ def _outward(replication: Replication, calls: Calls, webhooks: Webhooks) -> tupl
 
 
 def _settle_memory() -> None:
-    """What the start has made stays: the collector need not go through it again and again, for one part in twenty of what
-    a certification costs. What comes later is nearly all freed without it. Nor is it looked through once: of all that only 370 objects
-    could go, after 50 ms."""
+    """Exempts the objects of the start from collection: scanning them again costs 5 % of a certification. Later objects
+    are nearly all freed by their reference counts. A collection before would free 370 objects in 50 ms."""
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
     gc.enable()
@@ -234,7 +233,7 @@ def _api_deps(
 async def _front(
     stack: AsyncExitStack, settings: Settings, certificate: Certificate, folder: Path | None
 ) -> FrontServer | None:
-    """None where the configuration wants nothing in between."""
+    """HAProxy in front of the server; None if the configuration needs none."""
     server = settings.server
     announce(server, folder)
     if not server.is_proxied:

@@ -1,5 +1,5 @@
-"""What `systemctl status mcfd` shows below the unit: where mcfd serves, and how each machine is. The box on the shop's network: the service file
-for Avahi, which the unit puts in its place (packaging/box/announce)."""
+"""The box's status: for `systemctl status mcfd` the address and the state of each machine; for the shop's network
+Avahi's service file, which the unit installs (packaging/box/announce)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 STATUS_SECONDS = 1.0
 LONGEST = 120
-"""Characters of one machine's trouble."""
+"""Characters of one machine's trouble, at most."""
 
 FILE: Final = "mcfd.service"
 SERVICE: Final = """\
@@ -39,7 +39,7 @@ SERVICE: Final = """\
 
 
 async def report(runtime: Runtime, address: str) -> None:
-    """Until cancelled; also feeds the watchdog, from the loop that does the work: one that hangs does not say that it is well."""
+    """Until cancelled. The loop that does the work also feeds the watchdog: a loop that hangs stops feeding it."""
     interval = notify.watchdog_interval()
     last_text = ""
     while True:
@@ -76,7 +76,7 @@ def _machine(worker: MachineWorker, *, off: bool) -> str:
 
 
 def announce(server: Server, folder: Path | None) -> None:
-    """In the folder of what the unit takes up; None without one. A box that serves itself alone is not announced."""
+    """Writes Avahi's service file into the unit's folder, if there is one. A box on loopback is not announced."""
     if folder is None:
         return
     if server.announce and not is_loopback(server.host):

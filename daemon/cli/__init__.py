@@ -5,9 +5,9 @@ Exit codes, the same everywhere:
     0    done, and all is well
     1    done, and something was found wrong or refused
     2    the command line or the configuration is wrong
-    3    it cannot be done now: no ledger, or it is damaged, full or held by another program
-    74   `mcfd run` alone: the disk failed (daemon/app/serve.py)
-    130  broken off at the keyboard
+    3    it cannot be done now: there is no ledger, or it is damaged, full or in use by another program
+    74   only `mcfd run`: the disk failed (daemon/app/serve.py)
+    130  interrupted at the keyboard
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ COMMANDS = {
     ),
     "version": Member("Show the versions."),
 }
-"""In the order in which `mcfd --help` lists them."""
+"""In the order of `mcfd --help`."""
 
 
-install()  # before anything asks click for its words
+install()  # before click first looks up its own texts
 
 root = click.version_option(package_name="mcfd", message="mcfd %(version)s", help=tr("Show the versions."))(
     LazyGroup(
@@ -76,13 +76,13 @@ root = click.version_option(package_name="mcfd", message="mcfd %(version)s", hel
 
 
 def main() -> int:
-    """Runs the command line of this process; its exit code."""
+    """Runs this process's command line; returns the exit code."""
     try:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
     except (click.ClickException, click.Abort, KeyboardInterrupt, McfdError) as error:
         return _report_error(error)
     except Exception as error:
-        from common.settings import SettingsError  # its raiser has loaded them; the others need not
+        from common.settings import SettingsError  # loaded already if it was raised; other commands do without
 
         if not isinstance(error, SettingsError):
             raise
@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def _report_error(error: BaseException) -> int:
-    """What stopped the command, in one line on stderr, and the exit code for it."""
+    """Prints the error as one line on stderr; returns its exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
         return WRONG_USE

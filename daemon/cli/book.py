@@ -1,4 +1,4 @@
-"""Books of the ledger, as commands read them beside the daemon."""
+"""Books of the ledger, read by commands beside the daemon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from daemon.store.tables.book.books import all_books, book_state, find_book
 
 @dataclass
 class BookReader:
-    """A `ReportSource`: it reads what the daemon writes, and holds up no till."""
+    """A `ReportSource` for what the daemon writes; reading delays no till."""
 
     book: Book
     journal: Journal
@@ -35,7 +35,7 @@ class BookReader:
 
 
 async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -> BookReader:
-    """The book of that machine, also of one that is no longer in the configuration; Failure names those that there are."""
+    """The machine's book, also of a machine that is no longer configured. Raises Failure, which lists the machines."""
     mode: Mode = "test" if test else "live"
     book = store.ledger.peek(find_book, nim, mode) if nim else None
     if book is None:
@@ -43,7 +43,7 @@ async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -
         book = store.ledger.peek(find_book, machine, mode)
         if book is None:
             raise Failure("nothing has been certified on {nim} yet", nim=machine)
-    # Of two taxpayers' books the present one's, or the one that is named.
+    # A machine with books of two taxpayers: the present one's, unless the other is named by its full NIM.
     named = [each for each in await store.journal.read(all_books) if (each.nim, each.mode) == (nim, mode)]
     return BookReader(
         named[-1] if named and book.nim != nim else book, store.journal, store.ledger, settings.payment_labels()
@@ -51,5 +51,4 @@ async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -
 
 
 async def live_states(store: Store) -> list[BookState]:
-    """Of each live book."""
     return [store.ledger.peek(book_state, book) for book in await store.journal.read(all_books) if book.mode == "live"]

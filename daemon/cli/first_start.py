@@ -1,4 +1,4 @@
-"""`mcfd setup --page`: the same work as at the terminal, requested by a browser that has the code; then mcfd itself."""
+"""`mcfd setup --page`: setup in a browser that has the code, then mcfd itself."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from daemon.tls import AuthorityError
 
 SERVICE_CONFIG = Path("/etc/mcfd/mcfd.toml")
 LINK = Path("/run/mcfd-first-start/link")
-"""Of the page that systemd/first-start-mcfd.service serves, a line for each of the box's addresses; there as long as the page is."""
+"""Links of the page of systemd/first-start-mcfd.service, one for each address; exists as long as the page."""
 LOOPBACK = "127.0.0.1"
 
 
 def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, address: str) -> int:
-    """Until the box is set up and mcfd runs in its place; where systemd starts it, by systemd. A page that the unit
-    serves already is named instead."""
+    """Serves until the box is set up, then starts mcfd (by systemd where it runs the service). If the unit serves the
+    page already, prints its links instead."""
     if place == SERVICE_CONFIG and (served := _served_already()):
         for each in served:
             say("Open this in a browser: {link}", link=each)
@@ -45,15 +45,15 @@ def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, addres
 
 
 def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, address: str) -> int:
-    """As the package's unit (systemd/first-start-mcfd.service): the links are in a file that only the box's own people read, what the person
-    decided is left in `folder` for the unit to put in its place, and a box that is set up in another way meanwhile ends it."""
+    """For the package's unit (systemd/first-start-mcfd.service). The links are in a file for the box's own users; the
+    unit installs the result from `folder`. Ends if the box is set up in another way meanwhile."""
     front = Path(os.environ["FRONT_FOLDER"])
     at = _address(plan, address, folder, front)
     try:
         if at.authority:
             at.authority.pem()
     except (AuthorityError, BadCertificate, OSError) as error:
-        # As on a box whose clock begins in 1970: what cannot be encrypted stays on the box.
+        # For example on a box whose clock begins in 1970: without encryption the page stays on the box.
         complain("the page is on this box alone, because it cannot be encrypted: {why}", why=error)
         at = FirstAddress(LOOPBACK, at.port)
     if at.authority is None:
@@ -70,7 +70,7 @@ def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, a
 
 
 def _address(plan: SetupPlan, address: str, scratch: Path, front: Path | None = None) -> FirstAddress:
-    """Encrypted wherever others can listen."""
+    """With encryption, except on loopback."""
     host, port = _split(address, plan.port)
     if is_loopback(host):
         return FirstAddress(host, port)
@@ -94,7 +94,7 @@ def _serve(
 
 
 def _served_already() -> list[str]:
-    """The links of the page that the package's unit serves; none without one, or for who may not read them."""
+    """Links of the page that the package's unit serves; empty without one or without permission to read them."""
     try:
         return LINK.read_text("utf-8").split()
     except OSError:
@@ -102,7 +102,7 @@ def _served_already() -> list[str]:
 
 
 def _split(address: str, port: int) -> tuple[str, int]:
-    """ADDRESS or ADDRESS:PORT; an IPv6 address with a port stands in brackets."""
+    """ADDRESS or ADDRESS:PORT; IPv6 with a port in brackets."""
     if address.startswith("["):
         host, _, rest = address[1:].partition("]")
         text = rest.removeprefix(":")
@@ -116,7 +116,7 @@ def _split(address: str, port: int) -> tuple[str, int]:
 
 
 def _start(place: Path) -> int:
-    """As the service where that is what runs it; otherwise this process becomes the daemon."""
+    """Restarts the service if systemd runs it; otherwise this process becomes the daemon."""
     systemctl = shutil.which("systemctl")
     if not (systemctl and BOOTED.is_dir() and place == SERVICE_CONFIG and os.geteuid() == 0):
         say("starting mcfd with {path}", path=place)

@@ -1,5 +1,5 @@
-"""A group whose commands are imported when they are called; what it lists of them stands in its table. Click's own words in our catalogue:
-it takes them from gettext, whose folder is set here."""
+"""A group that imports a command when it is called and lists commands from a table. Also makes click take its texts
+from our catalogue: click uses gettext, whose folder is set here."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ WORDS: Final = (
     Text("{value!r} is not a valid {number_type}."),
     Text("{value} is not in the range {range}."),
 )
-"""As they stand in click 8, so that the catalogue has them; one that click changes is English until it is changed here."""
+"""As in click 8, for the catalogue; a text that click changes is in English until it is changed here."""
 
 
 COMMANDS: Final = "daemon.cli.commands"
 
 
 class Member(NamedTuple):
-    """What it says of itself, so that a list of all of them imports none; in which module of `commands` it is where that is not called as it
-    is, and by which name."""
+    """A command's help, so that a list imports no command; its module in `commands` if not of the same name, and its
+    attribute there."""
 
     help: str
     module: str = ""
@@ -60,7 +60,7 @@ class Member(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """Commands of its own come first, in the order of the alphabet, then those of `members`, in theirs."""
+    """Its own commands come first, in alphabetical order, then `members` in their order."""
 
     def __init__(self, name: str | None, members: Mapping[str, Member], **attributes: Any) -> None:
         super().__init__(name, subcommand_metavar=tr("COMMAND [ARGS]..."), **attributes)
@@ -92,7 +92,7 @@ class LazyGroup(click.Group):
 
 
 class Plural(NamedTuple):
-    """One sentence of click in its two forms; gettext chooses."""
+    """A text of click in its two forms; gettext chooses."""
 
     one: str
     several: str

@@ -1,4 +1,4 @@
-"""The output about one machine: as the daemon has it, as it was read, as the ledger knows it."""
+"""Output about one machine: from the daemon, from the machine, from the ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
 
 
 def info_of(nim: str, reading: PortReading) -> MachineInfo:
-    """In the shape of the API's `/info`."""
+    """In the form of the API's `/info`."""
     at = reading.read_at or now_millis()
     drift = drift_seconds(at, reading.state.time)
     book = Book(0, nim, "live")
@@ -40,7 +40,7 @@ def info_of(nim: str, reading: PortReading) -> MachineInfo:
 
 
 def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]:
-    """For people, of a machine that was read."""
+    """A machine's reading, for people."""
     state, info = reading.state, info_of(nim, reading)
     server = info.tax_server
     last = state.last
@@ -82,11 +82,11 @@ def counted(counters: FiscalCounters) -> str:
     return f"TC {counters.tc}  FVC {counters.fvc}  FRC {counters.frc}"
 
 
-# -- a machine and its spare ----------------------------------------------------------------------------------------------------
+# -- a machine and its spare -------------------------------------------------------------------------------------------
 
 
 def pair_lines(settings: Settings, lasting: Sequence[TakeOver]) -> Iterator[str]:
-    """Of each take-over that lasts since when and why, and of each other spare which machine it is for."""
+    """For each take-over in force its start and reason; for each other spare its machine."""
     for each in lasting:
         yield (
             tr(
@@ -104,6 +104,6 @@ def pair_lines(settings: Settings, lasting: Sequence[TakeOver]) -> Iterator[str]
 
 
 def take_over_word(lasting: TakeOver) -> dict[str, object]:
-    """For scripts: `spare` certifies in the place of `nim`."""
+    """For scripts: `spare` certifies in place of `nim`."""
     began = stamp(lasting.began_at)
     return {"nim": lasting.first.nim, "spare": lasting.spare.nim, "since": began, "reason": lasting.reason}

@@ -1,4 +1,4 @@
-"""Options that several commands have, and how a command describes itself."""
+"""Options that several commands share, and the help texts of a command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_Z_DIGITS: Final = 9
 ROW_NUMBER: Final = click.IntRange(1, 999_999_999)
-"""Of something in the ledger."""
+"""Id of a row in the ledger."""
 USUAL_LIMIT: Final = 50
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ def config_option(command: F) -> F:
 
 
 def settings_option(command: F) -> F:
-    """The same option; the command takes the `settings` that are in the file."""
+    """The same option; the command receives the `settings` from the file."""
     return _file_of_settings("settings", callback=_load)(command)
 
 
@@ -55,7 +55,6 @@ def json_option(command: F) -> F:
 
 
 def file_option(name: str, text: str, *, dir_okay: bool = True) -> Callable[[F], F]:
-    """A path of a file; `text` says what for."""
     return click.option(name, type=click.Path(path_type=Path, dir_okay=dir_okay), metavar=tr("FILE"), help=text)
 
 
@@ -68,7 +67,7 @@ def nim_option(*, required: bool = False) -> Callable[[F], F]:
 
 
 def nim_argument_option(command: F) -> F:
-    """Which machine; not needed where there is only one, and short is enough."""
+    """The machine; needed only with several, and its short NIM is enough."""
     return click.option("--nim", default="", help=tr("The machine's NIM, where there are several; short is enough."))(
         command
     )
@@ -107,17 +106,17 @@ def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help; click keeps the lines as they are."""
+    """The end of a command's help; click keeps the line breaks."""
     return "\b\n" + "\n".join((tr("Examples:"), *(f"  {line}" for line in lines)))
 
 
 def explained(what: str, *lines: str) -> dict[str, Any]:
-    """For the decorator of a command: what it does, and examples."""
+    """For a command's decorator: what it does, and examples."""
     return {"help": tr(what), "epilog": examples(*lines)}
 
 
 def progress_option(command: F) -> F:
-    """For the page, which shows it: `{"done": n, "of": n}` a line on stderr, `of` 0 where it is not known."""
+    """For the page: lines `{"done": n, "of": n}` on stderr; `of` is 0 if unknown."""
     return click.option("--progress", "telling", is_flag=True, hidden=True)(command)
 
 
@@ -134,7 +133,7 @@ def last_z_option(command: F) -> F:
 
 
 def _read_last_z(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> LastZ:
-    """A plain number, or numbers by machine."""
+    """A number, or numbers by NIM."""
     numbers: dict[str, int] = {}
     for value in values:
         nim, _, number = value.rpartition("=")

@@ -1,4 +1,4 @@
-"""What commands print, for people and for scripts; and how a command fails: one line, and an exit code."""
+"""Output of commands, for people and for scripts. A command fails with one line and an exit code."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 def in_words(message: object, /, **values: object) -> str:
-    """A sentence, or what an error says, in the language of the terminal."""
+    """A text or an error in the terminal's language."""
     return tr(message, **values) if isinstance(message, str) else str(tell(message, ambient()))
 
 
 class Failure(click.ClickException):
-    """Something is wrong or was refused; one line on stderr."""
+    """Something is wrong or was refused: one line on stderr."""
 
     exit_code = FOUND_WRONG
 
@@ -54,7 +54,7 @@ class Unavailable(Failure):
 
 
 def not_written(path: Path, error: OSError) -> Failure:
-    """`path` was not written, or not to its end."""
+    """The error for a file that was not written, or not completely."""
     if isinstance(error, FileExistsError):
         return Failure("{path} exists already", path=path)
     return Failure("{path} cannot be written: {why}", path=path, why=reason(error))
@@ -69,20 +69,20 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def require_terminal(option: str) -> None:
-    """A script is not prompted: it gives by that option what a person is prompted for."""
+    """A script is not prompted: it uses `option` instead."""
     if not sys.stdin.isatty():
         raise click.UsageError(tr("without a terminal {option} is needed", option=option))
 
 
 def not_restored(file: Path, error: OSError) -> Failure:
-    """What was read from `file`, or copied beside the ledger, was not to its end."""
+    """The error for a failed read of `file`, or a failed copy of it beside the ledger."""
     if error.errno in NO_ROOM:
         return Unavailable("no room to put {path} back: {why}", path=file, why=reason(error))
     return Failure("{path} cannot be read: {why}", path=file, why=reason(error))
 
 
 def find_machine(settings: Settings, nim: str) -> Machine:
-    """Failure names the machines that there are."""
+    """Raises Failure, which lists the configured machines."""
     machine = settings.find_machine(nim)
     if machine is None:
         nims = ", ".join(machine.nim for machine in settings.machine)
@@ -92,17 +92,17 @@ def find_machine(settings: Settings, nim: str) -> Machine:
     return machine
 
 
-_SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
+_SPACES = re.compile(r"[ \t\r\n]+")  # not the no-break space of French
 SECONDS_BETWEEN_LINES: Final = 10.0
 
 
 def complain(message: object, /, **values: object) -> None:
-    """One line on stderr, whatever the message was made of: for people, beside what a script reads from stdout."""
+    """Prints one line on stderr, for people; scripts read stdout."""
     click.echo("mcfd: " + visible(_SPACES.sub(" ", in_words(message, **values)).strip(" ")), err=True)
 
 
 def coloured(text: str, colour: str) -> str:
-    """At a terminal, unless NO_COLOR is set (no-color.org)."""
+    """Coloured at a terminal, unless NO_COLOR is set (no-color.org)."""
     return click.style(text, fg=colour) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
 
 
@@ -111,19 +111,19 @@ def say(message: object, /, **values: object) -> None:
 
 
 def moment(at: int, zone: tzinfo) -> str:
-    """Milliseconds as the shop's date and time; nothing for 0."""
+    """Milliseconds as the shop's date and time; empty for 0."""
     return datetime.fromtimestamp(at / 1000, zone).strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
 def stamp(at: int) -> str | None:
-    """The same for scripts: RFC 3339 in UTC, None for 0."""
+    """Milliseconds for scripts: RFC 3339 in UTC; None for 0."""
     from daemon.core.clock import millis_text
 
     return millis_text(at) if at else None
 
 
 def record_json(record: Any, *names: str, **instead: object) -> dict[str, object]:
-    """A record's fields for scripts, all or those `names`: times as `stamp` has them; `instead` in their place, or beside."""
+    """A record's fields, all or `names`, for scripts; times as in `stamp`. `instead` replaces or adds fields."""
     fields = {name: getattr(record, name) for name in names or record.__struct_fields__}
     return {
         name: stamp(value) if name == "at" or name.endswith("_at") else value for name, value in fields.items()
@@ -137,7 +137,7 @@ def print_progress(done: int, of: int = 0) -> None:
 
 
 def _words(value: object) -> str:
-    """A text as JSON has it: in English, whatever the terminal speaks."""
+    """A text in JSON is in English, whatever the terminal's language."""
     if isinstance(value, Text):
         return str(value)
     raise TypeError
@@ -156,7 +156,7 @@ def print_pairs(pairs: list[tuple[object, object]]) -> None:
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as they need to be; the last one ends where it ends."""
+    """Columns as wide as their content; the last one is not padded."""
     table = [list(heads), *([visible(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
@@ -164,13 +164,13 @@ def print_table(heads: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def figures(findings: VerifyResult) -> dict[str, object]:
-    """What a look through a ledger found, for `--json`."""
+    """The result of a verification, for `--json`."""
     found = {name: [tr(text) for text in getattr(findings, name)] for name in ("problems", "notes")}
     return found | {name: getattr(findings, name) for name in ("books", "records", "closures")}
 
 
 def counts(findings: VerifyResult) -> dict[str, Text]:
-    """The same for people: `records` and `closures` of a sentence."""
+    """The same for people: `records` and `closures` in a sentence."""
     return {
         "records": Counted("{count} record", "{count} records", findings.records),
         "closures": Counted("{count} Z closure", "{count} Z closures", findings.closures),
@@ -178,7 +178,7 @@ def counts(findings: VerifyResult) -> dict[str, Text]:
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Takes how much is done, and of how much (0: not known); a new total begins a new bar. On stderr, which no script reads."""
+    """Takes the amount done and the total (0: unknown); a new total begins a new bar. Prints on stderr."""
 
     def __init__(self, *, telling: bool = False) -> None:
         self._telling = telling

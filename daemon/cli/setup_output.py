@@ -1,4 +1,4 @@
-"""What `mcfd setup` shows: for people, for scripts, and as a QR code for a till's camera."""
+"""Output of `mcfd setup`: for people, for scripts, and as a QR code for a till's camera."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def show_machines(chosen: Sequence[PortResult]) -> None:
 
 
 def show_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """What a configuration that is replaced says otherwise from now on; everything else stays."""
+    """Prints what changes in a replaced configuration; everything else stays."""
     for path, was, now_is in differences(dict(before), dict(after)):
         say(
             "{path}: {was} → {now_is}",
@@ -81,7 +81,7 @@ def show_result(result: SetupResult) -> None:
 
 
 def _show_codes(machines: Sequence[MachineAccess]) -> None:
-    """One at a time, each with the name of its machine: a camera that sees two takes the wrong one."""
+    """One code at a time, with its machine's NIM: a camera that sees two takes the wrong one."""
     with_key = [each for each in machines if each.key and sys.stdout.isatty()]
     for number, each in enumerate(with_key, 1):
         say("QR code of {nim} ({number} of {count})", nim=each.nim, number=number, count=len(with_key))
@@ -93,7 +93,7 @@ def _show_codes(machines: Sequence[MachineAccess]) -> None:
 def _print_qr(access: MachineAccess) -> None:
     from daemon.paper.logo import qr_for_terminal
 
-    compact = (sys.stdout.encoding or "").lower().startswith("utf")  # half blocks, where the terminal knows them
+    compact = (sys.stdout.encoding or "").lower().startswith("utf")  # half blocks need Unicode
     sys.stdout.write(qr_for_terminal(for_till(access), "l", compact=compact))
 
 

@@ -1,10 +1,9 @@
-"""Time as the ledger counts it: milliseconds since 1970 in UTC, never going backwards, and which clock is to be believed (decision 21): the box's
-when it is synchronised or credible by itself, else the machine's, else none.
+"""Time for the ledger (decision 21): milliseconds since 1970 in UTC, never going backwards, and the choice of a clock.
+The box's clock counts if it is synchronised or credible, else the machine's if credible, else none.
 
-A time is credible when it is not before this program was made, not before what the book holds, and not more than `BOUND` after that. So
-nothing that a machine or an unsynchronised box says moves a book by more than `BOUND`; what is further ahead needs an operator.
-A wrong step within the bound is noticed by the clock that cannot be set: the box's time and the loop's go on side by side.
-"""
+A time is credible if it is neither before this program existed nor before the book's last entry, and at most `BOUND`
+after that. So a machine or an unsynchronised box moves a book by `BOUND` at most; more needs an operator. A wrong step
+within the bound shows against the loop's monotonic clock, which cannot be set."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from common.language import NO_TEXT, Text
 from common.language.reasons import BOTH, BOX_SAYS, CLOCK_AHEAD, CLOCK_AHEAD_OF_BOX, MACHINE_TIME
 
 Clock: TypeAlias = Callable[[], int]
-"""Milliseconds since 1970, UTC, as the box has it."""
+"""Gives the box's time: milliseconds since 1970, UTC."""
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -29,15 +28,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MACHINE_DIGITS = 14
 _ALWAYS_UTC = frozenset({"UTC", "Africa/Ouagadougou"})
 BOUND = 31 * DAY
-"""What a shop may be closed for without a synchronised clock and without an operator; and the most that a wrong clock can do."""
+"""How long a shop may be closed without a synchronised clock or an operator; the greatest effect of a wrong clock."""
 SLACK = HOUR
-"""A clock that is this much behind the book, or apart from another, is not wrong yet."""
+"""A clock may be this much behind the book, or differ from another one, before it counts as wrong."""
 FIRST_BOUND = 5 * 366 * DAY
-"""For a book that holds nothing yet, or nothing but what was written while no clock was credible: counted from `EARLIEST`."""
+"""The bound, from `EARLIEST`, for a book that is empty or was written only without a credible clock."""
 
 
 def machine_millis(text: str, place: tzinfo = UTC) -> int | None:
-    """The machine's 14 digits `YYYYMMDDhhmmss` (UTC all year in Burkina Faso, else in its zone); None when they are no time."""
+    """The machine's time `YYYYMMDDhhmmss` in the zone `place` as ms since 1970; None if it is no time."""
     if len(text) != _MACHINE_DIGITS or not (text.isascii() and text.isdigit()):
         return None
     year = int(text[:4])
@@ -49,7 +48,7 @@ def machine_millis(text: str, place: tzinfo = UTC) -> int | None:
 
 
 def drift_seconds(now: int, machine_time: str) -> int | None:
-    """By how much the box is ahead of the machine; None when the machine's time cannot be read."""
+    """By how many seconds the box (`now`, ms) is ahead of the machine; None if the machine's time cannot be read."""
     machine_now = machine_millis(machine_time)
     return None if machine_now is None else (now - machine_now) // 1000
 
@@ -64,25 +63,25 @@ def millis_text(at: int) -> str:
 
 
 def zone(name: str) -> tzinfo:
-    """The time zone of that name; the one of this country is known without a zone database on the box."""
+    """The time zone of that name; Burkina Faso's needs no zone database on the box."""
     return UTC if name in _ALWAYS_UTC else ZoneInfo(name)
 
 
 EARLIEST = millis(datetime(2025, 1, 1, tzinfo=UTC))
-"""No clock that says less is right: the program did not exist."""
+"""An earlier time is wrong: the program did not exist."""
 
 
 class Source(Enum):
     BOX = "box"
     MACHINE = "machine"
     BOOK = "book"
-    """No clock is credible: the book's own time, which stands still; that of an empty one is `EARLIEST`."""
+    """No clock is credible: the time of the book's last entry, or `EARLIEST` for an empty book."""
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """What there is to judge by, in ms since 1970: `book` is the youngest time that the book holds (0 when it is empty), `machine` is
-    None when there is no reading, `stepped` tells that the box's clock has been moved while the daemon ran and no service vouches for it, and
-    up to `accepted` an operator has confirmed a clock."""
+    """The clocks to choose from, in ms since 1970. `book`: the book's last entry, 0 if empty. `machine`: None without a
+    reading. `stepped`: the box's unsynchronised clock was moved while the daemon ran. `accepted`: an operator has
+    confirmed the clock up to this time."""
 
     book: int
     box: int
@@ -93,8 +92,9 @@ class Clocks(msgspec.Struct, frozen=True):
 
 
 class ClockReading(msgspec.Struct, frozen=True):
-    """`at` is never before the book. `ahead`: no clock is believed, and what the one that is nearest says lies so far after the book (ms)
-    that an operator has to decide; 0 otherwise. `behind`: by how much a believed clock is behind the book (ms), 0 within `SLACK`."""
+    """`at` is never before the book. `ahead`: no clock is credible, and the nearest one is this many ms after the book,
+    so an operator has to decide; else 0. `behind`: by how many ms the chosen clock is behind the book, 0 within
+    `SLACK`."""
 
     at: int
     source: Source
@@ -103,7 +103,7 @@ class ClockReading(msgspec.Struct, frozen=True):
 
 
 def decide_time(clocks: Clocks) -> ClockReading:
-    """The time to write down, and what is wrong with it."""
+    """The time for the next entry, and its problem if any."""
     if clocks.synchronised and clocks.box >= EARLIEST:
         return _of(clocks, clocks.box, Source.BOX)
     machine = clocks.machine if clocks.machine is not None and _credible(clocks, clocks.machine) else None
@@ -115,21 +115,19 @@ def decide_time(clocks: Clocks) -> ClockReading:
 
 
 def latest(clocks: Clocks) -> int:
-    """The last moment that is believed without an operator."""
+    """The latest credible time without an operator, in ms since 1970."""
     return max(clocks.accepted, EARLIEST + FIRST_BOUND if clocks.book in (0, EARLIEST) else clocks.book + BOUND)
 
 
 def question(clocks: Clocks, reading: ClockReading) -> Text:
-    """The sentence for an operator when no clock is credible; empty when one is."""
+    """The question for an operator if no clock is credible; empty otherwise."""
     if not reading.ahead:
         return NO_TEXT
     says: list[Text] = [BOX_SAYS(time=millis_text(clocks.box))] if clocks.box > clocks.book else []
     if clocks.machine is not None and clocks.machine > clocks.book:
         says.append(MACHINE_TIME(time=millis_text(clocks.machine)))
     found = BOTH(first=says[0], second=says[1]) if len(says) > 1 else says[0]
-    if (
-        clocks.book > clocks.box >= EARLIEST
-    ):  # a box that was ahead for a while, and is right again, is behind its own book
+    if clocks.book > clocks.box >= EARLIEST:  # the box was fast for a while, and is now right and behind its own book
         return CLOCK_AHEAD_OF_BOX(book=millis_text(clocks.book), clocks=found, box=millis_text(clocks.box))
     return CLOCK_AHEAD(book=millis_text(clocks.book), clocks=found)
 
@@ -144,6 +142,6 @@ def _credible(clocks: Clocks, at: int) -> bool:
 
 
 def _ahead(clocks: Clocks) -> int:
-    """By the clock that is nearest to the book; one that is behind it is no candidate."""
+    """By how many ms the nearest clock is after the book; a clock behind the book does not count."""
     later = [at - clocks.book for at in (clocks.box, clocks.machine) if at is not None and at > latest(clocks)]
     return min(later, default=0)

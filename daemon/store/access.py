@@ -1,4 +1,4 @@
-"""What an open ledger is made of, and the three ways to use it: write, read, look."""
+"""The parts of an open ledger, and the three ways to use it: `write`, `read`, `peek`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ P = ParamSpec("P")
 
 
 class OpenLedger(msgspec.Struct, frozen=True):
-    """`snapshot` is a connection for look-ups on the loop's own thread (it sees a commit before the writer's caller does); `labels` name the payment methods in a Z."""
+    """`snapshot`: connection for look-ups on the loop's thread, which sees a commit before the writer's caller does.
+    `labels`: names of the payment methods in a Z."""
 
     writer: Writer
     reads: SqliteConnection
@@ -36,14 +37,14 @@ class OpenLedger(msgspec.Struct, frozen=True):
     zone: tzinfo
     labels: Mapping[str, str]
     high_water: HighWater | None = None
-    """The numbers that are remembered beside the file; a command beside the daemon has none, and makes no Z."""
+    """The high-water file; None for a command beside the daemon, which closes no Z."""
     under_way: dict[int, Callable[[Record], bool]] = msgspec.field(default_factory=dict)
-    """By the id of a book: whether this process brings an attempt to its end itself, so that no operator's decision is about it. Called on the writer's
-    thread."""
+    """By book id: whether this process will end an attempt itself, so that an operator cannot decide on it. Called on
+    the writer's thread."""
 
 
 class LedgerAccess:
-    """The three ways to work on an open ledger, with the functions of `store.tables` and their arguments."""
+    """Runs functions of `store.tables` on an open ledger, in one of three ways."""
 
     def __init__(self, parts: OpenLedger) -> None:
         self._open = parts
@@ -55,23 +56,26 @@ class LedgerAccess:
     async def write(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> T:
-        """What it gives, once its transaction is durable; StorageFull when it cannot be. Concurrent calls may share one commit."""
+        """Its result, once the transaction is durable; StorageFull if it cannot be. Concurrent calls may share a
+        commit."""
         return await self.submit(function, *args, **named)
 
     def submit(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """The same for callers that depend on the order: it has its place among the writes when this returns. StorageFull at once when the ledger is closed."""
+        """As `write`; its place among the writes is fixed when this returns. StorageFull at once if the ledger is
+        closed."""
         return self._open.writer.submit(lambda connection: function(connection, *args, **named))
 
     async def read(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> T:
-        """On the readers' thread: for what may take more than a few look-ups."""
+        """Runs on the readers' thread: for more than a few look-ups."""
         return await self._open.reads.run(lambda connection: function(connection, *args, **named))
 
     def peek(self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs) -> T:
-        """On this thread: a look-up takes a few microseconds, a hop to another thread and back a hundred. StorageFull once the ledger is closed."""
+        """Runs on this thread: a look-up takes a few microseconds, a change of threads a hundred. StorageFull once
+        closed."""
         try:
             return function(self._open.snapshot, *args, **named)
         except sqlite3.Error as error:

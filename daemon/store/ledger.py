@@ -1,4 +1,4 @@
-"""The ledger as the use cases work on it: one call, one transaction, durable when it returns; StorageFull when it cannot be."""
+"""The ledger for the use cases: one call is one transaction, durable when it returns; StorageFull if it cannot be."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_pairs(self, pairs: Iterable[tuple[str, str]], machines: Iterable[str]) -> None:
-        """The live books of all machines with a spare, and of their spares, before any machine is read; two taxpayers are no pair. One that is not
-        configured any more is none either, where neither machine has stood for the other and the configuration has both of them (`machines`): the one
-        that is left would certify again what the other one has certified. Where the ledger that knew a machine is gone, that machine has to be
-        compared as after a restore, for the same reason."""
+        """Opens the live books of each machine with a spare and of its spare (`pairs`), before any machine is read.
+        Machines of two taxpayers are no pair. A pair that is no longer configured is dissolved only if neither machine
+        stood for the other and the configuration has both (`machines`): one left alone could certify again what the
+        other certified. For the same reason a machine whose ledger is gone has to be compared as after a restore."""
 
         def job(connection: sqlite3.Connection) -> None:
             configured = []
@@ -59,7 +59,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
                 first, spare = pair
                 if first.ifu == spare.ifu or not (first.ifu and spare.ifu):
                     take_overs.pair(connection, first.book, spare.book)
-                    # A ledger that has met one of the two is not lost: a spare that is new to it need not be connected before that one sells.
+                    # A ledger that knows one of the two is not lost: it may sell before a new spare was ever connected.
                     is_new = first.counters is None and spare.counters is None
                     may_be_lost = self.is_remembered if is_new else self._has_worked_with
                     for state in pair:
@@ -71,7 +71,8 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         await self.write(job)
 
     async def check_free_space(self, book: Book) -> None:
-        """StorageFull unless there is room for what a certification needs (the reserve untouched); a sandbox leaves more to live sales."""
+        """StorageFull if there is no room for a certification beside the reserve; a sandbox leaves more to live
+        sales."""
         if self._open.free_space.is_due:
             await self._open.free_space.look(self.peek(read_damage).file)
         self._open.free_space.check(sandbox=book.mode == "test")
@@ -85,7 +86,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         self._open.event_writer.write(connection, book, ATTENTION, at, detail=found)
 
     async def attend_machine(self, nim: str, found: Text, *, at: int) -> None:
-        """The same of the live book of another machine, if this ledger has one."""
+        """Sets attention in the live book of another machine, if this ledger has one."""
 
         def job(connection: sqlite3.Connection) -> None:
             if (book := books.find_book(connection, nim, "live")) is not None:
@@ -95,11 +96,12 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         await self.write(job)
 
     async def keep_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
-        """What the machine says while the book is in attention: `mcfd machine settle` cannot ask it, the line is ours."""
+        """Stores the machine's state while the book is in attention: `mcfd machine settle` cannot use the daemon's
+        line."""
         await self.write(settlements.keep_evidence, book=book, evidence=Evidence(at, state))
 
     async def reconcile(self, book: Book, state: MachineState, *, unexplained: int, at: int) -> None:
-        """From here on the book's taxpayer is known, so the numbers that are remembered for it are brought in."""
+        """Takes over the machine's counters and taxpayer, and the numbers of that book in the high-water file."""
         water = self._open.high_water
 
         def job(connection: sqlite3.Connection) -> BookState:
@@ -110,11 +112,12 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
         met = await self.write(job)
         if water is not None and met.ifu and not water.has_met(name_of(met)):
-            # After the commit: a name without its book is a ledger that vanished.
+            # After the commit: a name in the file without its book in the ledger means a lost ledger.
             await self._meet(water, name_of(met))
 
     async def _meet(self, water: HighWater, name: str) -> None:
-        """While the disk does not take it, it is tried again by each tick: a ledger that vanishes is missed by its name."""
+        """Enters the book in the high-water file; on a failure each tick tries again. A lost ledger is detected by
+        it."""
         try:
             await asyncio.to_thread(water.meet, name)
         except StorageError:
@@ -123,8 +126,8 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
             water.unmet.discard(name)
 
     def is_remembered(self, book: Book, ifu: str) -> bool:
-        """Whether a ledger that is gone may have had this book: one worked here with it, or a copy was put back where nothing is known of the ledger
-        that it stands for."""
+        """Whether a lost ledger may have had this book: one was in use here, or an unknown ledger's copy was
+        restored."""
         water = self._open.high_water
         return water is not None and (water.marks.incomplete or self._has_worked_with(book, ifu))
 
@@ -137,13 +140,14 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
     def certify(
         self, connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, *, found: Text = NO_TEXT
     ) -> Record:
-        """State, seq, chain, what the book knows of the machine, an event; `found`: what an operator has to look at besides, in the same commit."""
+        """Stores the outcome: state, seq, hash, the machine's counters, an event. `found`: attention in the same
+        commit."""
         before = connection.total_changes
         record = attempts.certify(connection, book, attempt_id, outcome)
         if connection.total_changes != before:  # a repetition is no news
             self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
-            # What has certified is not out of order, and no power cut leaves an outage open over it. The end of an attempt that was begun before
-            # the outage says nothing: only what became of it is known now.
+            # A certification ends the machine's outage, in the same commit. Not if the attempt began before the outage:
+            # then only its outcome became known now.
             last = outages.last_outage(connection, book) if book.mode == "live" else None
             if last is not None and last.is_open and record.begun_at >= last.since:
                 self._end_outage(connection, book, at=record.ended_at, until=record.ended_at - record.line_ms)
@@ -154,7 +158,8 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
     def end(
         self, connection: sqlite3.Connection, book: Book, attempt_id: int, state: FailedState, reason: str, *, at: int
     ) -> Record:
-        """Known not certified; a refusal is an event, but not that of a sale which waits: it may wait again (`refuse_sale`)."""
+        """Ends an attempt as not certified. A refusal is an event, except of a deferred sale, which may wait again
+        (`refuse_sale`)."""
         before = connection.total_changes
         record = attempts.end(connection, book, attempt_id, state, reason, at=at)
         if state == "refused" and not record.invoice.deferred and connection.total_changes != before:
@@ -162,7 +167,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         return record
 
     async def dispute(self, book: Book, attempt_id: int, found: Text, *, at: int) -> None:
-        """The attempt becomes disputed and the book's attention says why."""
+        """Marks the attempt as disputed and sets the book's attention to the reason."""
 
         def job(connection: sqlite3.Connection) -> None:
             attempts.dispute(connection, book, attempt_id, found)
@@ -173,8 +178,9 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         await self.write(job)
 
     async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
-        """The machine was activated anew for the same taxpayer (decision 33): an entry in the chain; the book under its name of now. Counters
-        that began again are taken over, and whatever they count is unexplained. Idempotent."""
+        """Begins an epoch after another activation for the same taxpayer (decision 33) with an entry in the chain;
+        returns the book with its new NIM. Restarted counters are taken over, and what they count is unexplained.
+        Idempotent."""
         begin = partial(
             epochs.begin_epoch, book=book, counters=state.counters, ifu=state.ifu, seen=LastSeen(state.last)
         )
@@ -183,7 +189,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
     # -- totals and closures ------------------------------------------------------------------------------------------
 
     async def aggregate(self, book: Book) -> Aggregate:
-        """The tick: fold in all that ended since the last one."""
+        """Adds all that ended since the last call to the totals."""
         complete = not self.peek(totals.is_behind, book=book)
         while not complete:
             job = partial(totals.bring_in, book=book, zone=self._open.zone, limit=totals.BATCH)
@@ -194,7 +200,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         return await self.aggregated(book)
 
     async def aggregated(self, book: Book) -> Aggregate:
-        """The totals as the last tick left them, without a tick."""
+        """The totals as of the last `aggregate`."""
         return self.peek(lambda connection: totals.read_totals(connection, book.id).aggregate())
 
     async def close_period(
@@ -210,7 +216,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         letterhead: str = "",
         counted: int | None = None,
     ) -> Closure:
-        """The number is durable in the high-water file before the Z is, and known there to be in use before any answer (decision 30)."""
+        """Closes a Z. Its number is reserved durably in the high-water file before the transaction (decision 30)."""
         water, name = self._open.high_water, ""
 
         def job(connection: sqlite3.Connection) -> Closure:
@@ -246,7 +252,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
         closure = await self.write(job)
         if water is not None:
-            # It is reserved, which says the same as long as this ledger is here.
+            # A failure is harmless: the number is reserved, which says the same while this ledger exists.
             with contextlib.suppress(StorageError):
                 await asyncio.to_thread(water.give, name, closure.z_number)
             await self.count_calendar(book)
@@ -254,8 +260,8 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
 
 class SandboxLedger(Ledger):
-    """As the sandbox's books are written: there is one writer, and tills go first. How far their time is ahead of the box's (ms) is kept in
-    `meta`."""
+    """The ledger for the sandbox's books: each write lets live sales go first. `meta` stores by how many ms the
+    sandbox's time is ahead of the box's."""
 
     def __init__(self, parts: OpenLedger, let_pass: Callable[[], Awaitable[None]]) -> None:
         super().__init__(parts)

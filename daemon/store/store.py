@@ -1,4 +1,4 @@
-"""Opening the ledger's file, and what is open then."""
+"""Opens the ledger's file."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from daemon.store.tables.meta import identify
 
 Opening: TypeAlias = Literal["daemon", "command", "read"]
 """
-daemon   has the ledger for itself: it is migrated and examined, and its numbers are remembered beside it
-command  has it for itself as well, for one change where no daemon runs: it is migrated, and not examined
-read     beside the process that writes: the file is opened read-only
+daemon   exclusive: the ledger is migrated and examined, and has its high-water file
+command  exclusive, for one change while no daemon runs: the ledger is migrated and not examined
+read     read-only, beside the process that writes
 """
 
 
 class Store:
-    """One open ledger: `ledger` is what a certification and a Z write, the others are what stands around it; `key_ring` looks up
-    API keys for each request, `outbox` holds what goes upstream."""
+    """One open ledger. `ledger` writes certifications and closures; `key_ring` looks up the API key of each request;
+    `outbox` has the messages for upstream."""
 
     def __init__(self, parts: OpenLedger, cleanup: AsyncExitStack) -> None:
         self._open = parts
@@ -62,7 +62,7 @@ class Store:
         self.outbox = self.outbox_for(UPSTREAM)
 
     def sandbox_ledger(self, let_pass: Callable[[], Awaitable[None]]) -> SandboxLedger:
-        """Its writes each wait for `let_pass` first."""
+        """A ledger for the sandbox: each write waits for `let_pass` first."""
         return SandboxLedger(self._open, let_pass)
 
     @classmethod
@@ -79,10 +79,11 @@ class Store:
         opening: Opening = "daemon",
         control: Path | None = None,
     ) -> Store:
-        """A new file is made, an older one migrated, unless it is to be read alone. `control` is the socket at which a daemon answers.
+        """Creates a new file or migrates an older one, except for `read`. `control`: the socket of a running daemon.
 
-        `destinations` says which events each receiver of the outbox wants, `live_only` which get none of a sandbox; `max_pages` limits the file, in pages of 4 KiB.
-        LedgerUnusable or StorageFull, naming the file and what to do, when it cannot be worked with."""
+        `destinations`: the events for each receiver of the outbox; `live_only`: receivers without events of a sandbox;
+        `max_pages`: greatest size of the file in pages of 4 KiB. LedgerUnusable or StorageFull names the file and what
+        to do."""
         async with AsyncExitStack() as stack:
             reads_only = opening == "read"
             if reads_only:
@@ -115,14 +116,14 @@ class Store:
             return cls(parts, stack.pop_all())
 
     def send_to(self, destinations: Destinations, live_only: Collection[str]) -> None:
-        """Other destinations, from the next event on (see `open`)."""
+        """Sets other destinations from the next event on (see `open`)."""
         self._open.event_writer.take(destinations, live_only)
 
     def outbox_for(self, destination: str) -> Outbox:
         return Outbox(self._open.writer, self._open.reads, destination)
 
     async def close(self) -> None:
-        """Everything submitted is written; then the file and its lock are let go."""
+        """Completes all submitted writes, then releases the file and its lock."""
         await self._cleanup.aclose()
 
     async def __aenter__(self) -> Self:
@@ -138,7 +139,7 @@ class Store:
 async def _opened(
     path: Path, opening: Opening, max_pages: int | None, control: Path | None
 ) -> AsyncIterator[SqliteConnection]:
-    """The writing connection to a file that is locked, of the newest schema, and found sound."""
+    """The writing connection to a file that is locked, migrated and examined."""
     _create_file(path)
     is_command = opening == "command"
     lock = LedgerLock.acquire(path, control=control, is_command=is_command)
@@ -175,7 +176,7 @@ async def _reading(path: Path, mode: Mode = "ro") -> AsyncIterator[SqliteConnect
 
 
 async def _bring_up_to_date(path: Path) -> None:
-    """What is to be read; never under a running daemon of another version."""
+    """Migrates the file before it is read; never beside a running daemon of another version."""
     try:
         with closing(open_to_read(path)) as connection:
             if is_current(connection, migrations()):
@@ -190,7 +191,7 @@ async def _bring_up_to_date(path: Path) -> None:
 
 
 async def _prepare(connection: SqliteConnection, path: Path, *, is_examined: bool) -> None:
-    # Whatever a sync that failed has left of it on the disk is written anew.
+    # A failed sync may have left part of the file unwritten: it is written again.
     await connection.run(partial(bring_in, ledger=path))
     await connection.run(partial(migrate, steps=migrations()))
     if is_examined:
@@ -199,7 +200,7 @@ async def _prepare(connection: SqliteConnection, path: Path, *, is_examined: boo
 
 
 def _create_file(path: Path) -> None:
-    """A new ledger is for its owner and group alone; SQLite gives what lies beside it the same rights."""
+    """A new ledger is readable by owner and group only; SQLite gives its companion files the same mode."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():

@@ -1,10 +1,9 @@
-"""What the register of outages holds, and who was notified, noted once; and the watch that keeps it for one live machine: an outage begins when a
-till was refused for it or after some minutes, and ends when the machine can certify again.
+"""The register of outages, its notifications, and the watch that writes it for one live machine. An outage begins when
+a till was refused for it, or after some minutes; it ends when the machine can certify again.
 
-Nothing here is waited for by a sale. What is open is read from the ledger each time, so that a restart goes on with it, and the transaction of a
-certification ends it by itself (`store.outages`). Meanwhile a sign of life is written down now and then (every half minute): from the last one to the next start the
-box was off.
-"""
+No sale waits for this. An open outage is read from the ledger each time, so a restart continues it; the transaction of
+a certification ends it too (`store.outages`). While the machine is in service a sign of life is stored every half
+minute: from the last one to the next start the box was off."""
 
 from __future__ import annotations
 
@@ -33,14 +32,15 @@ from daemon.usecases.worker.machine_workers import out_of_order
 log = structlog.get_logger(__name__)
 
 LOOK: Final = 0.25
-"""Seconds between two looks at the machine."""
+"""Seconds between two checks of the machine."""
 SIGN_EVERY: Final = 0.1
-"""Of the time after which an outage is one: a sign of life. By so much the beginning of an outage by a box that was off may be early."""
+"""Interval of signs of life, as a fraction of `Limits.outage`; an outage `box_off` may begin early by that much."""
 
 
 @dataclass
 class OutOfOrder:
-    """The machine cannot certify, and it need not be in the register yet. `since` and `service`, when it was in service last, in ms of the book, `seen_at` in loop time."""
+    """A machine that cannot certify, registered or not. `since` and `service` (last time in service) in ms of the book,
+    `seen_at` in loop time."""
 
     reason: OutageReason
     since: int
@@ -50,12 +50,12 @@ class OutOfOrder:
     refused: bool = False
     """A till was refused meanwhile."""
     is_written: bool = False
-    """Once it is, what the machine certifies may end it before the next look: it does not begin anew."""
+    """Whether it is registered; then a certification may end it before the next check, and it must not begin again."""
 
 
 @dataclass
 class OutageWatch:
-    """`begin`, and then `run` until cancelled."""
+    """Call `begin`, then `run`, which runs until cancelled."""
 
     worker: MachineWorker
     _book: Book = field(init=False)
@@ -69,7 +69,7 @@ class OutageWatch:
         self.worker.register_outage = self.register
 
     async def begin(self) -> None:
-        """Before the machine is there: what the daemon before this one left behind."""
+        """Continues what the previous daemon has left, before the machine is connected."""
         try:
             await self._go_on()
         except StorageError as error:
@@ -81,13 +81,13 @@ class OutageWatch:
             try:
                 await self.step()
                 self._failed = False
-            except StorageError as error:  # written down as soon as there is room
+            except StorageError as error:  # stored when there is room
                 self._tell(error)
             except Exception:
                 log.exception("outage.failed", **self.worker.names)
 
     async def register(self, reason: OutageReason) -> int:
-        """A till was refused, or its sale is taken on for later: the number of the outage that lasts, and begins now where none does; 0 for a machine
+        """A till is refused or its sale deferred: begins an outage if none is open; returns its number, 0 for a machine
         that was never in service."""
         if not self._was_met():
             return 0
@@ -105,15 +105,15 @@ class OutageWatch:
         if not self._is_begun:
             await self._go_on()
         if worker.book.id != self._book.id:
-            await self._end(self._book)  # it was of the taxpayer before
+            await self._end(self._book)  # of the former taxpayer
             self._book, self._found = worker.book, None
         if worker.first is not None and not worker.is_in_use:
-            self._found = None  # a spare that stands for no machine may lie in the cupboard
+            self._found = None  # an idle spare need not be connected
             await self._end(worker.book)
             return
         reason = await self._reason()
         if reason is None and not (worker.connected and not worker.obstacle):
-            return  # it returns, and `recover` reads what became of unfinished attempts
+            return  # it returns, and `recover` settles unfinished attempts
         if reason is not None and self._was_met():
             self._found = self._seen(reason)
         lasting = self._lasting()
@@ -129,7 +129,7 @@ class OutageWatch:
         worker, book = self.worker, self.worker.book
         state = worker.ledger.peek(book_state, book)
         if state.is_restored:
-            # Of the time since the copy was made nothing is known: it may have certified.
+            # Nothing is known of the time since the copy: the machine may have certified.
             await worker.ledger.end_outage(book, at=state.last_at, until=state.last_at)
         elif sign := worker.ledger.peek(outages.sign_of_life, book):
             service = worker.ledger.peek(outages.last_service, book)
@@ -144,7 +144,7 @@ class OutageWatch:
         return out_of_order(self.worker)
 
     def _seen(self, reason: OutageReason) -> OutOfOrder:
-        """What was seen before, unless the machine certified since."""
+        """The state as found before, unless the machine has certified since."""
         service = self.worker.ledger.peek(outages.last_service, self.worker.book)
         if self._found is not None and self._found.service == service:
             return self._found
@@ -154,8 +154,8 @@ class OutageWatch:
         return OutOfOrder(reason, min(since, now), service, asyncio.get_running_loop().time(), incident)
 
     def _is_due(self, found: OutOfOrder, *, is_back: bool) -> bool:
-        """A machine that refuses everything is only known to do so as long as tills try: that alone is no outage. That a box was off is seen by clocks,
-        which are right once the machine was met."""
+        """Whether it has to be registered. `blocked` is known only while tills try, so it needs a refused till.
+        `box_off` is measured by clocks, which are right once the machine was connected."""
         if found.refused and not found.is_written:
             return True
         if not self._was_met() or found.reason == "blocked" or found.is_written:
@@ -166,7 +166,7 @@ class OutageWatch:
         return asyncio.get_running_loop().time() - found.seen_at >= limit
 
     def _was_met(self) -> bool:
-        """A machine that was never in service is none that is out of order."""
+        """Whether the machine was ever in service; before that it cannot be out of order."""
         return self.worker.attempts.met_machine or bool(self.worker.ifu)
 
     def _lasting(self) -> Outage | None:
@@ -190,7 +190,7 @@ class OutageWatch:
             worker.publish(OUTAGE, ref=begun.number)
 
     async def _back(self, lasting: Outage | None) -> None:
-        """One of a machine that refused everything is ended by what it certifies alone."""
+        """Ends the outage, except `blocked`, which only a certification ends."""
         self._found = None
         if lasting is None:
             await self._give_sign()
@@ -222,13 +222,14 @@ class OutageWatch:
 
 
 async def list_outages(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> OutageList:
-    """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
+    """Outages that lasted at some time of `start <= t < end` (ms), oldest first, after the number `after`."""
     found = await worker.ledger.read(outages_between, worker.book, start=start, end=end, after=after, limit=limit)
     return outage_list(worker.book.nim, start, end, found)
 
 
 async def note_notified(worker: MachineWorker, number: int, body: dict[str, object], call: Call) -> Answered[bytes]:
-    """The outage as it is then, as JSON; the same person and reference are noted once. InvalidRequest, NotFound, StorageFull."""
+    """Stores a notification and returns the outage as JSON; the same recipient and reference are stored once.
+    InvalidRequest, NotFound, StorageFull."""
     notice = read_notice(body, now=worker.now(), strict=call.strict)
     return await once(worker, call, partial(_note, worker, number, notice, call), lambda use: use.answer or None)
 

@@ -1,102 +1,42 @@
-"""HTTP for programs, and who asks: a program by its key, a person by the session's cookie.
-
-Boxes: `POST /closures` and `POST /presence` (Standard Webhooks, a key for each box), `POST /join` by a code for one use (`common.wire.joining`). `/v1`: what programs ask of headquarters."""
+"""HTTP for boxes: `POST /closures` and `POST /presence` (Standard Webhooks, a key for each box), `POST /join` by a code for one use
+(`common.wire.joining`). For programs: `/v1`."""
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any
+from typing import TypeVar
 
 import msgspec
-from litestar import Request, Response, get, post
-from litestar.connection import ASGIConnection
-from litestar.exceptions import ClientException, NotAuthorizedException, NotFoundException, PermissionDeniedException
+from litestar import Response, get, post
+from litestar.exceptions import ClientException, NotFoundException
 
-from common.http_server import KEY_ACCEPTED
 from common.numbers import whole_number
-from common.web.security import cookie_of
 from common.wire.closure import MOST_BYTES, read_trial
 from common.wire.errors import BadEvent, decoded
 from common.wire.instants import instant_text, now_millis
 from common.wire.joining import MOST_BYTES as MOST_JOIN_BYTES
 from common.wire.signing import ID, receipt_of
+from headquarters.api.callers import AnyRequest, address_of_request, authenticate, mark_key_accepted
 from headquarters.core.checks import machine_of
 from headquarters.core.reception import DAY_BEGINS, Message, MessageRefused
 from headquarters.intake.joining import JoinService
-from headquarters.intake.reception import Reception, Threads
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import Threads
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.figures import ClosureLine, CursorPlace, Order
 from headquarters.store.findings import MOST_ID, StoredFinding, for_programs
-from headquarters.store.people import HqPerson
 from headquarters.store.store import HqStore
 
-AnyConnection = ASGIConnection[Any, Any, Any, Any]
-COOKIE = "hq_session"
-_WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
+MOST = 1000
+CURSOR = "c"
+MILLI = timedelta(milliseconds=1)
+T = TypeVar("T")
+START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def mark_key_accepted(request: AnyConnection) -> None:
-    """Its client has shown a key, or is logged in: HAProxy gives its address the larger limits."""
-    request.scope["state"][KEY_ACCEPTED] = True
-
-
-async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> HqPerson | None:
-    """What changes something takes a key: a cookie goes along with whatever another site makes a browser send."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and key:
-        role = await threads.run(store.people.role_of_key, key.strip())
-        if role is None:
-            return None
-        mark_key_accepted(request)
-        return HqPerson("key", role)
-    return await person_of(request, store, threads) if request.method == "GET" else None
-
-
-async def person_of(request: AnyConnection, store: HqStore, threads: Threads) -> HqPerson | None:
-    token = cookie_of(request.scope["headers"], COOKIE)
-    person = await threads.run(store.people.of_session, token, now_millis()) if token else None
-    if person is not None:
-        mark_key_accepted(request)
-    return person
-
-
-async def authenticate(
-    request: Request[Any, Any, Any], store: HqStore, threads: Threads, role: str = "reader"
-) -> HqPerson:
-    """Who asks, when they may; 401 or 403 otherwise."""
-    caller = await caller_of(request, store, threads)
-    if caller is None:
-        headers = {"WWW-Authenticate": "Bearer"}
-        raise NotAuthorizedException(detail="needs a key: Authorization: Bearer …", headers=headers)
-    if not caller.may(role):
-        raise PermissionDeniedException(detail=f"needs the role {role}")
-    return caller
-
-
-def address_of_request(request: Request[Any, Any, Any], *, is_direct: bool) -> str:
-    """Empty where it is not known. Without TLS of our own (`is_direct`) a web server is in front: it is that one's word, the
-    last of `X-Forwarded-For`, and without it everybody would be one. Some web servers add a line of their own behind the browser's, and some a port."""
-    peer = request.client.host if request.client else ""
-    if is_direct or not _is_near(peer):
-        return peer
-    lines = request.headers.getall("x-forwarded-for", [""])
-    address = lines[-1].rpartition(",")[2].strip()[:64]
-    with_port = _WITH_PORT.fullmatch(address)
-    return (with_port[1] or with_port[2]) if with_port else address
-
-
-def _is_near(host: str) -> bool:
-    """On this computer or in a network of our own, as a web server in front is."""
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return not host
-
-
-AnyRequest = Request[Any, Any, Any]
+class Note(msgspec.Struct, frozen=True):
+    note: str = ""
 
 
 @post("/closures", status_code=200, request_max_body_size=None)
@@ -132,34 +72,6 @@ async def join(request: AnyRequest, joining: JoinService) -> Response[bytes]:
     return _json(answer)
 
 
-async def _message(request: AnyRequest) -> Message:
-    """Read no further than one byte past the most that a closure has."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_BYTES:
-            break
-    return Message(via="https", headers=_signature(request), body=bytes(body[: MOST_BYTES + 1]))
-
-
-def _signature(request: AnyRequest) -> dict[str, str]:
-    return {name: text for name, text in request.headers.items() if name.startswith("webhook-")}
-
-
-def _json(content: object, status: int = 200) -> Response[bytes]:
-    return Response(msgspec.json.encode(content), status_code=status, media_type="application/json")
-
-
-MOST = 1000
-CURSOR = "c"
-MILLI = timedelta(milliseconds=1)
-START = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Note(msgspec.Struct, frozen=True):
-    note: str = ""
-
-
 @get("/v1/closures")
 async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: tzinfo) -> dict[str, object]:
     """`nim`, `from` and `to` (a date is that whole day, `to` included; an instant needs its offset), oldest first; `mode=test`
@@ -174,7 +86,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
         raise ClientException(detail="after: not what an answer has given", status_code=422)
     lines = await threads.run(
         store.figures.lines,
-        mode="test" if query.get("mode") == "test" else "live",
+        mode=_choice(query, "mode", {"": "live", "live": "live", "test": "test"}),
         machine=_machine(query),
         start=start or 0,
         end=_instant(query.get("to"), "to", zone, 1),
@@ -190,34 +102,12 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
     return content
 
 
-def _machine(query: Mapping[str, str]) -> str | None:
-    """That is named; None for all."""
-    nim = query.get("nim", "")
-    if "\0" in nim:
-        raise ClientException(detail="nim: holds a character that no NIM has", status_code=422)
-    return machine_of(nim) if nim else None
-
-
-def _cursor(place: CursorPlace) -> str:
-    return CURSOR + msgspec.json.encode(place).hex()
-
-
-def _place(text: str) -> CursorPlace | None:
-    """None for what no answer has given."""
-    if not text.startswith(CURSOR):
-        return None
-    try:
-        return msgspec.json.decode(bytes.fromhex(text.removeprefix(CURSOR)), type=CursorPlace)
-    except (ValueError, msgspec.MsgspecError):
-        return None
-
-
 @get("/v1/findings")
 async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dict[str, object]:
     """`open=true` or `open=false`, `nim`; newest first. At most 1 000; `next` is the `before` that goes on."""
     await authenticate(request, store, threads)
     query = request.query_params
-    is_open = {"true": True, "false": False}.get(query.get("open", ""))
+    is_open = _choice(query, "open", {"": None, "true": True, "false": False})
     before = whole_number(query.get("before") or str(MOST_ID), 10)
     if before is None:
         raise ClientException(detail="before: not what an answer has given", status_code=422)
@@ -246,6 +136,55 @@ async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int)
     if not await threads.run(store.findings.solve, id_, caller.name, note, now_millis()):
         raise NotFoundException(detail="no open finding of that id")
     return {"solved": True}
+
+
+async def _message(request: AnyRequest) -> Message:
+    """Read no further than one byte past the most that a closure has."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            break
+    return Message(via="https", headers=_signature(request), body=bytes(body[: MOST_BYTES + 1]))
+
+
+def _signature(request: AnyRequest) -> dict[str, str]:
+    return {name: text for name, text in request.headers.items() if name.startswith("webhook-")}
+
+
+def _json(content: object, status: int = 200) -> Response[bytes]:
+    return Response(msgspec.json.encode(content), status_code=status, media_type="application/json")
+
+
+def _choice(query: Mapping[str, str], name: str, values: Mapping[str, T]) -> T:
+    """What its word stands for; an empty one is a parameter that is left out."""
+    try:
+        return values[query.get(name, "")]
+    except KeyError:
+        words = " or ".join(filter(None, values))
+        raise ClientException(detail=f"{name}: has to be {words}", status_code=422) from None
+
+
+def _machine(query: Mapping[str, str]) -> str | None:
+    """That is named; None for all."""
+    nim = query.get("nim", "")
+    if "\0" in nim:
+        raise ClientException(detail="nim: holds a character that no NIM has", status_code=422)
+    return machine_of(nim) if nim else None
+
+
+def _cursor(place: CursorPlace) -> str:
+    return CURSOR + msgspec.json.encode(place).hex()
+
+
+def _place(text: str) -> CursorPlace | None:
+    """None for what no answer has given."""
+    if not text.startswith(CURSOR):
+        return None
+    try:
+        return msgspec.json.decode(bytes.fromhex(text.removeprefix(CURSOR)), type=CursorPlace)
+    except (ValueError, msgspec.MsgspecError):
+        return None
 
 
 def _closure_json(line: ClosureLine) -> dict[str, object]:
@@ -281,7 +220,8 @@ def _instant(text: str | None, field: str, zone: tzinfo, days: int) -> int | Non
     try:
         if len(text) == len("2026-01-31"):
             begins = (START + DAY_BEGINS).time()
-            at = datetime.combine(date.fromisoformat(text) + timedelta(days=days), begins, zone)
+            day = min(date.fromisoformat(text), date.max - timedelta(days))  # tills write 9999-12-31 for ever
+            at = datetime.combine(day + timedelta(days), begins, zone)
         else:
             at = datetime.fromisoformat(text)
         return (at - START) // MILLI

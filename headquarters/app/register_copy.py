@@ -12,7 +12,7 @@ import structlog
 
 from common.files import replacing
 from common.wire.instants import now_millis
-from headquarters.intake.reception import Threads
+from headquarters.intake.threads import Threads
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.register import Register, RegisterContent
 from headquarters.store.revision import PutBack

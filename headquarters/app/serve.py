@@ -21,13 +21,16 @@ from common.turns import beside
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, join_terms, register_copy
-from headquarters.findings import MailNotifier, Notifier, Watch
 from headquarters.intake.jetstream import JetStreamIntake
-from headquarters.intake.joining import JoinTerms, NatsRevocations
-from headquarters.intake.reception import Reception, Threads
+from headquarters.intake.joining import JoinTerms
+from headquarters.intake.reception import Reception
+from headquarters.intake.revocations import NatsRevocations
+from headquarters.intake.threads import Threads
 from headquarters.page.shared import RULES, Screens
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
+from headquarters.telling import MailNotifier, Notifier
+from headquarters.watch import Watch
 
 log = structlog.get_logger(__name__)
 

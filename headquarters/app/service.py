@@ -1,120 +1,39 @@
-"""The HTTP application: who answers what; and what goes wrong in a request, as programs and people read it (decision 11)."""
+"""The HTTP application: who answers what."""
 
 from __future__ import annotations
 
-import errno
 import functools
-from collections.abc import Mapping
 from copy import copy
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from typing import Any
 
 import msgspec
 import structlog
-from litestar import Litestar, Request, Response, Router, get
-from litestar.datastructures import Cookie, State
+from litestar import Litestar, Response, Router, get
+from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.exceptions import HTTPException
 from litestar.response import Redirect
 from litestar.types import Message, Scope
 
-from common.language import Text
 from common.problems import problem_content, request_id
-from common.web.security import COOKIE_SECONDS, return_url
-from common.wire.errors import BadEvent
-from common.wire.joining import JoinRefusal
-from common.wire.signing import NotSigned
+from common.web.security import COOKIE_SECONDS, return_cookie, return_url
 from headquarters.api import routes
-from headquarters.core.reception import MessageRefused, Reason
-from headquarters.intake.joining import JoinService, JoinTerms, TooManyGuesses
-from headquarters.intake.reception import Reception, Threads
-from headquarters.page import entrance, findings, totals
-from headquarters.page.shared import FOREIGN, NOT_PERMITTED, RETURN_COOKIE, NoSession, Screens, admit
-from headquarters.store.database import BadContent, StoreError
-from headquarters.store.joining import JoinRefused
+from headquarters.api.callers import AnyRequest
+from headquarters.app.problems import problem_of
+from headquarters.intake.joining import JoinService, JoinTerms
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import Threads
+from headquarters.page import entrance, findings, shops, totals
+from headquarters.page.shared import RETURN_COOKIE, TYPED_COOKIE, NoSession, Screens, admit
+from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
-
-STATUS: Final[dict[Reason, int]] = {
-    "malformed": 400,
-    "oversized": 413,
-    "unsigned": 401,
-    "unknown": 401,
-    "foreign": 401,
-    "time": 425,
-    "fork": 422,
-}
-"""What a box makes of them: 400, 413 and 422 are wrong for ever, the others are tried again (docs/upstream.md)."""
-JOIN: Final[dict[JoinRefusal, tuple[int, str]]] = {
-    "CODE_UNKNOWN": (403, "no such code was given here"),
-    "CODE_USED": (409, "another box has joined with this code"),
-    "CODE_EXPIRED": (410, "the code has ended; headquarters gives another one"),
-    "OTHER_MACHINES": (422, "the code is for other machines"),
-    "KEY_REVOKED": (409, "the key of this box is revoked; it makes another one"),
-}
-CODES: Final = {
-    400: "BAD_REQUEST",
-    401: "UNAUTHENTICATED",
-    403: "NOT_PERMITTED",
-    404: "NOT_FOUND",
-    405: "METHOD_NOT_ALLOWED",
-    413: "TOO_LARGE",
-    422: "INVALID_REQUEST",
-}
-NOT_FOUND: Final = Text("There is nothing at this address.")
-
-
-class ErrorAnswer(NamedTuple):
-    """`words` are for people."""
-
-    status: int
-    code: str
-    detail: str
-    headers: Mapping[str, str] = {}
-    words: Text = NOT_FOUND
-
-
-def problem_of(error: Exception) -> ErrorAnswer:
-    match error:
-        case MessageRefused(reason=reason) if STATUS[reason] == STATUS["unsigned"]:
-            # Whether a NIM is known here is not disclosed to a stranger.
-            problem = ErrorAnswer(401, "UNAUTHENTICATED", "no signature of a key that is known for this NIM")
-        case MessageRefused(reason=reason):
-            problem = ErrorAnswer(STATUS[reason], reason.upper(), str(error))
-        case JoinRefused(reason=reason, machines=machines):
-            status, detail = JOIN[reason]
-            problem = ErrorAnswer(status, reason, f"{detail}: {', '.join(machines)}" if machines else detail)
-        case TooManyGuesses(seconds=seconds):
-            problem = ErrorAnswer(429, "TOO_MANY_REQUESTS", str(error), {"Retry-After": str(seconds)})
-        case NotSigned() | BadEvent():
-            status = 401 if isinstance(error, NotSigned) else 400
-            problem = ErrorAnswer(status, CODES[status], str(error))
-        case BadContent():  # a NUL, which PostgreSQL takes in no text: to try again would not help
-            problem = ErrorAnswer(400, "BAD_REQUEST", "a text has a character that cannot be kept")
-        case StoreError():
-            words = Text("The database does not answer; try again.")
-            problem = ErrorAnswer(
-                503, "STORAGE_UNAVAILABLE", "nothing was kept; try again", {"Retry-After": "5"}, words
-            )
-        case OSError(errno=errno.ENOSPC):
-            words = Text("No room is left on the disk of headquarters.")
-            problem = ErrorAnswer(507, "STORAGE_FULL", "no room is left on the disk", words=words)
-        case HTTPException(status_code=status, detail=detail):
-            words = next((text for text in (FOREIGN, NOT_PERMITTED) if detail == text), NOT_FOUND)
-            problem = ErrorAnswer(status, CODES.get(status, CODES[400]), detail, error.headers or {}, words)
-        case _:
-            words = Text("A fault of headquarters; it is in the log.")
-            problem = ErrorAnswer(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log", words=words)
-    return problem
-
 
 log = structlog.get_logger(__name__)
 
-AnyRequest = Request[Any, Any, Any]
 ENTRANCE = (entrance.login_form, entrance.login, entrance.choose_language, entrance.static)
 SCREENS = (
     entrance.logout,
-    *(totals.calendar, totals.shop, totals.closure),
+    *(shops.calendar, shops.shop, shops.closure),
     *(findings.ledger, findings.accept),
     *(totals.totals, totals.exports, totals.closures_csv),
     *(findings.findings, findings.say, findings.boxes, findings.join_form, findings.make_code, findings.revoke),
@@ -195,12 +114,11 @@ def _dependency(name: str) -> Provide:
 
 
 def _to_login(request: AnyRequest, error: NoSession) -> Redirect:
-    url = quote(return_url(request), safe="")
-    back = Cookie(RETURN_COOKIE, "/ui/login", url, COOKIE_SECONDS, httponly=True, samesite="strict")
     path = "/ui/login" if request.method == "GET" else "/ui/login?ended=1"
     screens: Screens = request.app.state["screens"]
-    headers = {"set-cookie": screens.typed_cookie(error.typed)} if error.typed else {}
-    return Redirect(path, status_code=303, cookies=[back], headers=headers)
+    cookies = [screens.cookie(TYPED_COOKIE, error.typed, COOKIE_SECONDS)] if error.typed else []
+    headers = {"set-cookie": return_cookie(RETURN_COOKIE, return_url(request))}
+    return Redirect(path, status_code=303, cookies=cookies, headers=headers)
 
 
 def _problem(request: AnyRequest, error: Exception) -> Response[bytes]:

@@ -16,9 +16,9 @@ from common.language.system import reason
 from common.settings import Port, Section, SettingsError
 from common.wire.nats_pull import NatsOptions
 from headquarters.core.nats_accounts import NatsIssuer
-from headquarters.findings import Findings
 from headquarters.intake.joining import JoinTerms
 from headquarters.store.database import BadUrl, parse_url
+from headquarters.telling import Findings
 
 DEFAULT = Path("/etc/mcfd-hq/hq.toml")
 

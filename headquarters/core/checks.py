@@ -16,8 +16,24 @@ from common.wire.instants import instant_millis
 from common.wire.presence import Presence
 from headquarters.core.wording import GONE, Fact, Facts
 
+EXPORTS = ("EV", "ET", "EA")
+"""Some machines count them in TC alone (protocol 5.2)."""
 Triple = tuple[int, int, int]
 """Counters of the machine: tc, fvc, frc."""
+
+CLOCK_SECONDS = 300
+"""As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
+TAX_DAYS = 5
+SETTLED_MILLIS = 1000
+HOUR_MILLIS = 3_600_000
+DEFERRED_HOURS = 40
+"""Age of a sale that is not certified yet, by the box's clock; the law leaves 48."""
+
+FIRST_MILLIS = 3_600_000
+MOST_TIMES = 10
+"""At twice the interval each time: the last request is three weeks after the first."""
+MOST_RANGES = 20
+"""In one answer."""
 
 _figures = attrgetter(
     *("nim", "mode", "report_id", "z_number", "period_start", "period_end", "created_at", "certs_count", "total_ttc"),
@@ -49,6 +65,25 @@ class ClosureRecord(msgspec.Struct, frozen=True, array_like=True):
     nim: str
     gone: tuple[tuple[int, int], ...] = ()
     """Ranges of numbers before it that its ledger never had; a row of an older version has none."""
+    exports: int = 0
+    """How many of `certs` a machine may count in TC alone."""
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Z numbers `first` to `last`; `is_gone` when the box says that its ledger never had them."""
+
+    first: int
+    last: int
+    is_gone: bool = False
+
+
+class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
+    """A range is known by its first number: its end may move on each day."""
+
+    first: int
+    times: int
+    at: int
+    """ms, of the last time"""
 
 
 def machine_of(nim: str) -> str:
@@ -79,22 +114,8 @@ def record_of(data: ClosureData) -> ClosureRecord:
         ledger_id=data.ledger_id,
         nim=data.nim,
         gone=tuple((gap.first, gap.last) for gap in data.gaps),
+        exports=sum(each.count for each in data.by_type if each.invoice_type in EXPORTS),
     )
-
-
-CLOCK_SECONDS = 300
-"""As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
-TAX_DAYS = 5
-SETTLED_MILLIS = 1000
-HOUR_MILLIS = 3_600_000
-DEFERRED_HOURS = 40
-"""Age of a sale that is not certified yet, by the box's clock; the law leaves 48."""
-
-FIRST_MILLIS = 3_600_000
-MOST_TIMES = 10
-"""At twice the interval each time: the last request is three weeks after the first."""
-MOST_RANGES = 20
-"""In one answer."""
 
 
 def alone(record: ClosureRecord) -> Iterator[Fact]:
@@ -104,12 +125,6 @@ def alone(record: ClosureRecord) -> Iterator[Fact]:
         yield Fact("chain", f"{z}", {"z": z, "what": "head", "has": record.head[:16]})
     if record.unexplained > 0:
         yield Fact("unexplained", f"{z}", {"z": z, "count": record.unexplained})
-    if record.opening is None:
-        return
-    grown = record.counters[1] + record.counters[2] - record.opening[1] - record.opening[2]
-    if grown != record.certs + record.unexplained:
-        total = record.certs + record.unexplained
-        yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": total})
 
 
 def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
@@ -120,6 +135,11 @@ def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
         yield Fact("chain", f"{z}:previous", facts)
     if before.nim != after.nim:
         return  # another activation of the machine: its counters may start again (decision 33)
+    if after.opening is not None:
+        grown = after.counters[1] + after.counters[2] - after.opening[1] - after.opening[2]
+        total = after.certs + after.unexplained
+        if not total - after.exports <= grown <= total:
+            yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": total})
     fallen = _fallen(before, after)
     if fallen:
         yield Fact("counters", f"{z}:down", {"z": z, "what": "down", "counter": fallen})
@@ -148,14 +168,6 @@ def _fvc_joined(before: ClosureRecord, after: ClosureRecord) -> bool:
     if after.fvc_end < after.fvc_start:
         return False
     return before.fvc_end <= after.fvc_start <= before.fvc_end + 1 + after.unexplained
-
-
-class Missing(msgspec.Struct, frozen=True):
-    """Z numbers `first` to `last`; `is_gone` when the box says that its ledger never had them."""
-
-    first: int
-    last: int
-    is_gone: bool = False
 
 
 def gap_of(missing: Missing) -> Fact:
@@ -199,15 +211,6 @@ def _number(version: str) -> tuple[int, ...]:
     """`1.4.0` and `1.4.0+git` are the same; what is no number counts as 0."""
     parts = version.partition("+")[0].partition("-")[0].split(".")
     return tuple(int(part) if part.isdecimal() else 0 for part in parts)
-
-
-class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
-    """A range is known by its first number: its end may move on each day."""
-
-    first: int
-    times: int
-    at: int
-    """ms, of the last time"""
 
 
 def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:

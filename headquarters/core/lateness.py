@@ -19,15 +19,14 @@ WEEK = 7
 EVERY_DAY = 0b1111111
 GRACE_MINUTES = 60
 MINUTES_A_DAY = 1440
-_START = datetime(1970, 1, 1, tzinfo=UTC)
-_BEGINS = int(DAY_BEGINS.total_seconds()) // 60
-
 MOST = 4
 """Starts that are remembered of a machine."""
 MARGIN_MILLIS = 60_000
 """The last word of a daemon that ends may come after the first one of its next start; never that long after."""
 FORGETS_MILLIS = 3_600_000
 """Who was not heard for so long is there no more."""
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+_BEGINS = int(DAY_BEGINS.total_seconds()) // 60
 
 
 class Habit(msgspec.Struct, frozen=True):
@@ -35,6 +34,14 @@ class Habit(msgspec.Struct, frozen=True):
 
     minute: int
     days: int
+
+
+class HeardBoot(msgspec.Struct, frozen=True, array_like=True):
+    """Times by our clock, in ms."""
+
+    boot: str
+    first: int
+    last: int
 
 
 def learn(instants: Sequence[int], zone: tzinfo, now: int) -> Habit | None:
@@ -78,14 +85,6 @@ def _deadline(day: date, habit: Habit, zone: tzinfo) -> int:
 def _minute(at: int, zone: tzinfo) -> int:
     local = (_START + timedelta(milliseconds=at)).astimezone(zone)
     return from_clock(local.hour * 60 + local.minute)
-
-
-class HeardBoot(msgspec.Struct, frozen=True, array_like=True):
-    """Times by our clock, in ms."""
-
-    boot: str
-    first: int
-    last: int
 
 
 def heard(boots: Sequence[HeardBoot], boot: str, at: int) -> list[HeardBoot]:

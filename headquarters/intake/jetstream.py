@@ -21,7 +21,7 @@ from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.questions_nats import Floods, Questions
-from headquarters.intake.reception import AT_ONCE, Batch, Reception, Threads
+from headquarters.intake.reception import Batch, Reception
 from headquarters.intake.stream import (
     NoSuchStream,
     call,
@@ -30,6 +30,7 @@ from headquarters.intake.stream import (
     read_stream,
     stream_info,
 )
+from headquarters.intake.threads import AT_ONCE, Threads
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
 from headquarters.store.taken import StreamName

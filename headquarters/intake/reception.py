@@ -1,7 +1,4 @@
-"""From messages to rows: looks at each, keeps what is a closure in one transaction, and what is not as evidence.
-
-Work that blocks, on threads of its own: the database's waits, and signatures by the hundred. What comes one by one, gathered: while one transaction
-is on its way to the disk, the next one fills up."""
+"""From messages to rows: looks at each, keeps what is a closure in one transaction, and what is not as evidence."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import tzinfo
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from msgspec import UNSET
@@ -32,6 +28,7 @@ from headquarters.core.reception import (
     receive,
     signer,
 )
+from headquarters.intake.threads import Gatherer, Threads
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.book.presences import HeardPresence
 from headquarters.store.database import BadContent, StoreError
@@ -42,94 +39,7 @@ from headquarters.store.taken import StreamName, Taken
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 500
-
 T = TypeVar("T")
-R = TypeVar("R")
-P = ParamSpec("P")
-
-THREADS = 4
-ANSWER_SECONDS = 30.0
-"""Longer than a database makes anything wait for a lock."""
-
-
-class Gatherer(Generic[T, R]):
-    """`take` makes one transaction of many, and says what became of each. One begins `every` seconds at the most, so that others come
-    along; what comes after a quiet time is taken at once."""
-
-    def __init__(self, take: Callable[[Sequence[T]], Awaitable[Sequence[R]]], every: float = 0.0) -> None:
-        self._take = take
-        self._every = every
-        self._waiting: asyncio.Queue[tuple[T, asyncio.Future[R]]] = asyncio.Queue(4 * AT_ONCE)
-
-    async def add(self, one: T) -> R:
-        """What became of it; StaleRing and StoreError as `take` has them."""
-        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        await self._waiting.put((one, done))
-        return await done
-
-    async def run(self) -> None:
-        clock = asyncio.get_running_loop().time
-        earliest = clock()
-        while True:
-            batch = [await self._waiting.get()]
-            await asyncio.sleep(max(0.0, earliest - clock()))
-            while len(batch) < AT_ONCE and not self._waiting.empty():
-                batch.append(self._waiting.get_nowait())
-            earliest = clock() + self._pause(len(batch))
-            await self._settle(batch)
-
-    def _pause(self, taken: int) -> float:
-        """Seconds until the next: many are not held up by their number, and one alone not by others who do not come."""
-        if taken == AT_ONCE:
-            return 0.0
-        return self._every if taken > 1 else self._every / 8
-
-    async def _settle(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
-        try:
-            results = await self._take([one for one, _ in batch])
-        except Exception as error:  # noqa: BLE001  # the callers get it; the next batch is another
-            if len(batch) > 1 and (isinstance(error, BadContent) or not isinstance(error, StaleRing | StoreError)):
-                await self._settle_each(batch)
-                return
-            for _, done in batch:
-                if not done.done():
-                    done.set_exception(error)
-            return
-        for (_, done), result in zip(batch, results, strict=True):
-            if not done.done():
-                done.set_result(result)
-
-    async def _settle_each(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
-        """One of them has a fault of its own, which holds up no other."""
-        for one in batch:
-            await self._settle([one])
-
-
-class Threads:
-    def __init__(self, count: int = THREADS) -> None:
-        self._executor = ThreadPoolExecutor(count, thread_name_prefix="hq")
-
-    async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """What is once begun goes on to its end, also without a caller. StoreError without an end in time: a database that was stopped, or a line that
-        takes everything and gives nothing, is no error by itself."""
-        return await self.run_for(ANSWER_SECONDS, work, *arguments, **named)
-
-    async def run_for(self, seconds: float, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """The same with another limit."""
-        done = asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*arguments, **named))
-        try:
-            await asyncio.wait({done}, timeout=seconds)
-            if done.done():
-                return done.result()
-        finally:
-            done.cancel()  # what has not begun never does
-        raise StoreError("no answer in time")
-
-    def close(self) -> None:
-        self._executor.shutdown(wait=True)
-
-
 QUIET_MILLIS = 10_000
 """A book that got a closure that short ago is being sent: nothing is requested of it."""
 BY_KEY = ("unsigned", "unknown", "foreign", "time")

@@ -26,7 +26,7 @@ from common.web.security import (
 )
 from common.web.static_files import cache_control, content
 from common.wire.instants import now_millis
-from headquarters.api.routes import COOKIE, address_of_request
+from headquarters.api.callers import COOKIE, address_of_request
 from headquarters.page.shared import (
     FILES,
     FOREIGN,
@@ -67,9 +67,9 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
     caller = await screens.run(screens.store.people.of_session, token, now_millis())
     place = redirect_after_login(request, RETURN_COOKIE, caller.may) if caller else "/ui/"
     stored = await screens.run(screens.store.people.password, name)
-    cookies = [_cookie(screens, COOKIE, token)]
+    cookies = [screens.cookie(COOKIE, token)]
     if stored is not None:
-        cookies.append(_cookie(screens, DEVICE, new_device(name, stored, time.time()), DEVICE_SECONDS))
+        cookies.append(screens.cookie(DEVICE, new_device(name, stored, time.time()), DEVICE_SECONDS))
     return Redirect(place, status_code=303, cookies=cookies, headers={"set-cookie": return_cookie(RETURN_COOKIE, "")})
 
 
@@ -96,7 +96,7 @@ async def _problem(request: AnyRequest, screens: Screens, name: str, password: s
 @post("/ui/logout", status_code=303, opt={RIGHT: "reader"})
 async def logout(request: AnyRequest, screens: Screens) -> Redirect:
     await screens.run(screens.store.people.end, cookie_of(request.scope["headers"], COOKIE))
-    return Redirect("/ui/login", status_code=303, cookies=[_cookie(screens, COOKIE, "", 0)])
+    return Redirect("/ui/login", status_code=303, cookies=[screens.cookie(COOKIE, "", 0)])
 
 
 @get("/ui/language/{code:str}", status_code=303, sync_to_thread=False)
@@ -116,11 +116,3 @@ def static(request: AnyRequest, name: str) -> Response[bytes]:
     body = content(FILES[name], name)
     headers = HEADERS | {"cache-control": cache_control(body, request.scope["query_string"])}
     return Response(body, media_type=TYPES[name.rpartition(".")[2]], headers=headers)
-
-
-def _cookie(screens: Screens, name: str, value: str, age: int | None = None) -> Cookie:
-    """Out of reach of scripts and of other sites; with `age` 0 it is taken back."""
-    tls = screens.is_secure
-    return Cookie(
-        name_of(name, tls=tls), value=value, httponly=True, samesite="strict", secure=tls, path="/", max_age=age
-    )

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from jinja2.loaders import ChoiceLoader
 from litestar import Request, Response
-from litestar.datastructures import FormMultiDict
+from litestar.datastructures import Cookie, FormMultiDict
 from litestar.exceptions import ClientException, HTTPException, NotFoundException
 from litestar.handlers import BaseRouteHandler
 
@@ -24,12 +24,12 @@ from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
 from common.web.forms import BACK_AGAIN, typed_before, typed_value
 from common.web.icons import MenuItem, icon, is_here
-from common.web.security import COOKIE_SECONDS, HEADERS, RIGHT, cookie_of, is_own_form, set_cookie
+from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form, name_of
 from common.web.static_files import addresses
-from headquarters.api.routes import AnyConnection, person_of
+from headquarters.api.callers import AnyConnection, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
-from headquarters.intake.reception import Threads
+from headquarters.intake.threads import Threads
 from headquarters.store.people import HqPerson
 from headquarters.store.store import HqStore
 
@@ -113,10 +113,10 @@ class Screens:
     ) -> Response[bytes]:
         """`form`: what was typed, where it is refused; where its session had ended, it comes with the screen that it is of."""
         language, caller = self.language_of(request), request.scope["state"].get(CALLER)
-        action, headers = request.url.path, dict(HEADERS)
+        action, cookies = request.url.path, []
         if caller and request.method == "GET" and (before := typed_before(request, TYPED_COOKIE)):
             (action, form), problem = before, BACK_AGAIN
-            headers["set-cookie"] = self.typed_cookie("")
+            cookies = [self.cookie(TYPED_COOKIE, "", 0)]
         say = Speaker(language)
         context: dict[str, Any] = {
             "language": language,
@@ -140,11 +140,13 @@ class Screens:
             "problem": say(problem) if problem is not None else None,
         }
         html = environment().get_template(template).render(**{**context, **values})
-        return Response(html.encode(), status_code=status, media_type="text/html; charset=utf-8", headers=headers)
+        html_type = "text/html; charset=utf-8"
+        return Response(html.encode(), status_code=status, media_type=html_type, headers=HEADERS, cookies=cookies)
 
-    def typed_cookie(self, value: str) -> str:
-        """The content of `Set-Cookie`."""
-        return set_cookie(TYPED_COOKIE, value, tls=self.is_secure, age=COOKIE_SECONDS)
+    def cookie(self, name: str, value: str, age: int | None = None) -> Cookie:
+        """Out of reach of scripts and of other sites; with `age` 0 it is taken back."""
+        tls = self.is_secure
+        return Cookie(name_of(name, tls=tls), "/", value, age, httponly=True, samesite="strict", secure=tls)
 
 
 async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:

@@ -10,8 +10,9 @@ from support.hq.store import UTC
 
 from common.wire.nats_headers import Headers
 from headquarters.core.reception import Message, MessageRefused
-from headquarters.intake.reception import Reception, Threads
+from headquarters.intake.reception import Reception
 from headquarters.intake.stream import message_of
+from headquarters.intake.threads import Threads
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import BadContent
 from headquarters.store.taken import StreamName

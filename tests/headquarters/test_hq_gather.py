@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from common.turns import ended
-from headquarters.intake.reception import Gatherer, Threads
+from headquarters.intake.threads import Gatherer, Threads
 from headquarters.store.database import StoreError
 
 

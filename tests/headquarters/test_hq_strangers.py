@@ -18,7 +18,8 @@ from support.receivers.authority import Authority
 
 from headquarters.app.serve import DIRECT
 from headquarters.core.reception import Message, MessageRefused
-from headquarters.intake.reception import Reception, Threads
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import Threads
 
 pytestmark = pytest.mark.long
 

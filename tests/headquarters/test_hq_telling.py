@@ -15,8 +15,9 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
-from headquarters.findings import LEASE_MILLIS, Findings, MailNotifier, NotificationFailed, Watch, WebhookNotifier
 from headquarters.store.store import HqStore
+from headquarters.telling import Findings, MailNotifier, NotificationFailed, WebhookNotifier
+from headquarters.watch import LEASE_MILLIS, Watch
 
 
 class Listener:

@@ -7,7 +7,8 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import UTC
 
 from headquarters.core.reception import Message
-from headquarters.intake.reception import Reception, Threads
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import Threads
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from daemon.doctor.ledger import check_ledger
 from daemon.settings import Settings, load
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts, deferred
+from daemon.store.tables.book import attempts, deferred, outages
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.closures import closures_between
 from daemon.store.tables.keys import create_key
@@ -242,15 +242,18 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
 async def test_a_taxpayer_who_comes_back_knows_what_the_machine_counted_meanwhile(
     tmp_path: Path, resets: tuple[bool, bool]
 ) -> None:
-    """It was certified by this box: nobody is asked, and no Z counts it."""
+    """It was certified by this box: nobody is asked, and no Z counts it. Nor was the box off since the last sign of life in that book."""
     session = await first_activation(tmp_path / "ledger")
     activated(session, reset=resets[0], ifu="00099999X")
     async with in_service(tmp_path / "ledger", on=session) as shop:
         for number in "DEFGH":
             await shop.certify(number, 500)
+        (former,) = shop.worker.former
+        await shop.store.ledger.write(outages.give_sign_of_life, former.book, 1)
     activated(session, reset=resets[1], ifu="00084440Y", nim="EL02000015-3")
     async with in_service(tmp_path / "ledger", on=session) as shop:
         assert not shop.worker.attention
+        assert shop.store.ledger.peek(outages.sign_of_life, shop.worker.book) == 0
         await shop.certify("I", 600)
         assert (await shop.close_period()).value.unexplained == 0
     assert verify(tmp_path / "ledger").problems == ()

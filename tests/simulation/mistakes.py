@@ -44,7 +44,7 @@ MISTAKES = (
         940,
         "a stop forgets what is in doubt (fault 1)",
         "daemon.usecases.worker.attempts",
-        '        """A task that waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""\n        for live in self._live.values():\n            live.wake()\n',
+        '        """Wakes all tasks that wait for news: the daemon stops, or an operator is needed. No phase changes."""\n        for live in self._live.values():\n            live.wake()\n',
         "        for live in list(self._live.values()):\n            live.wake()\n        self._live.clear()\n",
     ),
     Mistake(
@@ -328,8 +328,8 @@ MISTAKES = (
         44,
         "recover believes what the machine said before the cancellation",
         RECOVER,
-        "    if unfinished:\n        # Once more",
-        "    if False:\n        # Once more",
+        "    if unfinished:\n        # Read again",
+        "    if False:\n        # Read again",
     ),
     Mistake(
         12,

@@ -1,7 +1,7 @@
-"""The calls of the relay (decision 46): from `mcf.<NIM>.call` to the API in this process, and the answer back.
+"""Calls of the relay (decision 46): from `mcf.<NIM>.call` to the API in this process, and the reply back.
 
-Nothing is listened to before there is a key for the relay. The API answers as it does on the shop's network; what is different is
-`api.access.relayed`'s to say. A call has its place before anything is begun for it."""
+The box listens only while a key for the relay exists. The API answers as on the shop's network; the differences are in
+`api.access.relayed`. A call takes its place (`CallPlaces`) before any work for it begins."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 
 OF_ONE_NIM: Final = 8
 OF_ONE_KEY: Final = 2
-"""Calls that are being answered at a time."""
+"""Calls that are answered at the same time, at most."""
 LOOK_SECONDS: Final = 2.0
-"""Between two looks whether there is a key for the relay, and whether the machines are called as before."""
+"""Seconds between two checks whether a key for the relay exists and whether the machines' names have changed."""
 AGAIN_SECONDS: Final = (1.0, 30.0)
-"""Before the connection is tried again, at first and at the most."""
+"""Seconds before the connection is tried again: the first wait and the longest."""
 TILLS_FIRST_SECONDS: Final = 15.0
-"""For so long tills of the shop's network that wait go first; then it waits for its turn as they do."""
+"""Seconds that a relayed call lets waiting tills of the shop's network go first; then it queues as they do."""
 STEP: Final = 0.005
 READING_SECONDS: Final = 3600.0
-"""For so long the relay's time counts that was heard ahead of all others: one relay with a wrong clock does not end the lane for good."""
+"""Seconds that the most advanced time of a relay is valid: a relay with a wrong clock does not block calls for good."""
 STOP_SECONDS: Final = 1.0
 ME: Final = "/v1/me"
 _ME: Final = re.compile(r"/v1/mcf/[^/]+/me")
-"""The relay has to know which box it calls."""
+"""`/v1/me` as it is sent to the relay: with a NIM, by which the relay finds the box."""
 _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 LARGE: Final = Text("the answer is larger than the relay passes on; ask for a smaller page")
 DONE_BUT_LARGE: Final = Text(
@@ -79,7 +79,7 @@ BUSY: Final = Text("too many requests for this machine are under way through the
 
 
 class CallPlaces:
-    """Who may come in: so many calls of a NIM, and of a key, at a time."""
+    """Limits the calls in progress: `OF_ONE_NIM` for a NIM and `OF_ONE_KEY` for a key."""
 
     def __init__(self) -> None:
         self._taken: Counter[str] = Counter()
@@ -99,17 +99,17 @@ class CallPlaces:
 
 @dataclass
 class LaneClock:
-    """The time that limits of calls are counted in, milliseconds since 1970: the box's own while its clock is synchronised. Else that of the
-    relay, as the call shows it that was under way for the shortest, carried on by the loop's clock."""
+    """The clock for time limits of calls, in milliseconds since 1970: the box's clock while it is synchronised.
+    Otherwise the relay's, from the call with the shortest transit, continued by the loop's clock."""
 
     is_synchronised: Callable[[], bool]
     box: Clock
     _ahead: int | None = field(default=None, init=False)
-    """The relay's time without that of the loop."""
+    """The relay's time minus the loop's, in milliseconds."""
     _valid_until: float = field(default=0.0, init=False)
 
     def heard(self, sent_at: int) -> None:
-        """Once for each call, when it comes."""
+        """Takes the sending time of a call; once for each call, on its arrival."""
         if self.is_synchronised():
             self._ahead = None
             return
@@ -142,13 +142,13 @@ class Calls:
         self._places = CallPlaces()
         self._line = ""
         self._inside: Counter[str] = Counter()
-        """Calls that the API has, by NIM: what waits at the machine beside them are tills of the shop's network."""
+        """Calls inside the API, by NIM. All other requests that wait at the machine are from the shop's network."""
         self._clock = LaneClock(lambda: runtime.clock_watch.synchronised, now_millis)
         self._keeping: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
 
     def take(self, settings: Settings) -> BringIntoForce:
-        """BadOptions when headquarters cannot be reached as configured; what runs goes on until the answer is called."""
+        """Checks the settings and returns the step that applies them; until then nothing changes. Raises BadOptions."""
         upstream = settings.upstream
         lane_keys = self._runtime.store.key_ring.relay_key_ids
         receiver = calls_receiver(upstream, lane_keys, subject_names(settings)) if upstream else None
@@ -161,7 +161,7 @@ class Calls:
         return into_force
 
     async def stop(self) -> None:
-        """What is being answered has a moment; the connection goes last."""
+        """Calls in progress have `STOP_SECONDS`; the connection is closed last."""
         if self._answering:
             await asyncio.wait(self._answering, timeout=STOP_SECONDS)
         await ended(*self._answering)
@@ -203,14 +203,14 @@ class Calls:
         return any(ring.relay_key_ids(worker.book.nim) for worker in self._workers())
 
     async def _listen(self, client: Client, receiver: NatsReceiver) -> None:
-        """Until the connection is lost, which is a NatsError, or there is no key any more."""
+        """Serves calls until the connection is lost (NatsError) or the last key is revoked."""
         from common.wire.errors import NoAnswer  # noqa: PLC0415  # see above
 
         self._line = secrets.token_hex(4)
         ring = self._runtime.store.key_ring
         listening: dict[str, int] = {}
         announced: dict[str, Sequence[str]] = {}
-        """The keys that the last presence named."""
+        """The keys in the last presence, by the machine's name."""
         while True:
             now = [worker.book.nim for worker in self._workers()]
             names = {*now, *map(receiver.name_of, now)}
@@ -229,14 +229,14 @@ class Calls:
                     await self._say_boot(client, receiver, name)
                     announced[name] = key_ids
             if not self._has_keys():
-                await client.ping()  # that the last one is revoked is announced before the end
+                await client.ping()  # the presence without the last, revoked key is sent before the end
                 return
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
     async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
-        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is announced as soon as this
-        one listens, and whenever keys are made or revoked."""
+        """Publishes this boot and its keys. The relay calls the boot of the last presence, and takes deferred sales
+        only for the keys in it; so this is due when the box begins to listen and when keys are made or revoked."""
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):
                 headers = receiver.presence_headers(word.content, word.nim)
@@ -245,7 +245,8 @@ class Calls:
                 )
 
     def _called(self, client: Client, receiver: NatsReceiver, nim: str, msg: Msg) -> None:
-        """The only word to a relay that means another box, or asks who is there, is this one's boot. `nim` here and below up to its dash."""
+        """Answers an empty call, or one for another boot, with this boot. `nim` ends, here and below, before its
+        dash."""
         if not msg.reply:
             return
         boot = self._runtime.boot
@@ -298,11 +299,11 @@ class Calls:
         until = loop.time() + TILLS_FIRST_SECONDS
         workers = self._workers_of(nim)
         inside = self._inside
-        while sum(worker.waiting for worker in workers) > inside[nim] and loop.time() < until:  # noqa: ASYNC110  a till does not tell its end
+        while sum(worker.waiting for worker in workers) > inside[nim] and loop.time() < until:  # noqa: ASYNC110
             await asyncio.sleep(STEP)
 
     async def carry_out(self, nim: str, call: RelayedCall) -> RelayedReply:
-        """As the API answers it."""
+        """Passes the call to the API and returns its answer."""
         found, inside = _Reply(), 0
 
         async def turn() -> None:
@@ -325,7 +326,7 @@ class Calls:
 
 
 class _Reply:
-    """What the API sends, as a whole."""
+    """Collects the API's answer as a whole."""
 
     def __init__(self) -> None:
         self.status = 500
@@ -333,7 +334,7 @@ class _Reply:
         self.body = bytearray()
 
     def receive_of(self, body: bytes) -> Callable[[], Awaitable[dict[str, Any]]]:
-        """The body once, then nothing for as long as it is answered."""
+        """An ASGI `receive`: the body once, then nothing until the answer is complete."""
         pieces = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> dict[str, Any]:
@@ -374,14 +375,14 @@ def _scope(call: RelayedCall, relayed: RelayedRequest) -> dict[str, Any]:
 
 
 def _key_of(call: RelayedCall) -> str:
-    """The client that a call names, not checked: only to count calls."""
+    """The client that a call claims to be from, unchecked; only to count calls."""
     headers = dict(call.headers)
     signed = _KEY_ID.search(headers.get("signature-input", ""))
     return signed[1] if signed else hashlib.sha256(headers.get("authorization", "").encode()).hexdigest()
 
 
 def _opened(credentials: Credentials | None, call: RelayedCall) -> RelayedCall | None:
-    """The call that was sealed for this box; None when it was not."""
+    """The decrypted call; None if it was not sealed for this box."""
     if credentials is None:
         return None
     try:
@@ -394,5 +395,5 @@ def _opened(credentials: Credentials | None, call: RelayedCall) -> RelayedCall |
 def _reply(client: Client, msg: Msg, reply: RelayedReply) -> None:
     from common.wire.errors import NatsError  # noqa: PLC0415  # with NATS alone
 
-    with contextlib.suppress(NatsError):  # without a listener: the client repeats it with its key
+    with contextlib.suppress(NatsError):  # no connection: the client repeats the request with its Idempotency-Key
         client.publish(msg.reply, encode(reply))

@@ -1,5 +1,5 @@
-"""A box joins a headquarters, or leaves it: the key is made here and stays here, and the files that say so are written in an order in which a
-power cut leaves what was before, or what is now."""
+"""Joins headquarters or leaves it. The private key is made here and never leaves the box. The files are written in an
+order that leaves either the old state or the new one after a power cut."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from daemon.settings.source import (
 )
 
 NEXT: Final = "next.key"
-"""The key of a box that is joining: the same one until an answer has come, so that headquarters knows who asks again."""
+"""The key of a join in progress: the same until an answer arrives, so that headquarters recognises a repetition."""
 SECRET: Final = 0o600
 
 
 async def join(settings: Settings, text: str, url: str = "", ca: Path | None = None) -> JoinedHeadquarters:
-    """By a code as headquarters shows it: an address, or a code alone with the `url` of headquarters. What is running takes it up at its next
-    reload. JoinFailed, and then nothing has changed; OSError."""
+    """Joins with `text`: the address from headquarters, or a code together with headquarters' `url`. The running daemon
+    applies it at its next reload. Raises JoinFailed (nothing has changed) or OSError."""
     if settings.upstream is not None and not is_joined(settings):
         raise JoinFailed(
             Text(
@@ -63,7 +63,7 @@ async def join(settings: Settings, text: str, url: str = "", ca: Path | None = N
 
 
 def leave(settings: Settings) -> bool:
-    """Closures stay in the outbox from the next reload on; False when nothing was joined. OSError."""
+    """False if no headquarters was joined. From the next reload on, closures stay in the outbox. Raises OSError."""
     home = settings.joined_home
     with as_owner(home.parent):
         was_joined = (home / RECORD).exists()
@@ -85,7 +85,8 @@ def _link(text: str, url: str) -> JoinLink:
 
 
 def _next_key(home: Path) -> bytes:
-    """Of a join that has not ended, or a new one. Where only its last step is missing, it is the key in use, with which the box may join again."""
+    """The key of an unfinished join, or a new one. If only the last step is missing, this is the key in use; the box
+    may join again with it."""
     with as_owner(home.parent):
         home.mkdir(mode=0o700, exist_ok=True)
         try:
@@ -102,7 +103,7 @@ def _new_key(home: Path) -> bytes:
 
 
 def _joined(answer: JoinAnswer, link: JoinLink) -> JoinedHeadquarters:
-    """JoinFailed for an answer that does not suffice to send closures."""
+    """Raises JoinFailed if the answer is not enough to send closures."""
     url = str(urljoin(f"{link.url}/", answer.url)) if answer.kind == "https" else answer.url
     kind = KINDS[answer.kind]
     servers = [urlsplit(server.strip()) for server in (url.split(",") if kind.takes_servers else [url])]
@@ -116,7 +117,7 @@ def _joined(answer: JoinAnswer, link: JoinLink) -> JoinedHeadquarters:
 
 
 def _write(home: Path, joined: JoinedHeadquarters, answer: JoinAnswer, seed: bytes) -> None:
-    """The record last: it says which of the files counts."""
+    """Writes the record last: it decides which of the files is in use."""
     has_credentials = KINDS[joined.kind].takes_credentials
     file, other = (CREDENTIALS, KEY) if has_credentials else (KEY, CREDENTIALS)
     secret = credentials_text(answer.jwt, encode_seed(seed)) if has_credentials else private_line(seed) + "\n"

@@ -1,4 +1,4 @@
-"""What this box says of itself to headquarters: of each machine its ledger, its line, what waits and what wants attention."""
+"""Presence: the box's report to headquarters on each machine: ledger, line, outbox, and what needs attention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PresenceWords:
         self._version = version("mcfd")[:LONGEST_VERSION]
 
     async def words(self, key_id: str) -> Sequence[MachinePresence]:
-        """One for each machine; the sandbox is none."""
+        """One presence for each live machine; none for the sandbox."""
         backlogs = {(backlog.nim, backlog.mode): backlog for backlog in await self._runtime.store.outbox.backlog()}
         return [
             MachinePresence(worker.book.nim, await self._word(worker, backlogs.get((worker.book.nim, "live")), key_id))
@@ -91,7 +91,7 @@ class PresenceWords:
         return disk.f_bavail * disk.f_frsize // BYTES_PER_MB
 
     def _configuration(self) -> str:
-        """Digest of the file as it is now; empty without one."""
+        """Digest of the current configuration file; empty without a readable file."""
         file = self._runtime.settings.file
         try:
             return hashlib.sha256(file.read_bytes()).hexdigest()[:DIGEST_DIGITS] if file else ""

@@ -1,4 +1,4 @@
-"""Closures on their way upstream, as configured; without `[upstream]` they stay in the outbox."""
+"""Sends closures to headquarters as configured; without `[upstream]` they stay in the outbox."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def replicating(runtime: Runtime) -> AsyncIterator[Replication]:
-    """Runs beside everything else and holds nothing of it."""
+    """Runs beside everything else and delays nothing."""
     replication = Replication(runtime)
     runtime.listeners.append(replication.on_event)
     await replication.take(runtime.settings)()
@@ -47,7 +47,7 @@ async def replicating(runtime: Runtime) -> AsyncIterator[Replication]:
 
 
 class Sender(NamedTuple):
-    """To one receiver; `tasks` are what runs for it."""
+    """Delivery to one receiver, with its running `tasks`."""
 
     replicator: Replicator[Any]
     receiver: UpstreamReceiver
@@ -55,7 +55,7 @@ class Sender(NamedTuple):
 
 
 class Senders:
-    """To some destinations of the outbox."""
+    """Deliveries to some destinations of the outbox."""
 
     def __init__(self, store: Store, *destinations: str) -> None:
         self.destinations = destinations
@@ -64,18 +64,18 @@ class Senders:
 
     @property
     def configured(self) -> bool:
-        """Otherwise nothing can be delivered."""
+        """Whether anything can be delivered."""
         return bool(self._senders)
 
     async def send_again(self, *, at: int, by: Actor) -> int:
-        """What any of them refused; how many."""
+        """Sends again all that a receiver has refused; returns the number."""
         outboxes = [self._store.outbox_for(destination) for destination in self.destinations]
         count = sum([await outbox.replay(nim=None, from_z=None, at=at, by=by) for outbox in outboxes])
         self.wake_all()
         return count
 
     def wake_all(self) -> None:
-        """More waits in the outbox of any book."""
+        """The outbox has more to send, of any book."""
         for sender in self._senders:
             sender.replicator.wake_all()
 
@@ -90,13 +90,13 @@ class Senders:
     def begin(
         self, replicator: Replicator[Any], receiver: UpstreamReceiver, **works: Coroutine[Any, Any, None]
     ) -> None:
-        """With what runs beside it, by its name."""
+        """`works` run as tasks, named by their keywords."""
         loop = asyncio.get_running_loop()
         tasks = [loop.create_task(work, name=name) for name, work in works.items()]
         self._senders.append(Sender(replicator, receiver, tuple(tasks)))
 
     async def stop(self) -> None:
-        """What is on its way may arrive and be sent once more: the receiver knows it by its id."""
+        """A message in transit may arrive and be sent once more: the receiver recognises it by its id."""
         senders, self._senders = self._senders, []
         await ended(*(task for sender in senders for task in sender.tasks))
         for sender in senders:
@@ -111,7 +111,7 @@ class Replication(Senders):
         self._words = PresenceWords(runtime)
 
     async def figures(self) -> Sequence[Backlog]:
-        """Those of `mcfd upstream status`."""
+        """The backlogs that `mcfd upstream status` shows."""
         return await self._outbox.backlog()
 
     def on_event(self, event: BookEvent) -> None:
@@ -119,7 +119,7 @@ class Replication(Senders):
             self.wake(event.book.nim, event.book.mode)
 
     def take(self, settings: Settings) -> BringIntoForce:
-        """BadOptions when nothing can be sent as configured; what runs goes on until the answer is called."""
+        """Checks the settings and returns the step that applies them; until then nothing changes. Raises BadOptions."""
         upstream = settings.upstream
         lane_keys = self._runtime.store.key_ring.relay_key_ids
         receiver = None if upstream is None else headquarters(upstream, lane_keys, subject_names(settings))
@@ -147,7 +147,7 @@ class Replication(Senders):
         return count
 
     async def _learn_z(self, nim: str, last_z: int) -> None:
-        """Decision 30: a number that headquarters has is not given again by a ledger that does not remember it."""
+        """Decision 30: a ledger that has lost a Z number does not use it again if headquarters has it."""
         for worker in self._runtime.workers:
             if worker.book.mode == "live" and same_machine(worker.book.nim, nim):
                 await self._runtime.store.decisions.write(hear, worker.book, last_z)
@@ -168,17 +168,18 @@ def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) 
 def headquarters(
     upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys, nims: Sequence[str] = ()
 ) -> UpstreamReceiver:
-    """BadOptions when it cannot be opened as configured."""
+    """Opens the receiver of headquarters. Raises BadOptions if the configuration does not work."""
     return open_receiver(upstream.kind, _options(upstream, lane_keys, nims))
 
 
 def subject_names(settings: Settings) -> tuple[str, ...]:
-    """Of its machines, what the box may call them at NATS: as it joined; where its credentials were made by hand, the whole NIM."""
+    """The NIMs that the box may use in NATS subjects: all, as configured, of a box that has joined; with credentials
+    made by hand only whole NIMs, with their dash."""
     return tuple(machine.nim for machine in settings.machine if "-" in machine.nim or is_joined(settings))
 
 
 def calls(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]], nims: Sequence[str]) -> NatsReceiver | None:
-    """Where the calls of the relay come from; None where headquarters is none of NATS."""
+    """The receiver of the relay's calls; None unless headquarters is reached by NATS."""
     from daemon.upstream import nats  # noqa: PLC0415  # where it is configured
 
     return nats.open_receiver(_options(upstream, lane_keys, nims)) if upstream.kind == "nats" else None
@@ -200,7 +201,7 @@ def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]], nims
 
 
 def webhook_receiver(number: int, webhook: Webhook) -> UpstreamReceiver:
-    """`number` names the section when BadOptions is raised."""
+    """Opens a webhook's receiver. Raises BadOptions, which names the section by `number`."""
     from daemon.upstream.https import open_webhook  # noqa: PLC0415  # with its HTTP client: most boxes have no webhook
 
     options = Options(

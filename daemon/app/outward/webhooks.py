@@ -1,4 +1,4 @@
-"""Events on their way to webhooks, as configured: each webhook for itself, in the order of each book, again until it is taken."""
+"""Sends events to webhooks as configured: each webhook on its own, in the order of each book, until it has accepted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 async def posting(runtime: Runtime) -> AsyncIterator[Webhooks]:
     webhooks = Webhooks(runtime.store)
     runtime.event_bus.listeners.append(webhooks.on_event)
-    with contextlib.suppress(StorageError):  # it is logged, and done at the next reload or start
+    with contextlib.suppress(StorageError):  # it is logged, and repeated at the next reload or start
         await webhooks.take(runtime.settings)()
     try:
         yield webhooks
@@ -41,7 +41,7 @@ class Webhooks(Senders):
         self.wake(event.book.nim, event.book.mode)
 
     def take(self, settings: Settings) -> BringIntoForce:
-        """BadOptions when one of them cannot be sent to as configured; what runs goes on until the answer is called."""
+        """Checks the settings and returns the step that applies them; until then nothing changes. Raises BadOptions."""
         receivers = [webhook_receiver(number, webhook) for number, webhook in enumerate(settings.webhook)]
 
         async def into_force() -> None:
@@ -50,14 +50,14 @@ class Webhooks(Senders):
             self._store.send_to(settings.destinations(), settings.live_only())
             try:
                 await self._resettle(settings)
-            finally:  # a disk that takes nothing at the moment keeps no sender from starting
+            finally:  # the senders start even if the disk takes no write now
                 for webhook, receiver in zip(settings.webhook, receivers, strict=True):
                     self._start(webhook, receiver)
 
         return into_force
 
     async def _resettle(self, settings: Settings) -> None:
-        """StorageError when the disk takes nothing at the moment: it is logged, and the rest is done later."""
+        """Raises StorageError if the disk takes no write now: it is logged, and repeated later."""
         try:
             done = await self._store.retention.write(
                 resettle, {webhook.destination: webhook.url for webhook in settings.webhook}

@@ -1,1 +1,1 @@
-"""What the shop's page needs of the box: its commands, its files, the first start."""
+"""What the shop's page needs from the box: commands, files, the first start."""

@@ -1,5 +1,5 @@
-"""Commands of mcfd that the page has done for it: processes of their own, so that their work takes neither the loop's time nor the writer's.
-What the shop's page needs of the box: its keys and people, its backups, what doctor finds."""
+"""What the shop's page needs from the box: keys and people, backups, findings of doctor. Commands of mcfd run in
+processes of their own, so that they take no time from the loop or the ledger's writer."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ log = structlog.get_logger(__name__)
 
 DOCTOR_SECONDS = 30.0
 FRESH_SECONDS = 5.0
-"""How long a result is reused: less than any repair takes."""
+"""Seconds that a result is reused: less than any repair takes."""
 LONG_SECONDS = 6 * 3600.0
-"""For what goes through a whole ledger on a slow card."""
+"""Time limit for a command that reads a whole ledger on a slow card."""
 LAST_WORDS = 500
 IN_USE = Text(
     "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
@@ -56,7 +56,8 @@ class _Examined(msgspec.Struct):
 
 
 class Doctor:
-    """As `mcfd doctor` finds it, beside the daemon. A start of Python each: several requests at once, or soon after, get the same result."""
+    """Findings of `mcfd doctor`, in a process beside the daemon. Each run starts Python: requests at the same time, or
+    within `FRESH_SECONDS`, share one result."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -74,7 +75,7 @@ class Doctor:
 
 
 async def _examine(settings: Settings, language: Language) -> Sequence[Finding]:
-    """`mcfd doctor` says 1 when something is wrong, which is an answer too."""
+    """`mcfd doctor` exits with 1 if something is wrong, which is a result too."""
     out = await _command(settings, "doctor", "--json", language=language, seconds=DOCTOR_SECONDS, accepted=(0, 1))
     return msgspec.json.decode(out, type=_Examined).checks
 
@@ -87,7 +88,7 @@ async def back_up(settings: Settings, store: Store, folder: Path, by: Actor, tel
 
 
 async def verify(settings: Settings, tell: Tell) -> Verified:
-    """What is wrong is an answer too."""
+    """Exit code 1 (something is wrong) is a result too."""
     out = await _command(settings, "verify", "--json", "--progress", tell=tell, accepted=(0, 1))
     return msgspec.json.decode(out, type=Verified)
 
@@ -100,7 +101,7 @@ async def _command(
     accepted: tuple[int, ...] = (0,),
     tell: Tell = lambda _, __: None,
 ) -> bytes:
-    """What it wrote to stdout. However this ends, the process is gone."""
+    """Runs mcfd and returns its stdout. The process has always ended on return. Raises BoxFailed."""
     file = ("--config", str(settings.file)) if settings.file else ()
     process = await asyncio.create_subprocess_exec(
         *(*MCFD, *arguments, *file),
@@ -128,7 +129,7 @@ async def _command(
 
 
 async def _listen(stream: asyncio.StreamReader, tell: Tell) -> str:
-    """The last words on stderr that are no progress."""
+    """Passes progress on to `tell`; returns the end of all other output on stderr."""
     text = ""
     while line := await stream.readline():
         try:
@@ -149,7 +150,7 @@ def page_of(
     stop: Callable[[], None],
     reload: Callable[[], None],
 ) -> PageDeps:
-    """`stop` ends the daemon, and `reload` has the settings read again, as signals do."""
+    """`stop` ends the daemon and `reload` reads the settings again, as signals do."""
     store, settings = runtime.store, runtime.settings
     home = settings.storage.path.parent
     copies, exports = home / "backups", home / "exports"
@@ -186,7 +187,7 @@ async def _restore(settings: Settings, stop: Callable[[], None], copy: str, by: 
 
 
 async def _probe_unused(runtime: Runtime, nim: str, language: Language) -> list[Probed]:
-    """Of a machine that is switched off in the configuration: no other program is on its line then."""
+    """Only for a machine that is disabled in the configuration: then no other program uses its line."""
     machine = runtime.settings.find_machine(nim)
     if machine is None or machine.enabled:
         raise BoxRefused(IN_USE)
@@ -235,6 +236,6 @@ def _log_lines(language: Language) -> Sequence[LogLine]:
 
 
 def _authority(settings: Settings) -> bytes:
-    """Of the box's own authority; empty without `tls = "internal"`."""
+    """The certificate of the box's own authority; empty without `tls = "internal"`."""
     file = settings.tls_home / "ca.pem"
     return file.read_bytes() if settings.server.tls == "internal" and file.is_file() else b""

@@ -1,4 +1,4 @@
-"""Files that lie beside the ledger for the page to hand out: copies of it, and what was made for accountants."""
+"""Files beside the ledger that the page offers for download: backups, and exports for accountants."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 log = structlog.get_logger(__name__)
 
 MCFD: Final = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit(main())")
-"""The command of this very program, whatever it is called where it is installed."""
+"""This program's own command, whatever its installed name."""
 PIECE: Final = 256 * 1024
 EXPORT: Final = re.compile(r"journal-[A-Z]{2}[0-9]{8}(-[0-9]+)?(-test)?-[0-9]{4}\.(csv|jsonl)")
 EXPORT_SECONDS: Final = 86_400
-"""How long a file for accountants lies there: it can be made again at any time, and the disk is the ledger's."""
+"""Seconds until an export is deleted: it can be made again at any time, and the disk is for the ledger."""
 PART: Final = ".part"
 ORDER = "restore.json"
 MODE = 0o600
 AGAIN_SECONDS = 5.0
 LONGEST_STEP_SECONDS = 600.0
-"""Between two words of progress: the last of them comes before the whole file is synced to a slow card."""
+"""Between two reports of progress: after the last one, the whole file is synced to a slow card."""
 
 
 def backups(folder: Path) -> Sequence[Copy]:
@@ -52,7 +52,7 @@ def backups(folder: Path) -> Sequence[Copy]:
 
 
 def archives(folder: Path) -> Sequence[Copy]:
-    """Of closed years; each backup makes those that are missing."""
+    """Archives of closed years; each backup makes the missing ones."""
     return _listed(folder.glob("mcfd-archive-*.tar"))
 
 
@@ -82,7 +82,8 @@ async def export(  # noqa: PLR0917  what is to be written, and the progress
     language: Language,
     tell: Callable[[int, int], None],
 ) -> str:
-    """The journal of that year as a file in `folder`; its name. StorageFull before what the ledger keeps free is touched."""
+    """Writes the journal of `year` into a file in `folder` and returns its name. Raises StorageFull before it uses the
+    space that the ledger keeps free."""
     await asyncio.to_thread(_tidy, folder)
     mode = "-test" if worker.book.mode == "test" else ""
     name = f"journal-{worker.book.nim}{mode}-{year}.{form}"
@@ -106,7 +107,7 @@ async def export(  # noqa: PLR0917  what is to be written, and the progress
 
 
 def _tidy(folder: Path) -> None:
-    """Makes the folder; files that a kill has left half made and those of yesterday go."""
+    """Makes the folder; deletes files that a kill left unfinished, and those older than a day."""
     folder.mkdir(exist_ok=True)
     old = time.time() - EXPORT_SECONDS
     for path in folder.glob("journal-*"):
@@ -115,7 +116,7 @@ def _tidy(folder: Path) -> None:
 
 
 class RestoreOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`copy` is a file of the box's own backups; who ordered it, and from where, is for the audit log."""
+    """`copy` is a file of the box's own backups; `name` and `address` of the person are for the audit log."""
 
     copy: str
     name: str
@@ -123,7 +124,7 @@ class RestoreOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def order_restore(settings: Settings, copy: str, by: Actor) -> None:
-    """NotFound when the box has no such copy. Blocking: it is on the disk afterwards."""
+    """Raises NotFound if the box has no such copy. Blocking: the order is durable on return."""
     home = settings.storage.path.parent
     if copy not in {each.name for each in backups(home / "backups")}:
         raise NotFound("there is no such copy")
@@ -131,7 +132,7 @@ def order_restore(settings: Settings, copy: str, by: Actor) -> None:
 
 
 def carry_out_order(settings: Settings) -> None:
-    """What was ordered, if anything was; a copy that cannot be put back leaves the ledger as it is, and says so in the log."""
+    """Restores the ordered copy, if one was ordered. On an error the ledger stays as it is and the error is logged."""
     home = settings.storage.path.parent
     file = home / ORDER
     if not file.exists():
@@ -157,7 +158,7 @@ def carry_out_order(settings: Settings) -> None:
 
 
 class _Patience:
-    """Has systemd wait for a ledger of ten years, as long as there is progress."""
+    """Extends systemd's time limit for the start as long as there is progress: a ledger of ten years takes long."""
 
     def __init__(self) -> None:
         self._last_report = float("-inf")
@@ -169,5 +170,5 @@ class _Patience:
 
 
 def is_ordered(settings: Settings) -> bool:
-    """Whether the next start has a copy to put back."""
+    """Whether the next start restores a copy."""
     return (settings.storage.path.parent / ORDER).exists()

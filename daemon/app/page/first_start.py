@@ -1,4 +1,5 @@
-"""The page of a box without a configuration: `mcfd setup --page` and the package's unit serve it until the person is done with it."""
+"""The page of a box without a configuration; `mcfd setup --page` or the package's unit serves it until setup is
+over."""
 
 from __future__ import annotations
 
@@ -44,27 +45,27 @@ __all__ = ["FirstAddress", "FirstAuthority", "SetupInPage", "link", "serve_first
 log = structlog.get_logger(__name__)
 
 LAST_ANSWER: Final = 5.0
-"""Seconds left to the answer that says that mcfd is starting."""
+"""Seconds for the last answer, which says that mcfd is starting."""
 LOOK_SECONDS: Final = 0.5
 CODE_BYTES: Final = 5
-"""Forty bits, guessed five times a minute from an address at the most."""
+"""40 bits; an address has five guesses a minute at most."""
 PRINTER_SECONDS: Final = 10.0
 NARROW: Final = 32
 """Columns that every receipt printer has."""
 
 
 class FirstAuthority:
-    """What vouches for a page that the shop's network sees: the authority in `home`, or, on a box that has none, a new one in `scratch`. That
-    one becomes the box's own when the box is set up with it, so that browsers which took its certificate go on with it; until then nothing is
-    in the place of a backup that may be put back."""
+    """The certificate authority for the page on the shop's network: the one in `home` or, if the box has none, a new
+    one in `scratch`. Setup makes the new one the box's own, so that browsers continue to accept its certificate. Until
+    then `home` has none: a backup may be restored there."""
 
     def __init__(self, home: Path, scratch: Path, host: str) -> None:
         self.folder = home if (home / AUTHORITY).exists() else scratch
         self._host = host
 
     def pem(self) -> bytes:
-        """Certificate and key for the box's names and addresses of now. AuthorityError, BadCertificate, OSError."""
-        from daemon.tls.authority import create, renew_if_due  # noqa: PLC0415  # cryptography, which loopback does not need
+        """Certificate and key for the box's current names and addresses. AuthorityError, BadCertificate, OSError."""
+        from daemon.tls.authority import create, renew_if_due  # noqa: PLC0415  # loopback needs no cryptography
 
         names, now = box_names(self._host, ()), datetime.now(UTC)
         with as_owner(self.folder):
@@ -77,8 +78,8 @@ class FirstAuthority:
 
 @dataclass(frozen=True)
 class FirstAddress:
-    """Where the page is. With an `authority` HAProxy is in front, which encrypts and bounds what a network sends: that of the unit, which
-    shares the folder `front`, or, without one, a child. Loopback has neither."""
+    """Where the page is served. With an `authority`, HAProxy in front encrypts and limits traffic from the network: the
+    unit's HAProxy, which shares the folder `front`, or a child process without `front`. Loopback needs neither."""
 
     host: str
     port: int
@@ -86,13 +87,13 @@ class FirstAddress:
     front: Path | None = None
 
     def urls(self) -> tuple[str, ...]:
-        """Those of now: a network may come after the box has started."""
+        """The current URLs: a network may appear after the box has started."""
         return base_urls("https" if self.authority else "http", self.host, self.port)
 
 
 class SetupInPage:
-    """`plan` has the settings that the page leaves out, `ports` those of the command line, `place` is the configuration to be written. `made` is
-    what the one setup has made; a repetition gets it again, and nothing is made twice."""
+    """`plan` has the settings that the page leaves out, `ports` come from the command line, `place` is the path of the
+    new configuration. `result` is the one setup's result; a repetition returns it again, and nothing is made twice."""
 
     def __init__(
         self, plan: SetupPlan, ports: Sequence[str], label: str, place: Path, authority: FirstAuthority | None = None
@@ -108,7 +109,7 @@ class SetupInPage:
         self._line = asyncio.Lock()
 
     async def search(self, place: str) -> Sequence[PortResult]:
-        """Every port, or those of the command line, and `place`; earlier results stay while their port is searched again."""
+        """Searches the ports of the command line, or all, and `place`. Earlier results stay during a new search."""
         named = (*self._ports, *([place] if place else []))
         ports = candidates(named) if self._ports or not place else [*candidates(()), *candidates((place,))]
         async with self._line:
@@ -122,7 +123,7 @@ class SetupInPage:
             return await probed(self._port(nim), self._plan.baudrate, language)
 
     async def carry_out(self, request: SetupRequest) -> SetupResult:
-        """In a thread: the ledger is made, synced and opened there. BoxFailed, InvalidRequest."""
+        """In a thread: the ledger is made, synced and opened there. Raises BoxFailed, InvalidRequest."""
         async with self._line:
             if self.result is None:
                 plan = self._planned(request)
@@ -158,8 +159,8 @@ class SetupInPage:
 def serve_first_start(
     first: SetupInPage, at: FirstAddress, *, announce: Callable[[Sequence[str]], None], is_over: Callable[[], bool]
 ) -> None:
-    """Until the person leaves it, or `is_over` says that the box was set up in another way. `announce` gets the URLs of the page when it is
-    there, and again when the box gets other addresses. OSError when the address cannot be had, FrontError without HAProxy."""
+    """Serves until the person leaves the page or `is_over` (the box was set up in another way). `announce` gets the
+    URLs at the start and at each change of address. Raises OSError (no such address), FrontError (no HAProxy)."""
     uvloop.run(_serve(first, at, announce, is_over))
 
 
@@ -195,7 +196,7 @@ async def _serve(
 
 
 async def _renew(front: FrontServer, authority: FirstAuthority) -> None:
-    """For the new addresses; without it the one before is in use, of which a browser warns in any case."""
+    """For the new addresses. On an error the old certificate stays in use; a browser warns of it in any case."""
     try:
         await front.renew(await asyncio.to_thread(authority.pem))
     except (AuthorityError, BadCertificate, FrontError, OSError) as error:
@@ -203,9 +204,9 @@ async def _renew(front: FrontServer, authority: FirstAuthority) -> None:
 
 
 async def _print_code(first: SetupInPage, urls: Sequence[str]) -> None:
-    """On each receipt printer that USB shows, for a box without a screen."""
+    """Prints URL and code on each USB receipt printer, for a box without a screen."""
     if is_loopback(urlsplit(urls[0]).hostname or ""):
-        return  # who can use the link has a screen
+        return  # a loopback link is for a box with a screen
     lines = [TextLine(tr("First start"), align="center"), TextLine(), TextLine(tr("Open this in a browser:"))]
     lines += [TextLine(url) for url in urls]
     lines += [TextLine(), TextLine(tr("Code: {code}", code=first.code), align="center", bold=True), TextLine()]
@@ -219,7 +220,7 @@ async def _print_code(first: SetupInPage, urls: Sequence[str]) -> None:
 
 
 async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
-    """Compares each assumption with the machine's answers; only reading. BoxRefused when there is none."""
+    """Compares each assumption with the machine's answers; only reads. Raises BoxRefused if no machine answers."""
     from daemon.probe.connect import NoMachine  # noqa: PLC0415  rarely needed
     from daemon.probe.run import probe  # noqa: PLC0415
 

@@ -1,1 +1,1 @@
-"""What a running daemon does for its own box, time and again."""
+"""Periodic work of a running daemon for its own box."""

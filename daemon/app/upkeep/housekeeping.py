@@ -1,6 +1,6 @@
-"""Whether the box's clock is synchronised, checked again and again. Once a day, what has outlived its time is let go of: old idempotency keys and
-events. Certifications and closures stay for good; those of a sandbox, which a developer can make without end, as long as there is room in its
-share. What the ledger records of those who use the box: when keys and sessions were used last, and that the configuration changed."""
+"""Upkeep: watches the clock's synchronisation; once a day deletes expired idempotency keys and events. Certifications
+and closures stay for good; those of a sandbox, which may grow without end, stay as long as its share has room.
+The ledger also records the last use of keys and sessions, and changes of the configuration."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ USES_SECONDS = 300.0
 CONFIGURATION = "configuration"
 
 CHECK_SECONDS = 3600.0
-"""Often enough for an address that changes (DHCP); a certificate is renewed a month before its end."""
+"""Seconds: often enough for a changed address (DHCP); a certificate is renewed a month before its end."""
 
 
 class ClockWatch:
-    """`synchronised` as last read; False where it cannot be known, and then clocks are judged by what they say."""
+    """`synchronised` is the last reading; False if unknown, and then clocks are judged by their own times."""
 
     def __init__(self) -> None:
         self.synchronised = False
@@ -68,7 +68,7 @@ class ClockWatch:
 
 
 async def keep_tidy(store: Store, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS) -> None:
-    """Until cancelled; the first time well after the start, when tills are being served."""
+    """Until cancelled; the first run is well after the start, when tills are being served."""
     await asyncio.sleep(first)
     while True:
         try:
@@ -89,9 +89,9 @@ async def keep_sandbox_small(store: Store, budget: int, every: float = SANDBOX_S
 
 
 async def keep_uses(deps: ApiDeps, store: Store, every: float = USES_SECONDS) -> None:
-    """Until cancelled; a crash loses as much of it as `every`.
+    """Until cancelled; a crash loses the uses of at most `every` seconds.
 
-    The end of the audit log is written to the service's log when it has grown: what is cut off there later still stands here."""
+    A new last hash of the audit log goes to the service's log too: there it survives if the audit log is cut off."""
     last_id = 0
     while True:
         await asyncio.sleep(every)
@@ -118,7 +118,7 @@ async def write_uses(deps: ApiDeps, store: Store) -> None:
 
 
 async def note_configuration(store: Store, settings: Settings) -> None:
-    """At a start, which a disk that takes nothing does not stop."""
+    """At a start; a failed write does not prevent it."""
     try:
         await _note_configuration(store, settings)
     except StorageError as error:
@@ -126,7 +126,7 @@ async def note_configuration(store: Store, settings: Settings) -> None:
 
 
 async def _note_configuration(store: Store, settings: Settings) -> None:
-    """An entry of the audit log when it is another one than the last time, with the sections that differ."""
+    """If the configuration has changed since the last entry, adds one to the audit log, with the changed sections."""
     now = {name: _digest(getattr(settings, name)) for name in settings.__struct_fields__ if name != "file"}
     text = json.dumps(now, sort_keys=True)
     before = store.retention.peek(read_meta, CONFIGURATION)
@@ -142,7 +142,7 @@ async def _note_configuration(store: Store, settings: Settings) -> None:
 
 
 def noting_configuration(store: Store) -> Take:
-    """On SIGHUP, once the new one is in force."""
+    """On SIGHUP, after the new configuration is in force."""
 
     def take(settings: Settings) -> BringIntoForce:
         async def into_force() -> None:
@@ -158,7 +158,7 @@ def _digest(section: object) -> str:
 
 
 class Certificate:
-    """`files` are certificate chain and private key, None without TLS."""
+    """`files` are certificate chain and private key; None without TLS."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -175,11 +175,11 @@ class Certificate:
         return None
 
     def freshen(self) -> None:
-        """Renews what is of our own authority and due; AuthorityError when it cannot be, and then the one there goes on."""
+        """Renews our own authority's certificates if due. Raises AuthorityError; then the old ones stay in use."""
         server = self._settings.server
         if not server.tls:
             return
-        from daemon.tls.authority import check_key, renew_if_due  # noqa: PLC0415  # 8 MB that a box without its own TLS is spared
+        from daemon.tls.authority import check_key, renew_if_due  # noqa: PLC0415  # 8 MB, for its own TLS only
 
         folder = self._settings.tls_home
         try:
@@ -191,7 +191,7 @@ class Certificate:
             log.info("certificate.renewed", until=renewed.until, names=renewed.names, fingerprint=renewed.fingerprint)
 
     def freshen_at_start(self) -> None:
-        """As `freshen`; while the certificate that is there is good, trouble with its authority is logged and stops no start."""
+        """As `freshen`; but while the existing certificate is valid, an error is only logged, and the start goes on."""
         if not self._settings.server.tls:
             return
         from daemon.tls.authority import is_good  # noqa: PLC0415  as above
@@ -205,17 +205,17 @@ class Certificate:
             self._last_error = str(error)
 
     def pem(self) -> bytes | None:
-        """Chain and private key; BadCertificate, also when they do not fit each other. None without TLS."""
+        """Chain and private key; None without TLS. Raises BadCertificate, also if they do not match."""
         return check_pair(*self.files) if self.files else None
 
     async def keep(self, front: FrontServer | None) -> None:
-        """Until cancelled. Trouble is logged when it begins or changes, and certifications go on."""
+        """Until cancelled. An error is logged when it begins or changes; certifications go on."""
         while self._settings.server.tls:
             await asyncio.sleep(CHECK_SECONDS)
             await self._refresh(front)
 
     def reloading(self, front: FrontServer | None) -> BringIntoForce:
-        """On SIGHUP: what is in the files now, checked before anything changes."""
+        """On SIGHUP; the files are checked before anything changes."""
         self.pem()
 
         async def into_force() -> None:

@@ -1,4 +1,4 @@
-"""What each line did in the last day, ten minutes at a time; since the start, in memory. The box's own figures for `GET /metrics`."""
+"""Statistics of each line for the last 24 hours in slots of ten minutes, in memory; figures for `GET /metrics`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SLOTS: Final = 24 * 6
 
 
 class _Counts(msgspec.Struct, frozen=True):
-    """Of a line since the start; `certified` were timed, `line_ms` is their time at the machine in all."""
+    """Of a line since the start; `certified` counts timed certifications, `line_ms` is their total machine time."""
 
     exchanges: int = 0
     retries: int = 0
@@ -45,7 +45,7 @@ class LineHistory:
         self._began = _slot_of(now_millis())
 
     async def run(self) -> None:
-        """Closes a slot at every full ten minutes; a clock that was set only makes one slot longer or shorter."""
+        """Closes a slot every ten minutes; a change of the clock only makes one slot longer or shorter."""
         while True:
             await asyncio.sleep((SLOT_MS - now_millis() % SLOT_MS) / 1000)
             for worker in self._runtime.workers:
@@ -55,7 +55,7 @@ class LineHistory:
             self._began = _slot_of(now_millis())
 
     def of(self, worker: MachineWorker) -> tuple[LineSlot, ...]:
-        """Oldest first; the last one is not over yet."""
+        """Slots, oldest first; the last one is still open."""
         return (*self._slots.get(worker.book.id, ()), self._open_slot(worker))
 
     def _open_slot(self, worker: MachineWorker) -> LineSlot:
@@ -82,7 +82,7 @@ def _slot_of(at: int) -> int:
 
 def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history: LineHistory) -> Box:
     def destinations() -> list[str]:
-        """By their names: a URL may be a secret."""
+        """Names, not URLs: a URL may be a secret."""
         return [*([UPSTREAM] if replication.configured else []), *webhooks.destinations]
 
     async def figures() -> BoxFigures:

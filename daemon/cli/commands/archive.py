@@ -50,7 +50,7 @@ def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: boo
 
 
 def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = "") -> tuple[list[Path], list[Path]]:
-    """Each closed year, or the named one, that has no archive in the folder yet: those that were made, and those that were there."""
+    """Archives each closed year, or `year`, that has no archive yet. Returns the new files and the existing ones."""
     ledger = existing(settings)
     archives, there = [], []
     with as_owner(ledger.parent), closing(open_to_read(ledger)) as connection:
@@ -75,7 +75,7 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
 
 
 def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> None:
-    """Whole and verified, or not at all."""
+    """Leaves a verified archive or none."""
     with writing(target):
         key = signing_key(settings)
         with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):

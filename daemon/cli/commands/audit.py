@@ -1,4 +1,4 @@
-"""`mcfd audit`: what was done to the box, by whom and from where; and whether that log is whole."""
+"""`mcfd audit`: what was done to the box, by whom and from where; and whether this log is intact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mcfd backup`: a copy of the ledger, or the whole box in one encrypted file, with the recovery key that opens it."""
+"""`mcfd backup`: a copy of the ledger, or the whole box in one encrypted file; the recovery key that opens it."""
 
 from __future__ import annotations
 
@@ -151,12 +151,12 @@ def command(
 
 
 def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
-    """The archives of closed years that are not in the folder yet; what hinders them is no fault of the copy."""
+    """Adds the missing archives of closed years; an error here does not make the copy fail."""
     if into is None:
         return
     try:
         archives, _ = archive_years(settings, into)
-    except Exception as error:  # noqa: BLE001  whatever it is, the copy is made
+    except Exception as error:  # noqa: BLE001  the copy is complete, whatever the error
         complain("the copy is made, but no archive of a closed year: {why}", why=tell(error, ambient()))
         return
     for path in () if silent else archives:
@@ -169,13 +169,13 @@ def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResu
 
 
 def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) -> None:
-    """In the audit log; of the whole box on another disk than the ledger's also as what `doctor` asks for."""
+    """An entry in the audit log; for a whole box on another disk also the backup that `doctor` checks for."""
     if unnoted:
         return
     is_away = is_whole and target.stat().st_dev != settings.storage.path.stat().st_dev
     try:
         change(settings, NoteBackup(str(target), is_whole, is_away))
-    except StorageError as error:  # as on a full disk: the copy is there and verified all the same
+    except StorageError as error:  # for example a full disk: the copy is there and verified
         complain("the copy is made, but not in the audit log: {why}", why=tell(error, ambient()))
 
 
@@ -186,7 +186,7 @@ def _dated(into: Path | None, suffix: str) -> Path:
 
 
 def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Path | None) -> tuple[Sequence[str], str]:
-    """Public keys or a passphrase: of the command line, else of `[backup]`, else typed at the terminal."""
+    """Public keys or a passphrase: from the command line, else from `[backup]`, else typed at the terminal."""
     configured = settings.backup
     if not recipients and passphrase_file is None and configured is not None:
         recipients, passphrase_file = configured.recipients, configured.passphrase_file
@@ -223,7 +223,7 @@ def prompt_passphrase(*, twice: bool) -> str:
 
 
 class BoxCopy(NamedTuple):
-    """`left_out` is what is not in the file, because it is not there or may not be read; `fingerprint` that of the key that signed it."""
+    """`left_out` are files that were missing or unreadable; `fingerprint` is the signing key's."""
 
     findings: VerifyResult
     left_out: list[Path]
@@ -261,7 +261,7 @@ def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphras
 
 
 def print_new_key(settings: Settings) -> None:
-    """A recovery key for paper; the box keeps its public half alone."""
+    """Prints a new recovery key; the box stores only its public half."""
     identity, recipient = new_identity()
     say("Recovery key of this box's backups: print it, keep it where the box is not. It is shown this once.")
     say(f"\n{identity}\n")

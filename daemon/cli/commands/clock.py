@@ -1,4 +1,4 @@
-"""`mcfd time`: which clocks there are and what the book holds; sets right a book that a wrong clock has moved ahead (decision 21)."""
+"""`mcfd time`: shows clocks and books' times; repairs a book that a wrong clock has moved ahead (decision 21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mcfd config`: the configuration is checked or documented; `mcfd proxy`: that of HAProxy, as it is written where HAProxy is in front."""
+"""`mcfd config`: checks or documents the configuration. `mcfd proxy`: prints the configuration of HAProxy in front."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daemon.cli.output import WRONG_USE, print_json
 from daemon.settings import Settings, SettingsError, check_files, load
 
 FRONT_FOLDER = Path("/run/mcfd-front")
-"""Of the unit front-mcfd (systemd/front-mcfd.service)."""
+"""Folder of the unit front-mcfd (systemd/front-mcfd.service)."""
 
 command = click.Group("config")
 
@@ -53,7 +53,7 @@ def doc() -> None:
 
 
 def _check_signing_keys(settings: Settings) -> None:
-    """That what signs closures is a key; the start would refuse it too."""
+    """Raises SettingsError if a file for signing closures has no key; the start would refuse it too."""
     upstream = settings.upstream
     if upstream is None or upstream.kind != "https":
         return

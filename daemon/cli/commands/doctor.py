@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from daemon.doctor.wording import CheckResult
 
 SHOW_EVERY = 0.2
-"""Seconds; less than it takes to see which number was the last."""
+"""Seconds; short enough that the last number shown is clear."""
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -82,7 +82,7 @@ def _of_disk(folder: Path, code_word: str | None) -> list[CheckResult]:
 
 @contextmanager
 def _testing(folder: Path) -> Iterator[None]:
-    """As the user whose folder it is; what hinders the test is a failure of the command."""
+    """As the owner of the folder. Raises Failure for an error that prevents the test."""
     from daemon.doctor.disk import CannotTest
     from daemon.owner import as_owner
 
@@ -96,7 +96,7 @@ def _testing(folder: Path) -> Iterator[None]:
 
 
 def _write(folder: Path) -> int:
-    """Until the power goes, or Ctrl-C, which tests nothing."""
+    """Writes until the power fails; Ctrl-C ends it without a test."""
     from daemon.doctor.disk import write_blocks
 
     say("1. Wait until numbers appear, and at least half a minute more.")
@@ -109,12 +109,12 @@ def _write(folder: Path) -> int:
         for number in written:
             if time.monotonic() - last_at >= SHOW_EVERY:
                 last_at = time.monotonic()
-                print(f"  {number}", end=end, flush=True)  # noqa: T201  one line that changes
+                print(f"  {number}", end=end, flush=True)  # noqa: T201  overwrites one line
     return 0
 
 
 async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | None) -> list[CheckResult]:
-    """A machine that is silent takes seconds: each finding is printed at once."""
+    """Passes each finding to `tell` at once: a silent machine takes seconds."""
     found = []
     async with aclosing(examine(config)) as findings:
         async for finding in findings:
@@ -125,7 +125,7 @@ async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | N
 
 
 async def examine(config: Path | None) -> AsyncGenerator[CheckResult, None]:
-    """Each as soon as it is found, and the first before the others are loaded. Reads only; the line of a machine is left to the daemon when that runs."""
+    """Yields each finding at once, the first before the other checks are imported. Only reads, and no line in use."""
     from daemon.doctor.wording import Check
     from daemon.settings import SettingsError, check_files, load
 
@@ -141,7 +141,7 @@ async def examine(config: Path | None) -> AsyncGenerator[CheckResult, None]:
         yield check_box_clock()
         return
     yield Check("configuration").ok(Text("{file} can be read", file=settings.file))
-    from daemon.doctor.checks import check_all  # what is found first is printed first
+    from daemon.doctor.checks import check_all  # imported after the first finding is printed
 
     async for finding in check_all(settings):
         yield finding

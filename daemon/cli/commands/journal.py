@@ -133,7 +133,7 @@ async def _moved(reader: BookReader, page: Page, upto_z: int) -> list[Line]:
 
 
 def _place(line: Line) -> tuple[int, int]:
-    """In the order of the book; what has not ended is the newest."""
+    """Sorts by the order of the book; entries that have not ended are the newest."""
     entry, _ = line
     return (entry.seq or sys.maxsize, 0) if isinstance(entry, Record) else (entry.after_seq, entry.id)
 
@@ -161,7 +161,7 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
 
 
 def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *, test: bool) -> None:
-    """The file is its caller's alone; one that exists is left alone, one that was not finished is taken away."""
+    """Only its owner may read the new file; an existing file stays, an unfinished one is deleted."""
     with writing(target), new_file(target) as file:
         try:
             lines = read_ledger(settings, lambda store: _written(store, settings, page, file, form, nim=nim, test=test))
@@ -175,7 +175,7 @@ def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *,
 async def _written(
     store: Store, settings: Settings, page: Page, file: BinaryIO, form: str, *, nim: str, test: bool
 ) -> int:
-    """Lines, without the headings."""
+    """Returns the number of lines without the headings."""
     reader = await read_book(store, settings, nim, test=test)
     expected, written = (await a_report(reader, page.start, page.end)).certs_count, 0
     with Progress() as progress:

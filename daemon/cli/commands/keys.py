@@ -137,7 +137,7 @@ def revoke(settings: Settings, key_id: int) -> None:
 
 
 def _end(text: str, zone: tzinfo) -> int:
-    """The end (ms) of that day in the shop's time zone, or of so many days from now (`30d`); 0 for never."""
+    """End of that day in the shop's time zone, or of that many days from now (`30d`), in ms; 0 for never."""
     if not text:
         return 0
     try:

@@ -198,7 +198,7 @@ def take_back(settings: Settings, nim: str, reason: str) -> None:
 
 
 class SparePair(NamedTuple):
-    """`doubts` are attempts at the first machine without a known outcome; `at` the time of a decision (ms)."""
+    """`doubts` are attempts at the first machine without a known outcome; `at` is the decision's time in ms."""
 
     first: BookState
     spare: BookState
@@ -235,7 +235,7 @@ def _decide(settings: Settings, pair: SparePair, reason: str, *, is_back: bool) 
 
 
 async def read_machine(machine: Machine) -> PortReading | Silence:
-    """A configured machine, with its own patience."""
+    """Reads a configured machine with its own retries and time limits."""
     from bridge.link import Timers
     from daemon.machines.inspect_port import PATIENCE_SECONDS, look
 
@@ -244,11 +244,11 @@ async def read_machine(machine: Machine) -> PortReading | Silence:
     return await look(machine.port, machine.baudrate, timers, patience)
 
 
-# -- what the ledger knows ------------------------------------------------------------------------------------------------
+# -- what the ledger knows ---------------------------------------------------------------------------------------------
 
 
 def _live_books(settings: Settings) -> Mapping[str, BookState]:
-    """The live book of each NIM; nothing before the first start."""
+    """The live book of each NIM; empty before the first start."""
     if not settings.storage.path.exists():
         return {}
 
@@ -256,14 +256,14 @@ def _live_books(settings: Settings) -> Mapping[str, BookState]:
 
 
 def _take_overs(settings: Settings) -> Sequence[TakeOver]:
-    """Those that last; nothing before the first start."""
+    """Take-overs in force; empty before the first start."""
     if not settings.storage.path.exists():
         return ()
     return read_rows(settings, all_lasting)
 
 
 def _named(nim: str, settings: Settings) -> str:
-    """As the configuration has it: the machine may have been activated anew since."""
+    """The NIM as configured: the machine may have been activated again since."""
     machine = settings.find_machine(nim)
     return machine.nim if machine else nim
 
@@ -309,7 +309,7 @@ def _row(status: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _live(health: MachineHealth) -> dict[str, object]:
-    """As the daemon has it at this moment."""
+    """The daemon's present state of the machine."""
     names = ("connected", "waiting", "clock_drift", "tax_server_days", "tax_server_waiting")
     return {"problem": health.last_error or None, **{name: getattr(health, name) for name in names}}
 
@@ -324,7 +324,7 @@ def _ledger(state: BookState | None) -> dict[str, object]:
     }
 
 
-# -- one machine ------------------------------------------------------------------------------------------------------------
+# -- one machine -------------------------------------------------------------------------------------------------------
 
 
 def _info_json(

@@ -1,4 +1,4 @@
-"""`mcfd machine probe`: first contact with a machine, line by line, and the one file to send."""
+"""`mcfd machine probe`: first contact with a machine, and one file with the results to send."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from daemon.probe.run import probe as probe_port
 from daemon.settings import SettingsError, load
 
 FATAL = ("state", "seq", "repeat")
-"""What, when it is contradicted, keeps this machine from being used."""
+"""Checks that, if contradicted, exclude this machine from use."""
 
 
 @click.command(
@@ -110,7 +110,7 @@ def _settings(config: Path | None, result: ProbeResult, *, writes: bool) -> None
 
 
 def _config_file(config: Path | None) -> Path | None:
-    """A first contact may come before any configuration."""
+    """None before there is a configuration: a first contact may precede it."""
     try:
         return load(config).file
     except SettingsError:

@@ -1,4 +1,4 @@
-"""`mcfd machine recording`: what moved on a line, for people, and as a file to be sent."""
+"""`mcfd machine recording`: traffic on a line, as text or as a file to send."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _PRIVATE = 0o600
 
 
 class Moment(click.ParamType[int]):
-    """Microseconds since 1970, from `10m`, `2h`, or a date and time, in the box's own time zone where it names none."""
+    """Microseconds since 1970, from `10m`, `2h`, or a date and time (in the box's time zone if it has none)."""
 
     name = "time"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if ago := _AGO.fullmatch(value):
-            seconds = datetime.now().timestamp() - int(ago[1]) * _SECONDS[ago[2]]  # noqa: DTZ005  an instant all the same
+            seconds = datetime.now().timestamp() - int(ago[1]) * _SECONDS[ago[2]]  # noqa: DTZ005  a difference only
         else:
             try:
                 seconds = datetime.fromisoformat(value).timestamp()

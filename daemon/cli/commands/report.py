@@ -118,7 +118,7 @@ def show(
     language = ambient()
 
     async def both(store: Store) -> tuple[msgspec.Struct, Shop]:
-        """As it stands on paper: a closed one under the letterhead of then."""
+        """Report and shop as on paper: a closed report has the letterhead of its time."""
         reader = await read_book(store, settings, nim, test=test)
         report, ledger, book = await read(reader), reader.ledger, reader.book
         newest = await ledger.read(newest_letterhead, book)

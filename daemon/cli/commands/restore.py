@@ -1,4 +1,4 @@
-"""`mcfd restore`: a copy of the ledger, or a whole box from its encrypted file, into the folders of this box and nowhere else."""
+"""`mcfd restore`: restores a copy of the ledger, or a whole box from its encrypted file; into this box's folders."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:
 
 
 class RestoreOptions(NamedTuple):
-    """What was typed."""
+    """The options of the command line."""
 
     file: Path
     config: Path | None
@@ -150,7 +150,7 @@ class RestoreOptions(NamedTuple):
 
 
 class BoxRestored(NamedTuple):
-    """`settings` are in force from now on; `written` beside the ledger, `outside` is what was not, by its key."""
+    """`settings` are now in force; `written` are files beside the ledger; `outside` were not written, by their keys."""
 
     settings: Settings
     ledger: Restored
@@ -160,8 +160,8 @@ class BoxRestored(NamedTuple):
 
 
 def restore_box(wanted: RestoreOptions) -> BoxRestored:
-    """The ledger goes first, the configuration last: a box that lost power in between starts nothing, and the same command again
-    finishes it."""
+    """The ledger is written first, the configuration last: after a power cut in between nothing starts, and the same
+    command again completes it."""
     place = _place(wanted.config)
     present = _present(place)
     if present is not None:
@@ -177,7 +177,7 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
             copy = stack.enter_context(private_folder(home)) / "ledger"
             with new_file(copy) as file:
                 reader.copy_ledger(file)
-        # From here on it is known to be whole.
+        # From here on the archive is known to be complete.
         signed_by = _checked_signature(reader, {(present or Settings()).storage.path, planned.ledger}, wanted)
         _confirm(wanted, reader, planned, place, signed_by)
         at, by = now_millis(), shell_user()
@@ -194,7 +194,7 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
 
 
 def _place(config: Path | None) -> Path:
-    """Where the configuration goes: as every command finds it, never where the archive says."""
+    """Path of the configuration, found as by every command; never a path from the archive."""
     try:
         return find(config).absolute()
     except SettingsError:
@@ -202,7 +202,7 @@ def _place(config: Path | None) -> Path:
 
 
 def _present(place: Path) -> Settings | None:
-    """What is in force on this box; None where that is not known."""
+    """The configuration in force on this box; None if it is missing or invalid."""
     try:
         return load(place)
     except SettingsError:
@@ -230,7 +230,7 @@ def _decrypted(wanted: RestoreOptions) -> Iterator[BinaryIO]:
 
 
 def _recovery_key(file: Path | None) -> str:
-    """The private key of age: from its file, or typed from the paper."""
+    """The age private key: from its file, or typed from the paper."""
     if file is None:
         if not sys.stdin.isatty():
             raise click.UsageError(tr("this backup is for a key: {option} FILE is needed", option="--identity"))
@@ -258,8 +258,8 @@ def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> Resto
 
 
 def _checked_signature(reader: ArchiveReader, ledgers: Collection[Path], wanted: RestoreOptions) -> str:
-    """Who signed it, for people; a Failure unless that is this box, or what was typed says that it may be another. On a new disk, which has
-    neither a ledger nor a key, the fingerprint is for the person to compare with their paper."""
+    """The signer, in words. Raises Failure unless it is this box or the options allow another. On a new disk, without
+    ledger and key, the person compares the fingerprint with their paper."""
     key = signer(reader.signature, reader.entries) if reader.signature else None
     if key is None and reader.signature is not None:
         raise Failure("the signature of the backup is not of what is in it")
@@ -288,13 +288,13 @@ def _checked_signature(reader: ArchiveReader, ledgers: Collection[Path], wanted:
 def _own_keys(ledgers: Collection[Path]) -> set[bytes]:
     found = set()
     for ledger in ledgers:
-        with suppress(OSError, NoKey):  # a key that cannot be read opens nothing
+        with suppress(OSError, NoKey):  # an unreadable key proves nothing
             found.add(own_public(ledger))
     return {key for key in found if key is not None}
 
 
 def _confirm(wanted: RestoreOptions, reader: ArchiveReader, planned: RestorePlan, place: Path, signed_by: str) -> None:
-    """Names every file that will be written, and asks unless `--yes` was typed."""
+    """Lists every file to be written, and prompts unless `--yes`."""
     manifest = reader.manifest
     click.echo(
         visible(

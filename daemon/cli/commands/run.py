@@ -13,9 +13,9 @@ from daemon.cli.output import Failure
 from daemon.unneeded import later, without
 
 OTHERS = ("rich", "pygments", "greenlet", "annotated_types")
-"""Of other programs in the same environment, or only for tracebacks in colour; structlog and Litestar load them where they find them."""
+"""Of other programs in this environment, or for coloured tracebacks; structlog and Litestar load them if present."""
 UNUSED = ("yaml",)
-"""Litestar imports it for a document that it never makes here."""
+"""Litestar imports it for a document that is never made here."""
 
 
 @click.command(
@@ -25,13 +25,13 @@ UNUSED = ("yaml",)
 @config_option
 @click.option(
     "--front",
-    envvar="FRONT_FOLDER",  # of the unit, which starts an older program too: one does not know the option, and does not see the variable
+    envvar="FRONT_FOLDER",  # set by the unit, which may start an older program: that has no such option and ignores it
     type=click.Path(path_type=Path, file_okay=False),
     metavar=tr("FOLDER"),
     help=tr("Folder shared with HAProxy's own unit; left out, HAProxy is started by mcfd where it is needed."),
 )
 def command(config: Path | None, front: Path | None) -> int:
-    gc.disable()  # until everything is there (`serve`): nearly all that a start makes stays
+    gc.disable()  # until the start is over (`serve`): nearly all objects of a start stay
     try:
         return _run(config, front)
     finally:
@@ -55,8 +55,8 @@ def _run(config: Path | None, front: Path | None) -> int:
 
 
 def _not_in_anothers_stead(folder: Path) -> None:
-    """Root does nothing in a folder that belongs to the daemon's user, who may have put anything there; and what a daemon of root's made
-    in it, theirs could not read."""
+    """Refuses root in a folder of the daemon's user: that user may have put anything there, and could not read the
+    files that root's daemon makes."""
     if os.geteuid() != 0 or not folder.exists() or (owner := folder.stat().st_uid) == 0:
         return
     try:

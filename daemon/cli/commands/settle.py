@@ -1,9 +1,7 @@
-"""`mcfd machine settle`: shows what was found, asks for a decision and its reason, writes both to the ledger. `mcfd machine last-z`: the last Z
-on paper, after a restore onto a disk where nothing remembers what was given since (decision 30).
+"""`mcfd machine settle`: shows the case, takes a decision and its reason, and writes them to the ledger.
+`mcfd machine last-z`: the last Z on paper, after a restore onto a disk without later records (decision 30).
 
-The running daemon holds the line; the machine's state is then taken from the ledger, where the daemon writes it. Without a
-daemon the machine is read afresh.
-"""
+While the daemon runs, it has the line: the machine's state then comes from the ledger. Otherwise it is read."""
 
 from __future__ import annotations
 
@@ -127,7 +125,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
 
 
 def _find(settings: Settings, nim: str | None, fingerprint: str) -> tuple[Case | None, Evidence | None]:
-    """The book that is named, or the one in attention, or of several the one with that case; with the machine's state as fresh as possible, and that alone."""
+    """The named book, the one in attention, or the one with that case, with the machine's newest state; only one."""
     cases = read_ledger(settings, lambda store: _cases(store, nim))
     if nim and settings.find_machine(nim) is None and not cases:
         raise Failure("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine))
@@ -158,7 +156,7 @@ async def _read_machine(machine: Machine) -> Evidence | None:
     return Evidence(now_millis(), reading.state) if isinstance(reading, PortReading) else None
 
 
-# -- questions and answers --------------------------------------------------------------------------------------------------
+# -- questions and answers ---------------------------------------------------------------------------------------------
 
 
 def _show(case: Case, settings: Settings) -> None:
@@ -219,7 +217,7 @@ def _prompt_reason() -> str:
             return reason
 
 
-# -- what is decided --------------------------------------------------------------------------------------------------------
+# -- what is decided ---------------------------------------------------------------------------------------------------
 
 
 def _refused(case: Case, obstacle: Obstacle, decision: str) -> Failure:
@@ -257,13 +255,13 @@ def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvo
 
 
 def _at(case: Case) -> int:
-    """The time of the decision; a clock that is not credible moves no book (decision 21)."""
+    """The time of the decision; an implausible clock moves no book (decision 21)."""
     return decide_time(
         Clocks(case.state.last_at, now_millis(), synchronised=False, machine=None, accepted=case.state.accepted_to)
     ).at
 
 
-# -- the last Z on paper ------------------------------------------------------------------------------------------------------
+# -- the last Z on paper -----------------------------------------------------------------------------------------------
 
 
 @click.command("last-z", epilog=examples("mcfd machine last-z EL02000015-1 57"))

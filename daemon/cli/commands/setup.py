@@ -1,7 +1,7 @@
-"""`mcfd setup`: finds the machines, asks what only a person knows, writes the configuration, makes the first keys.
+"""`mcfd setup`: finds the machines, prompts for what only a person knows, writes the configuration, makes the first
+keys.
 
-Whatever can fail comes before the configuration is put in its place: a setup that broke off is simply run again.
-"""
+All that can fail comes before the configuration is put in place: a setup that was interrupted is simply run again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIRST_PERSON = "admin"
 
 @dataclass(frozen=True)
 class SetupOptions:
-    """What the command line says; None and empty where it says nothing."""
+    """The command line; None or empty for options left out."""
 
     config: Path
     ports: tuple[str, ...]
@@ -59,7 +59,7 @@ class SetupOptions:
 
 
 def check_place(wanted: SetupOptions) -> Path:
-    """Where the configuration goes, before a port is touched for nothing."""
+    """The path of the configuration; checked before any port is opened."""
     place = wanted.config.absolute()
     try:
         exists = place.exists()
@@ -195,11 +195,11 @@ def _in_page(wanted: SetupOptions, address: str, folder: Path | None) -> int:
     return serve(plan, wanted.ports, wanted.label, check_place(wanted), address)
 
 
-# -- what is there, and what is wanted of it ----------------------------------------------------------------------------------
+# -- what is there, and what is wanted of it ---------------------------------------------------------------------------
 
 
 def _choose(wanted: SetupOptions, found: Sequence[PortResult]) -> list[PortResult]:
-    """All machines, or those that were named; empty when one that was named has not answered."""
+    """All machines, or the named ones; empty if a named one has not answered."""
     named = wanted.nims
     if not named and len(found) > 1 and wanted.is_interactive:
         named = _prompt_nims(found)
@@ -216,7 +216,7 @@ def _choose(wanted: SetupOptions, found: Sequence[PortResult]) -> list[PortResul
 
 
 def _prompt_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
-    """Again, until each of them has answered: a mistyped NIM is no reason to begin anew."""
+    """Repeats until each NIM has answered, so that a typing error does not end the setup."""
     everyone = ",".join(each.nim for each in found)
     while True:
         text = click.prompt(tr("Which machines (NIMs with commas)"), default=everyone)
@@ -228,7 +228,7 @@ def _prompt_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
 
 
 def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, Any]) -> SetupPlan:
-    """Where a question has an answer in the configuration before, that is what is offered."""
+    """Defaults of the prompts come from the configuration to be replaced, if any."""
     defaults = machine_before(before, chosen[0].nim)
     ledger = before.get("storage", {}).get("path") if _is_default("ledger") else None
     port = before.get("server", {}).get("port") if _is_default("http_port") else None
@@ -266,7 +266,7 @@ def _prompt_network(wanted: SetupOptions, default: Network) -> Network:
 
 
 def _confirm_loss(wanted: SetupOptions, before: dict[str, Any], plan: SetupPlan) -> None:
-    """What a run removes is listed, and confirmed by a question of its own."""
+    """Lists what this run removes, and prompts separately for it."""
     was, now_is = network_of(before), plan.network
     if was in (None, "local", now_is):
         return

@@ -1,4 +1,4 @@
-"""`mcfd tls`: the authority of this box, for tills that speak to it over the network."""
+"""`mcfd tls`: the box's own authority, for tills on the network."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
         note_authority(settings)
     except AuthorityError as error:
         raise Failure(error) from None
-    except StorageError as error:  # the authority is made all the same
+    except StorageError as error:  # the authority is made nevertheless
         complain("not in the audit log: {why}", why=error)
     if as_json:
         print_json(_as_json(settings, certificate))

@@ -1,5 +1,5 @@
-"""`mcfd upstream` and `mcfd webhook`: what is on its way to headquarters and to webhooks; a test is one signed message, and what came of it in a
-sentence."""
+"""`mcfd upstream` and `mcfd webhook`: deliveries to headquarters and webhooks; a test sends one signed message and
+shows the result in a sentence."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def status(settings: Settings, as_json: bool) -> None:
 
 
 async def _backlogs(store: Store, settings: Settings) -> dict[str, Sequence[Backlog]]:
-    """By name; upstream first."""
+    """By destination; upstream first."""
     names = [UPSTREAM, *(each.destination for each in settings.webhook)]
     return {name: await store.outbox_for(name).backlog() for name in names}
 
@@ -221,7 +221,7 @@ def keygen(file: Path) -> None:
 
 
 def _to_send(settings: Settings, found: Sequence[Backlog]) -> list[Backlog]:
-    """One for each configured machine and for each that has something to send; the sandbox only where it is sent."""
+    """One for each configured machine and each book with something to send; sandboxes only if they are sent."""
     sandbox = settings.upstream is not None and settings.upstream.include_sandbox
     backlogs = [backlog for backlog in found if backlog.mode == "live" or sandbox]
     covered = {backlog.nim for backlog in backlogs}
@@ -240,7 +240,7 @@ def _as_json(backlog: Backlog) -> dict[str, object]:
     return record_json(backlog, oldest_age_seconds=age, last_error=str(from_stored(backlog.last_error)) or None)
 
 
-# -- webhooks -----------------------------------------------------------------------------------------------------------------
+# -- webhooks ----------------------------------------------------------------------------------------------------------
 
 
 @webhook.command(
@@ -292,7 +292,7 @@ def _send(receiver: UpstreamReceiver, event: bytes, event_id: str, nim: str) -> 
 
 
 def _print_results(found: list[tuple[str, str, Delivery]], *, as_json: bool) -> int:
-    """`found`: name, address, what came of it. The exit code: 1 when one of them was not taken."""
+    """`found`: name, address, result. Returns the exit code: 1 if a message was not accepted."""
     if as_json:
         print_json(
             [

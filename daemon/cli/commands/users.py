@@ -90,7 +90,7 @@ def disable(settings: Settings, name: str) -> None:
 
 
 def _read_password(name: str, *, from_stdin: bool) -> str:
-    """The new password: one line of stdin, or typed twice at a terminal."""
+    """The new password: one line of stdin, or typed twice."""
     if from_stdin:
         password = (sys.stdin.readline() if sys.stdin else "").rstrip("\r\n")
     else:

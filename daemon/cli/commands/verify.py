@@ -53,12 +53,12 @@ def command(settings: Settings, as_json: bool, telling: bool) -> int:
 
 
 def _bring_up_to_date(settings: Settings) -> None:
-    """A ledger of an older version is migrated first, as the next start would; `verify` reports what is wrong with it."""
+    """Migrates a ledger of an older version, as the next start would; `verify` reports its faults."""
     with contextlib.suppress(StorageError):
         read_ledger(settings, lambda store: store.retention.away_at())
 
 
 def _note(settings: Settings, findings: VerifyResult) -> None:
-    """For the daemon, and for monitoring (`GET /metrics`); what was found stands even where it cannot be written down."""
+    """Stores the result for the daemon and `GET /metrics`; if that fails, the result is still shown."""
     with contextlib.suppress(StorageError):
         change(settings, NoteVerified(findings.damage.file, findings.damage.entries))

@@ -17,7 +17,7 @@ from daemon.core.certified_core import CORE_VERSION, core_digest
 SCRIPT = Path("/usr/share/mcfd/upgrade")
 SOURCES = Path("/etc/apt/sources.list.d/mcfd.sources")
 QUIET_SECONDS = "10"
-"""Without a sale, where a person waits; the timer's job waits for five minutes."""
+"""Seconds without a sale, since a person waits; the timer's job waits five minutes."""
 
 
 @click.command("version")
@@ -57,4 +57,4 @@ def upgrade(core: bool) -> None:
             "no repository of mcfd is configured ({sources}); sudo apt install ./mcfd_VERSION.deb", sources=SOURCES
         )
     os.environ.setdefault("MCFD_UPGRADE_QUIET_SECONDS", QUIET_SECONDS)
-    os.execv(SCRIPT, [str(SCRIPT), *(["--core"] if core else [])])  # noqa: S606  the package's own script, as the caller
+    os.execv(SCRIPT, [str(SCRIPT), *(["--core"] if core else [])])  # noqa: S606  the package's own script

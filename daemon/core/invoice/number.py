@@ -1,5 +1,5 @@
-"""Invoice numbers: when two are the same (decision 37: in the index, the duplicate check, the verdict and `adopt` alike), the series that the box
-gives itself (SFE 2.18: unbroken for each type and year), and what a credit note refers to."""
+"""Invoice numbers: their equality (decision 37; the same in the index, the duplicate check, the verdict and `adopt`),
+the series of the box (SFE 2.18; without gaps for each type and year), and references of credit notes."""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ PATTERN = "{type}-{year}-"
 DIGITS = 6
 PLACES = re.compile(r"\{(?:type|year|nim)\}")
 PLAIN = re.compile(r"[A-Z0-9/_.-]*")
-"""What may stand in a pattern beside its places: equal numbers have one spelling, in capitals."""
+"""Characters of a pattern beside its placeholders: capitals only, so that equal numbers have one spelling."""
 
 NO_SINGLE_ORIGINAL = "RRR"
-"""A credit note on many invoices."""
+"""Nature of a credit note on many invoices."""
 
 _DASHES = re.compile("[\u2010-\u2015\u2043\u2212\ufe58\ufe63\uff0d]")
 _REFERENCE = re.compile("([A-Z]{2}[0-9]{8})(?:-([0-9]{1,9}))?-([0-9]{1,18})")
-"""No counter has more digits (protocol 3)."""
+"""The digits are bounded by those of a counter (protocol 3)."""
 
 
 def normalised(number: str) -> str:
-    """An invoice number as it is stored (decision 37): the same characters may come composed or decomposed."""
+    """The stored form of an invoice number (decision 37): NFC, since characters may come composed or decomposed."""
     return number if number.isascii() else unicodedata.normalize("NFC", number)
 
 
 def number_key(number: str) -> str:
-    """The one spelling of equal numbers: NFC without regard to case, in the capitals that a machine may keep a number in.
-
-    Nearly every number is its own key: digits, signs and capitals."""
+    """One key for all spellings of a number: NFC in capitals, as a machine may store it. Most numbers equal their
+    key."""
     if number.isascii():
         return number.upper()
     return normalised(normalised(number).casefold().upper())
@@ -47,8 +46,8 @@ def same_number(one: str, other: str) -> bool:
 
 
 class TakenFrom(NamedTuple):
-    """Which holders of a number still hold it at some moment. `year`: those of that year or a later one, 0 for all; `start`: those that were numbered for
-    ever, begun since then (ms); `recent`: any begun since then."""
+    """Which attempts reserve their number at a given time. `year`: those numbered in that year or later, 0 for all;
+    `start`: those without a year that began since then (ms); `recent`: any that began since then (ms)."""
 
     year: int = 0
     start: int = NEVER
@@ -56,16 +55,17 @@ class TakenFrom(NamedTuple):
 
 
 class NumberScope(msgspec.Struct, frozen=True):
-    """For how long a number stands for one invoice (SFE 2.18): for ever, or for a year of the shop's clock where `zone` says whose."""
+    """How long a number is unique (SFE 2.18): for ever, or for a calendar year in `zone`."""
 
     zone: tzinfo | None = None
 
     def year_of(self, at: int) -> int:
-        """0 for ever; `at` in ms."""
+        """The year of `at` (ms since 1970); 0 if numbers are unique for ever."""
         return 0 if self.zone is None else datetime.fromtimestamp(at // 1000, self.zone).year
 
     def taken_from(self, at: int) -> TakenFrom:
-        """In a year's first day the numbers of the day before are taken as well: a request that is repeated over midnight is the same sale."""
+        """On the first day of a year, numbers of the day before count too: a request repeated over midnight is one
+        sale."""
         if self.zone is None:
             return TakenFrom()
         year = self.year_of(at)
@@ -88,15 +88,15 @@ class Series(msgspec.Struct, frozen=True):
 
 
 def is_pattern(text: str) -> bool:
-    """Types and years have series of their own, or their numbers would be the same."""
+    """Whether the pattern is valid. It needs type and year: each has its own series, and numbers must differ."""
     return "{type}" in text and "{year}" in text and PLAIN.fullmatch(PLACES.sub("", text)) is not None
 
 
 class Reference(NamedTuple):
-    """What a credit note names: the counter of a sale, in an activation of a machine (None: not said). Its text has one form."""
+    """The reference of a credit note: machine, activation (None if not sent) and counter of the sale."""
 
     machine: str
-    """without the activation counter"""
+    """NIM without the activation counter"""
     activation: int | None
     counter: int
 
@@ -105,6 +105,6 @@ class Reference(NamedTuple):
 
 
 def read_reference(text: str) -> Reference | None:
-    """However it is written: small letters, leading zeros, other dashes. None when it names no invoice."""
+    """Reads small letters, leading zeros and other dashes too; None if the text is no reference."""
     found = _REFERENCE.fullmatch(_DASHES.sub("-", text).strip().upper())
     return found and Reference(found[1], int(found[2]) if found[2] else None, int(found[3]))

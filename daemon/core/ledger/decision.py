@@ -1,4 +1,4 @@
-"""What an operator may decide about a book in attention: the same rules for the command and for the page."""
+"""Decisions of an operator on a book in attention: one set of rules for the command line and the page."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ Obstacle = Literal[
 ]
 """
 does not fit            not one of the choices of this case
-machine unknown         it is not known what the machine says
-not its last            the machine's last invoice is another one: its code and time have to come from the machine's paper
-its last                the machine's last invoice is this very one: its number would be free for a second certification
-changed                 the case is not the one that was shown any more
-paper not needed        what stands on paper is only entered with `certified`
-code of another         the ledger has that code, or the machine tells it of another invoice
+machine unknown         the machine has not been read
+not its last            the machine's last invoice is another one: code and time have to come from the machine's paper
+its last                the machine's last invoice is this one: its number must not become free
+changed                 the case has changed since it was shown
+paper not needed        data from paper belong to `certified` only
+code of another         the ledger or the machine has that code for another invoice
 time not plausible      not between the intent and now
-counters not plausible  not between what the ledger knows and what the machine says
-counters needed         what the machine counts says nothing of this invoice's counters
+counters not plausible  not between the ledger's counters and the machine's
+counters needed         neither ledger nor machine tells this invoice's counters
 """
 CONFIRMABLE: tuple[Obstacle, ...] = ("time not plausible", "counters not plausible")
-"""A typing error, or a machine whose clock was wrong or which was activated anew: the person with the paper can tell."""
+"""A person with the paper may confirm these: the machine's clock was wrong, or it was activated again."""
 
 
 MEANINGS: dict[Decision, Text] = {
@@ -87,8 +87,9 @@ class After(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One book in attention, whose machine is replaced, or for whose machine the other one of a pair waits, with all that there is to decide on. `attempt` is the one whose outcome is unknown, if any; `last` what the ledger
-    knows of the last invoice in the evidence; `decided` counts the decisions so far."""
+    """What there is to decide on one book: it is in attention, its machine is replaced, or the other machine of its
+    pair waits for it. `attempt` is the one in doubt, if any; `last` is the standing of the evidence's last invoice;
+    `decided` counts the decisions so far."""
 
     state: BookState
     attempt: Record | None
@@ -96,10 +97,10 @@ class Case(msgspec.Struct, frozen=True):
     last: Standing = "new"
     decided: int = 0
     is_replaced: bool = False
-    """Another machine certifies in its place, or did since the attempt was begun: what is in doubt may be decided without the machine and without
-    attention."""
+    """Another machine certifies in its place, or did so since the attempt began. The doubt may be decided without the
+    machine and without attention."""
     is_awaited: bool = False
-    """An older ledger was put back, and the other machine of its pair certifies nothing before this one was compared."""
+    """The ledger was restored, and the other machine of the pair certifies nothing until this one has been compared."""
 
     @property
     def is_open(self) -> bool:
@@ -112,7 +113,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def _may_be_lost(self) -> bool:
-        """Not so once it has answered: that is to be looked at."""
+        """False once the machine has answered: then its state decides."""
         return self.is_awaited and self.evidence is None
 
     @property
@@ -124,7 +125,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """Names what there is to decide on: a decision is valid for that alone."""
+        """Identifies the facts of this case; a decision is valid for these facts alone."""
         state, machine = self.state, self.evidence.state if self.evidence else None
         machine_content = None if machine is None else (machine.nim, machine.ifu, machine.counters, machine.last)
         attempt = self.attempt.id if self.attempt else 0
@@ -132,14 +133,15 @@ class Case(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.json.encode(content)).hexdigest()[:12]
 
     def is_still(self, now: Case) -> bool:
-        """Whether `now`, read again, is this one; a machine that was read since the ledger wrote its evidence down is believed."""
+        """Whether `now`, read again, is the same case. The newer evidence counts: the machine's, or the ledger's."""
         mine, theirs = self.evidence, now.evidence
         is_fresher = mine is not None and (theirs is None or mine.at >= theirs.at)
         return self.fingerprint == (msgspec.structs.replace(now, evidence=mine) if is_fresher else now).fingerprint
 
     @property
     def is_last(self) -> bool:
-        """Whether the attempt in doubt is the machine's last invoice, and not one that the ledger has under another number."""
+        """Whether the attempt in doubt is the machine's last invoice, and the ledger does not have that invoice
+        already."""
         evidence = self.evidence
         return (
             self.attempt is not None
@@ -149,8 +151,8 @@ class Case(msgspec.Struct, frozen=True):
         )
 
     def obstacle(self, decision: str, paper: PaperInvoice | None = None, *, is_taken: bool = False) -> Obstacle | None:
-        """Why the evidence does not carry a decision: nothing is entered that the machine did not say. None when it does. `is_taken`: the ledger
-        has the code on paper."""
+        """Why the evidence does not support the decision; None when it does. `is_taken`: the ledger has the code of
+        `paper`."""
         if not self.is_open or decision not in self.choices:
             return "does not fit"
         if decision == "certified":
@@ -190,7 +192,7 @@ class Case(msgspec.Struct, frozen=True):
         return "counters not plausible" if paper.counters else "counters needed"
 
     def certified(self, paper: PaperInvoice | None = None) -> Certified | None:
-        """What the machine says of the attempt: its last invoice, or what stands on paper; None while that is not known."""
+        """The certification of the attempt, from the machine's last invoice or from paper; None while unknown."""
         state = self.evidence.state if self.evidence else None
         if paper is not None and not self.is_last:
             counters = self._placed(paper)
@@ -207,18 +209,19 @@ class Case(msgspec.Struct, frozen=True):
         return Certified(code, last.time, state.ifu, state.counters, state.nim if is_new else "")
 
     def _placed(self, paper: PaperInvoice) -> FiscalCounters | None:
-        """The counters of an invoice that is not the machine's last any more."""
+        """The counters of an invoice that is no longer the machine's last; None if paper does not tell them."""
         if self.attempt is None:
             return None
         return self._fitting(paper, self.attempt) or (as_printed(paper, self.attempt) if paper.as_printed else None)
 
     def _fitting(self, paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:
-        """Those between what the ledger knows and what the machine counts."""
+        """The counters on paper if they lie between the ledger's and the machine's."""
         return on_paper(paper, attempt, self.state.counters or attempt.base, self._now())
 
     def after(self, paper: PaperInvoice, attempt: Record, placed: FiscalCounters) -> After:
-        """What the ledger knows of the machine once the attempt was entered from paper (`certified`): as far as that. Where it was past that already, others that came
-        after it have been taken over, and this one with them, as foreign. Counters of another activation say nothing of this one."""
+        """The book's state after the attempt was entered from paper with the counters `placed`. If the ledger is past
+        them, this invoice was counted as foreign before: one unexplained less. Counters of another activation change
+        nothing."""
         state, before = self.state, self.state.counters or attempt.base
         if placed.tc <= before.tc:
             return After(state, -1)
@@ -229,7 +232,7 @@ class Case(msgspec.Struct, frozen=True):
         return After(after, strangers(attempt.invoice, before, placed))
 
     def _now(self) -> FiscalCounters | None:
-        """What the machine counts in the activation of the attempt; None where that is not known."""
+        """The machine's counters, if it is still in the activation of the attempt; else None."""
         state, before = self.evidence.state if self.evidence else None, self.state.counters
         if state is None or new_name(state.nim, "", self.state.book.nim):
             return None
@@ -238,7 +241,8 @@ class Case(msgspec.Struct, frozen=True):
         return state.counters
 
     def foreign(self) -> int:
-        """Invoices on the machine that are in no total, also its last one: its number is entered, its lines are unknown."""
+        """How many invoices the machine counted that are in no total; its last one among them, whose lines are
+        unknown."""
         before = self.state.counters
         if before is None or self.evidence is None:
             return 0
@@ -247,9 +251,10 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Adoption(msgspec.Struct, frozen=True):
-    """What `adopt` does: what is begun in a ledger that was put back is settled by what was known before, since nothing can be judged by the counters that
-    are taken over; then the last invoice is entered, unless the ledger has it or its number. In any other ledger what is begun was not sent: its
-    process goes on with it, or `recover` ends it."""
+    """The effects of `adopt`. In a restored ledger, begun attempts are settled by the counters known before
+    (`settled`), because the adopted ones prove nothing. Then the machine's last invoice is entered, unless the ledger
+    has it or its number. In any other ledger a begun attempt was not sent: its process continues it, or `recover` ends
+    it."""
 
     settled: tuple[tuple[Record, Verdict], ...]
     enters: bool
@@ -266,8 +271,8 @@ def adoption(
     in_ledger: bool,
     unexplained: int,
 ) -> Adoption:
-    """`begun` oldest first; `in_ledger`: a certification has the last invoice's code; `is_number_taken`: an attempt that is not free again has its number.
-    `unexplained`: what the ledger does not know of, ours among them."""
+    """`begun`: oldest first. `in_ledger`: a certification has the last invoice's code. `is_number_taken`: another
+    attempt reserves its number. `unexplained`: how many invoices the ledger lacks, ours included."""
     activated = new_name(machine.nim, "", state.book.nim)
     before = state.counters or FiscalCounters(0, 0, 0)
     found = verdicts(begun if state.is_restored else (), before, machine, last, activated=activated, is_restored=True)

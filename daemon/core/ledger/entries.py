@@ -1,9 +1,7 @@
-"""What a book says of itself between its records, chained like them: an activation, numbers that are gone, a time that was
-repaired, cash that was put into the drawer or taken out, a month or a year that was closed, an outage, a spare that has taken over.
+"""Entries of a book beside its records, in the same chain: activations, lost numbers, time repairs, cash movements,
+copies, reports, closed months and years, deferred sales, outages, decisions on a spare.
 
-An entry stands after the record `after_seq` and the closure `after_z`; several at one place stand in the order they were written.
-
-What stands in the journal for an entry whose row is damaged: its place and number, as far as they can be read."""
+An entry follows the record `after_seq` and the closure `after_z`; entries at one place are in the order of writing."""
 
 from __future__ import annotations
 
@@ -25,15 +23,16 @@ ReportKind = Literal["X", "A", "articles"]
 CalendarKind = Literal["month", "year"]
 
 OutageReason = Literal["line_lost", "no_answer", "blocked", "deactivated", "attention", "disk", "box_off"]
-"""`blocked`: the machine refuses every invoice before it is opened, as when the tax server has not heard of it for too long; `disk`: the box cannot
-store a certification; `box_off`: seen at the next start."""
+"""`blocked`: the machine refuses to open any invoice, for example after too long without the tax server. `disk`: the
+box cannot store a certification. `box_off`: found at the next start."""
 Recipient = Literal["administration", "distributor"]
 """Who has to be notified of an outage (arrêté 2025-0049, article 7 c)."""
 
 
 class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
-    """The machine was activated anew for the same taxpayer (decision 33): its name went from `was` to `nim`, its counters from `before` to
-    `now`. Credit notes look for their original in their own epoch; the first one has number 1 and no entry."""
+    """The machine was activated again for the same taxpayer (decision 33): its name changed from `was` to `nim`, its
+    counters from `before` to `now`. A credit note finds its original by epoch. The first epoch has number 1 and no
+    entry."""
 
     number: int
     was: str
@@ -44,7 +43,8 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
 
 
 class Gap(msgspec.Struct, frozen=True, tag="gap"):
-    """The Z numbers `first` to `last` were given by a ledger that this one has replaced (decision 30); `known_from` says who remembers."""
+    """The ledger that this one replaced gave the Z numbers `first` to `last` (decision 30); `known_from` is the source
+    of that knowledge."""
 
     first: int
     last: int
@@ -52,9 +52,9 @@ class Gap(msgspec.Struct, frozen=True, tag="gap"):
 
 
 class TimeRepair(msgspec.Struct, frozen=True, tag="time"):
-    """The records from `first_seq` and the closures from `first_z` on, up to this entry, were written with a clock that was `ahead` ms ahead
-    (decision 21). What they are taken for since: that much earlier, not before `floor` and not after the entry. Their hashes hold what was
-    written at the time."""
+    """Records from `first_seq` and closures from `first_z` up to this entry were written with a clock that was `ahead`
+    ms fast (decision 21). Since then their times count as that much earlier, not before `floor` and not after the
+    entry. Their hashes keep the original times."""
 
     first_seq: int
     first_z: int
@@ -64,7 +64,7 @@ class TimeRepair(msgspec.Struct, frozen=True, tag="time"):
 
 
 class CashMove(msgspec.Struct, frozen=True, tag="cash"):
-    """Cash put into the drawer or taken out beside sales (decision 34); `amount` in whole XOF, above 0. The machine does not know of it."""
+    """A cash movement beside sales (decision 34); `amount` in whole XOF, above 0. It is not sent to the machine."""
 
     kind: CashKind
     amount: int
@@ -74,7 +74,7 @@ class CashMove(msgspec.Struct, frozen=True, tag="cash"):
 
 
 class CopyAct(msgspec.Struct, frozen=True, tag="copy"):
-    """A duplicate of the certified invoice of that code was given out (SFE 2.11), the `copy`-th of it."""
+    """The `copy`-th duplicate of the certified invoice with that code (SFE 2.11)."""
 
     code: str
     number: str
@@ -82,8 +82,8 @@ class CopyAct(msgspec.Struct, frozen=True, tag="copy"):
 
 
 class ReportAct(msgspec.Struct, frozen=True, tag="report"):
-    """A report was given out (SFE 2.23): `body` is its JSON as it was. `number` is that of a closed report of articles, 0 of a look; `upto_seq` says how
-    far it goes."""
+    """A report that was issued (SFE 2.23): `body` is its JSON. `number` is that of a closed report of articles, 0 if it
+    closes nothing; `upto_seq` is the last record in it."""
 
     kind: ReportKind
     body: str
@@ -92,9 +92,9 @@ class ReportAct(msgspec.Struct, frozen=True, tag="report"):
 
 
 class CalendarClosed(msgspec.Struct, frozen=True, tag="calendar"):
-    """A month or a year was closed (0047 art. 23): `period` is `2026-01` or `2026`, `body` its report as JSON. It holds the Zs after the number
-    `after_z` up to `upto_z`, the records up to `upto_seq`; `running` are the totals of the book up to there. A `number` that does not follow
-    the one before it was given by a ledger that this one has replaced."""
+    """A closed month or year (0047 art. 23): `period` is `2026-01` or `2026`, `body` its report as JSON. It covers the
+    Zs after `after_z` up to `upto_z` and the records up to `upto_seq`; `running` are the book's totals up to there. If
+    `number` does not follow the previous one, a ledger that this one replaced gave the numbers between."""
 
     kind: CalendarKind
     number: int
@@ -107,7 +107,7 @@ class CalendarClosed(msgspec.Struct, frozen=True, tag="calendar"):
 
 
 class SaleDeferred(msgspec.Struct, frozen=True, tag="deferred"):
-    """A sale was taken on to be certified later; `sold_at` in ms."""
+    """A sale accepted for later certification; `sold_at` in ms since 1970."""
 
     number: str
     kind: str
@@ -117,12 +117,12 @@ class SaleDeferred(msgspec.Struct, frozen=True, tag="deferred"):
     outage: int = 0
     """Number of the outage that lasted, 0 for none."""
     digest: str = ""
-    """Of its key, its request and the invoice, which stand beside the chain until it is certified; empty before 0.7."""
+    """Hash of its key, request and invoice, which are stored outside the chain until certified; empty before 0.7."""
 
 
 class SaleDecided(msgspec.Struct, frozen=True, tag="deferred.decided"):
-    """One that waited was taken back (`withdrawn`) or was refused by the machine (`refused`, since 0.7), its number free again; or a person said that it
-    was not certified (`released`)."""
+    """The end of a deferred sale without certification: the till withdrew it (`withdrawn`), the machine refused it
+    (`refused`, since 0.7), or a person decided that it was not certified (`released`). Its number is free again."""
 
     number: str
     decision: Literal["withdrawn", "refused", "released"]
@@ -130,8 +130,8 @@ class SaleDecided(msgspec.Struct, frozen=True, tag="deferred.decided"):
 
 
 class OutageBegun(msgspec.Struct, frozen=True, tag="outage"):
-    """A machine cannot certify (arrêté 2025-0049, article 7): when this was written that had lasted for `lasted` ms. Numbers begin at 1 in each book.
-    `refused`: a till was refused for it; `incident`: of the line's recorder, empty without one."""
+    """A machine cannot certify (arrêté 2025-0049, article 7), since `lasted` ms before this entry. Numbers begin at 1
+    in each book. `refused`: a till was refused for it. `incident`: name of the line's recording, empty without one."""
 
     number: int
     nim: str
@@ -142,14 +142,14 @@ class OutageBegun(msgspec.Struct, frozen=True, tag="outage"):
 
 
 class OutageEnded(msgspec.Struct, frozen=True, tag="outage.ended"):
-    """It can certify again, since `ago` ms before this was written."""
+    """The machine can certify again, since `ago` ms before this entry."""
 
     number: int
     ago: int
 
 
 class OutageNotified(msgspec.Struct, frozen=True, tag="outage.notified"):
-    """A notification of it at `notified_at` (ms), under that reference."""
+    """The outage was notified at `notified_at` (ms since 1970) under `reference`."""
 
     number: int
     who: Recipient
@@ -158,8 +158,8 @@ class OutageNotified(msgspec.Struct, frozen=True, tag="outage.notified"):
 
 
 class SpareDecided(msgspec.Struct, frozen=True, tag="spare"):
-    """What a person decided on a machine that is out of order, or is lost, in its book and in that of the other one of the pair alike; `nim` is the
-    machine, `spare` the other one; `number` is that of the invoice which was in doubt, where it was not certified."""
+    """A person's decision on a machine that is out of order or lost, entered in the books of both machines of the pair.
+    `nim` is the machine, `spare` the other one; `number` is the invoice in doubt that was decided as not certified."""
 
     step: TakeOverStep
     nim: str
@@ -184,11 +184,11 @@ Entry = (
     | SpareDecided
 )
 Act = CashMove | CopyAct | ReportAct | OutageBegun | OutageEnded | OutageNotified
-"""What the journal tells beside certifications."""
+"""Entries that the journal shows beside certifications."""
 
 
 class CashTotal(msgspec.Struct, frozen=True):
-    """What was put in and what was taken out, whole XOF, both positive."""
+    """Sums of deposits and withdrawals, whole XOF, both positive."""
 
     deposits: int = 0
     withdrawals: int = 0
@@ -206,8 +206,8 @@ E = TypeVar("E", bound=msgspec.Struct)
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """An entry in its place; `body` are its bytes as they were chained, `at` in ms; `chained_at` is what the hash holds instead of `at`
-    where the time was repaired since, else 0."""
+    """A stored entry: `body` are its bytes in the chain, `at` in ms since 1970. `chained_at` is the original time in
+    the hash if `at` was repaired since, else 0."""
 
     id: int
     after_seq: int
@@ -222,7 +222,7 @@ class Placed(msgspec.Struct, frozen=True):
         return read_entry(self.body)
 
     def entry_of(self, kind: type[E]) -> E:
-        """TypeError for one of another kind."""
+        """TypeError if the entry is of another kind."""
         entry = self.entry
         if not isinstance(entry, kind):
             raise TypeError(f"entry {self.id} is no {kind.__name__}")
@@ -242,12 +242,12 @@ def read_entry(body: bytes) -> Entry:
 
 
 def read_gaps(content: str) -> tuple[Gap, ...]:
-    """From a JSON list of them."""
+    """Reads a JSON list of gaps."""
     return msgspec.json.decode(content, type=tuple[Gap, ...])
 
 
 def repaired(at: int, repair: TimeRepair, ceiling: int) -> int:
-    """What a time that was written with the wrong clock is taken for; in the same order as what was written."""
+    """The repaired time of `at` (ms); the order of times is preserved."""
     return min(max(at - repair.ahead, repair.floor), ceiling)
 
 
@@ -268,7 +268,7 @@ def unreadable(record_id: int, seq: int, number: str, nim: str, reason: str = ""
 
 
 def readable_move(placed: Placed, nim: str) -> Placed | Record:
-    """An act of the journal, or what stands for one that cannot be read."""
+    """An act for the journal, or a record in its place if the row cannot be read."""
     try:
         if isinstance(placed.entry, Act):
             return placed

@@ -1,7 +1,6 @@
-"""Which sale a credit note is of: its reference names a machine, an activation and a counter, its own type the family (SECeF 2.12.4).
-
-However a reference is written, the same sale is found: in the books of whatever machine of this box, by whichever of its names.
-"""
+"""The original sale of a credit note (SECeF 2.12.4): the reference names a machine, an activation and a counter; the
+type of the credit note names the family. The sale is found in the books of any machine of this box, by any name it has
+had."""
 
 from __future__ import annotations
 
@@ -24,19 +23,20 @@ Place = tuple[int, int]
 
 
 class Name(NamedTuple):
-    """What a machine is called in one epoch of one book. `goes_on`: its counters did, in the epoch after that."""
+    """The NIM of a machine in one epoch of one book. `goes_on`: its counters continued in the next epoch."""
 
     book_id: int
     epoch: int
     nim: str
     is_present: bool
-    """The name of now, of the taxpayer of now."""
+    """The present NIM, of the present taxpayer."""
     goes_on: bool = False
 
 
 class PossibleOriginal(NamedTuple):
-    """A sale that a reference may mean. `moved`: the counter is its own, and not that of the sale before it. `credited` is what certified and disputed
-    credit notes have taken of it, `claimed` that and those whose outcome is not known yet."""
+    """A sale that a reference may mean. `moved`: 0 if it was counted in TC alone, so that its FC is that of the sale
+    before. `credited`: sum of certified and disputed credit notes on it; `claimed`: that, and those without an outcome
+    yet."""
 
     id: int
     number: str
@@ -47,15 +47,17 @@ class PossibleOriginal(NamedTuple):
     claimed: int = 0
 
     def is_credited_by(self, credit_type: str) -> bool:
-        """A type in words of the machine's own says nothing; but only an export may leave FVC where it was."""
+        """Whether that type may credit it. Of a type unknown to the protocol, only an export may leave FVC
+        unchanged."""
         if self.type in (*SALES, *CREDITS):
             return self.type in ORIGINALS[credit_type]
         return bool(self.moved) or credit_type == "EA"
 
 
 def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:
-    """Where the sale is looked for, what the reference names first, then the newest: nowhere for a machine or an activation that these books do not know.
-    `names` are those of the reference's machine. InvalidRequest for an activation that it never had, or none where there has always been one."""
+    """Where to search the sale: first in the epochs that the reference names, then the newest; empty for a machine or
+    activation unknown to the books. `names`: all names of the reference's machine. InvalidRequest for an activation
+    that it never had, or for a reference without activation to a machine that always had one."""
     wanted = reference.activation
     if found := [name for name in names if activation_of(name.nim) == wanted]:
         return _numbering(names, _newest(found))
@@ -69,13 +71,13 @@ def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:
 
 
 def _newest(names: Iterable[Name]) -> list[Name]:
-    """Of each book."""
+    """The newest name of each book."""
     return list({name.book_id: name for name in sorted(names)}.values())
 
 
 def _numbering(names: Sequence[Name], wanted: Sequence[Name]) -> tuple[Place, ...]:
-    """Their epochs, and those before and after with which the counters seem to go on. There a counter names one sale, unless a reset machine had come to
-    the same counters by the time it was read: so their own epochs come first."""
+    """The epochs of `wanted`, and the neighbours whose counters continue. Within such a run a counter names one sale,
+    unless a reset machine reached the same counters before it was read: so the wanted epochs come first."""
     runs: list[list[Name]] = []
     for name in sorted(names):
         if runs and runs[-1][-1].goes_on and runs[-1][-1].book_id == name.book_id:
@@ -89,7 +91,7 @@ def _numbering(names: Sequence[Name], wanted: Sequence[Name]) -> tuple[Place, ..
 
 
 def read_original_number(body: dict[str, object]) -> str:
-    """As an invoice number is read; InvalidRequest."""
+    """Reads `originalInvoiceNumber` by the rules of an invoice number; InvalidRequest."""
     errors: list[FieldError] = []
     number = Fields(body, "", errors).number(ORIGINAL_NUMBER, SHORT_LENGTH)
     if errors:
@@ -98,8 +100,9 @@ def read_original_number(body: dict[str, object]) -> str:
 
 
 def one_reference(found: Sequence[tuple[str, int]], sent: object) -> str:
-    """Of the sales of one number, each by NIM and FVC, the one that is meant; `sent` is what stands in the reference's own field. InvalidRequest for
-    none, for several where nothing was sent, and where another one was."""
+    """The reference of the sale that is meant. `found`: NIM and FVC of each sale with that number; `sent`:
+    `creditNoteRef` of the request. InvalidRequest for no sale, for several without `sent`, and if `sent` means another
+    sale."""
     references = [reference for nim, fvc in found if (reference := read_reference(f"{nim}-{fvc}"))]
     names = ", ".join(map(str, references))
     if not references:
@@ -119,21 +122,23 @@ def _wrong_number(message: str) -> InvalidRequest:
 
 
 def choose(
-    reference: str, credit_type: str, amount: int, candidates: Sequence[PossibleOriginal]
+    reference: str, credit_type: str, amount: int, candidates: Sequence[PossibleOriginal], *, leeway: int = 0
 ) -> PossibleOriginal | None:
-    """The sale that a credit note of that amount (whole XOF) is booked on; None where the ledger has none of that counter.
+    """The sale on which a credit note of that amount (whole XOF) is booked; None if the ledger has none with that
+    counter. It may exceed the sale by `leeway`: the machine's total may be lower by that much.
 
-    A machine may count exports in TC alone: then several have the counter of the sale before them, and the one that the amount fits best is meant.
-    InvalidRequest for a sale of the other family, CreditExceedsOriginal, and MachineBusy where another credit note decides first."""
+    A machine may count exports in TC alone. Then several sales have the same counter, and the one whose remaining
+    amount fits best is taken. InvalidRequest for a sale of the other family; CreditExceedsOriginal; MachineBusy if
+    another credit note has to end first."""
     originals = [each for each in candidates if each.is_credited_by(credit_type)]
     if not originals:
         if others := [each for each in candidates if each.moved]:
             raise InvalidRequest.at(FIELD, _other_family(credit_type, others[0]))
         return None
-    fits = [each for each in originals if each.claimed + amount <= each.total_ttc]
+    fits = [each for each in originals if each.claimed + amount - leeway <= each.total_ttc]
     if fits:
         return min(fits, key=lambda each: each.total_ttc - each.claimed)
-    if any(each.credited + amount <= each.total_ttc for each in originals):
+    if any(each.credited + amount - leeway <= each.total_ttc for each in originals):
         raise MachineBusy(
             Text("another credit note on {reference} has no outcome yet; nothing was sent", reference=reference)
         )
@@ -151,7 +156,7 @@ def _other_family(credit_type: str, found: PossibleOriginal) -> str:
 
 
 def booked_on(credit_type: str, amount: int, candidates: Sequence[PossibleOriginal]) -> int:
-    """The same for a credit note that is certified already, which may be more than fits: the id, 0 where there is no such sale."""
+    """As `choose`, for a credit note that is certified already and may exceed the sale: the sale's id, 0 for none."""
     originals = [each for each in candidates if each.is_credited_by(credit_type)] or list(candidates)
     fits = [each for each in originals if each.claimed + amount <= each.total_ttc]
     best = min(fits, key=lambda each: each.total_ttc - each.claimed, default=originals[0] if originals else None)

@@ -1,13 +1,11 @@
-"""What became of an attempt whose outcome is unknown, by the machine's own word (protocol 5): its last invoice and its counters.
+"""The outcome of an attempt in doubt, from the machine's last invoice and counters (protocol 5).
 
-Two sets of counters stand behind a judgement. `Record.base` are those known when the intent was written; it may have
-been written while the invoice before it was still on the line, so it may be older than that one's outcome. `known` is
-the head of the book: the last outcome that is durable. No 38h is sent before the outcome of the invoice before it is
-durable, so whatever the machine counted beyond `known` is the work of this one attempt, or not ours at all.
+Two sets of counters are compared with the machine's. `Record.base` are the counters known when the intent was written;
+the previous invoice may still have been on the line then, so `base` may lack it. `before` is the head of the book: the
+last durable outcome. No 38h is sent before the previous outcome is durable. So whatever the machine counted beyond
+`before` is this one attempt, or a foreign invoice.
 
-A ledger that was put back is another matter: each attempt that is begun in it may have been certified since, and others besides.
-
-The machine's last invoice against what the ledger knows: whether it is new, and whether it is the one in question."""
+In a restored ledger every begun attempt may have been certified since the copy, and so may others that it lacks."""
 
 from __future__ import annotations
 
@@ -42,26 +40,28 @@ from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, Ma
 
 Standing = Literal["none", "gone", "known", "alike", "new", "unrecorded"]
 """
-none        the machine has no last invoice, or does not tell it
-gone        it has none, and had one when the ledger looked last
-known       its code is in the ledger, or is the one that was seen last: nothing was certified since
-alike       without a code to prove it, it looks like the one that was seen last
-new         it is not the one that was seen last: it was certified since
-unrecorded  its code is not in the ledger, and what was seen last was not written down (a ledger of 0.1.0)
+The machine's last invoice, compared with the ledger:
+
+none        the machine has no last invoice, or does not send it
+gone        the machine has none now, and had one when the ledger last read it
+known       its code is in the ledger, or equals the last one read: nothing was certified since
+alike       there is no code to compare; number and total equal the last one read
+new         it differs from the last one read: it was certified since
+unrecorded  its code is not in the ledger, which has no last one read (a ledger of 0.1.0)
 """
 
 _CUT = 16
-"""Characters of a number that a machine has cut off, at the least."""
+"""Shortest number, in characters, that counts as a truncated one."""
 
 MAY_NOT_COUNT = ("EV", "ET", "EA")
 """Types that some machines count in TC alone (protocol 5.2)."""
 
 _TC_ALONE: tuple[tuple[str, ...], ...] = ((), ("EV", "ET"), ("EA",), MAY_NOT_COUNT)
-"""What a machine may count in TC alone: one of these."""
+"""A machine counts one of these sets of types in TC alone."""
 
 
 def standing(last: LastInvoice | None, seen: LastSeen | None, *, in_ledger: bool) -> Standing:
-    """`seen`: the machine's last invoice when the ledger's known counters were read. `in_ledger`: a certification of the book has its code."""
+    """`seen`: the machine's last invoice when the known counters were read. `in_ledger`: the book has its code."""
     if last is None:
         return "none" if seen is None or seen.last is None else "gone"
     if in_ledger:
@@ -73,13 +73,15 @@ def standing(last: LastInvoice | None, seen: LastSeen | None, *, in_ledger: bool
         return "new"
     is_alike = same_number(last.number, before.number) and last.total == before.total
     if last.code and before.code:
-        # A firmware may tell a code in two ways; a machine refuses the number of its last invoice, so that two of them in one second are one.
+        # A firmware may spell one code in two ways. A machine refuses the number of its last invoice again, so an
+        # equal number in the same second is the same invoice.
         return "known" if last.code == before.code or (is_alike and last.time == before.time) else "new"
     return "alike" if is_alike else "new"
 
 
 def is_last(attempt: Record | Invoice, state: MachineState) -> bool:
-    """Whether the machine's last invoice has its number, total and type, which a machine may tell in words of its own."""
+    """Whether the machine's last invoice has the attempt's number, total and type (or a type unknown to the
+    protocol)."""
     last = state.last
     return (
         last is not None
@@ -90,8 +92,8 @@ def is_last(attempt: Record | Invoice, state: MachineState) -> bool:
 
 
 def resembles(attempt: Record | Invoice, last: LastInvoice) -> bool:
-    """Whether it may be the one in question although the machine reports it otherwise: its number with another total or type, or its total and
-    type under a number that the machine may have changed: signs and accents left out or replaced, a long one cut off."""
+    """Whether `last` may be the attempt although the machine reports it differently: the same number with another total
+    or type, or the same total and type with a number that the machine changed (signs, accents, truncation)."""
     if same_number(last.number, attempt.number):
         return True
     if last.total != attempt.total_ttc or not _fits(attempt, last):
@@ -110,7 +112,7 @@ def _bare(number: str) -> str:
 
 
 class NotCertified(msgspec.Struct, frozen=True):
-    """The machine did not certify it; the number is free. `sent`: something of it may have been at the machine."""
+    """The machine did not certify the invoice; its number is free. `sent`: part of it may have reached the machine."""
 
     sent: bool = True
 
@@ -121,13 +123,13 @@ def not_certified(verdict: NotCertified) -> Text:
 
 
 class Disputed(msgspec.Struct, frozen=True):
-    """It cannot be known. `found` is the evidence, for an operator."""
+    """The machine cannot tell. `found` is the evidence, for an operator."""
 
     found: Text
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """The state of the machine while its book was in attention, for the person who settles it; `at` in ms."""
+    """The machine's state while its book is in attention, for the person who settles it; `at` in ms since 1970."""
 
     at: int
     state: MachineState
@@ -145,11 +147,11 @@ def verdicts(
     activated: str = "",
     is_restored: bool = False,
 ) -> list[tuple[Record, Verdict]]:
-    """Of all attempts that are begun, oldest first, in the order in which they have to be written: what is left over when that breaks off in the
-    middle must not be judged by counters that one of them has moved.
+    """The verdict on each begun attempt (`unfinished`, oldest first), in the order in which they have to be written:
+    certified ones last. If writing stops midway, the rest must not be judged by counters that a certified one moved.
 
-    38h of an invoice is never sent before the outcome of the one before it is durable, so only the oldest can have been on the line. In a
-    ledger that was put back, as it is marked or as the machine's last invoice shows, each may have been."""
+    No 38h is sent before the previous outcome is durable, so only the oldest attempt can have been on the line. In a
+    restored ledger (`is_restored`, or the machine's last invoice shows it) each of them can."""
     judged = len(unfinished) if is_restored else 1
     if last not in ("none", "gone", "known"):
         judged = max([judged, *(place for place, r in enumerate(unfinished, 1) if is_last(r, state))])
@@ -170,8 +172,9 @@ def verdicts(
 def judge(
     attempt: Record, before: FiscalCounters, state: MachineState, last: Standing, *, activated: str = ""
 ) -> Verdict:
-    """`before` includes everything that ended before `attempt`; `state` is a fresh C1h, `last` says whether its last invoice is new. `activated`: the
-    machine was activated anew meanwhile, and is called that now: it may have begun to count again, so no counter proves anything."""
+    """The verdict on one attempt. `before`: counters after everything that ended before it. `state`: a fresh C1h.
+    `activated`: the machine's new name if it was activated again since; it may count from zero, so counters prove
+    nothing."""
     now, ours = state.counters, is_last(attempt, state)
     moved = (now.fvc - before.fvc, now.frc - before.frc)
     if activated or went_down(before, now):
@@ -192,7 +195,7 @@ def judge(
 def _across_an_activation(
     before: FiscalCounters, state: MachineState, last: Standing, *, ours: bool, nim: str
 ) -> Verdict | None:
-    """A last invoice that is known says that the machine kept its memory, and that nothing was certified since."""
+    """A known last invoice shows that the machine still has its memory and has certified nothing since."""
     if last == "known":
         return NotCertified()
     if ours and last == "new":
@@ -201,19 +204,19 @@ def _across_an_activation(
 
 
 def _of_another(attempt: Record, before: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
-    """The machine's last invoice is foreign. It may have come after ours, where the counters leave room for both."""
+    """The machine's last invoice is foreign. Ours may precede it if the counters leave room for both."""
     now = state.counters
     if state.last is not None and resembles(attempt, state.last):
         return None
     if last == "new" and now.tc == before.tc:
-        return None  # it was certified without being counted: the machine counts anew, and says so nowhere
+        return None  # certified and not counted: the machine counts from zero without saying so
     kind = state.last.type if state.last is not None else None
     return None if may_be_certified(attempt.type, kind, before, now) else NotCertified()
 
 
 def may_be_certified(kind: str, last: str | None, before: FiscalCounters, now: FiscalCounters) -> bool:
-    """Whether an invoice of the type `kind` may be among those that were counted since `before`, beside the last one, of the type `last` (None:
-    there is none), whatever this machine counts in TC alone."""
+    """Whether an invoice of type `kind` may be among those counted since `before`, beside the last one of type `last`
+    (None: no last one), for any set of types that a machine may count in TC alone."""
     moved = (now.tc - before.tc, now.fvc - before.fvc, now.frc - before.frc)
     for alone in _TC_ALONE:
         for ours, other in product(_ways(kind, alone), _ways(last, alone)):
@@ -224,7 +227,7 @@ def may_be_certified(kind: str, last: str | None, before: FiscalCounters, now: F
 
 
 def _ways(kind: str | None, alone: tuple[str, ...]) -> tuple[tuple[int, int, int], ...]:
-    """How TC, FVC and FRC may move by an invoice of that type; one in words of the machine's own may be any."""
+    """By how much one invoice of that type may move TC, FVC and FRC; an unknown type may be any."""
     if kind is None:
         return ((0, 0, 0),)
     if kind in alone:
@@ -237,8 +240,8 @@ def _ways(kind: str | None, alone: tuple[str, ...]) -> tuple[tuple[int, int, int
 
 
 def _by_counters(attempt: Record, before: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
-    """Our invoice is the machine's last, and nothing but the counters tells whether it is new: there is no code, or the ledger does not know what was
-    the last before."""
+    """Our invoice is the machine's last, and only the counters tell whether it is new: there is no code, or the ledger
+    does not know the last one before."""
     now = state.counters
     moved = now.tc - before.tc
     expected = (before.fvc, before.frc + 1) if attempt.invoice.is_credit else (before.fvc + 1, before.frc)
@@ -248,7 +251,7 @@ def _by_counters(attempt: Record, before: FiscalCounters, state: MachineState, l
         return None
     if moved == 1 and attempt.type in MAY_NOT_COUNT and last == "unrecorded":
         return _word(state)
-    # `before` may be past the intent without ours: an operator took the machine's counters over without settling it
+    # An operator may have adopted the machine's counters without settling this attempt: then `before` is past `base`.
     is_settled = moved == 0 and (before.fvc, before.frc) == (attempt.base.fvc, attempt.base.frc)
     return NotCertified() if is_settled else None
 
@@ -259,20 +262,20 @@ def _word(state: MachineState, nim: str = "") -> Certified | None:
 
 
 def fc_moved(kind: str, before: FiscalCounters, certified: FiscalCounters) -> bool:
-    """Whether the counter that 38h named is one that this machine may have after an invoice of that type."""
+    """Whether the counters in the reply to 38h are possible after an invoice of that type."""
     moved = (certified.fvc - before.fvc) + (certified.frc - before.frc)
     return moved > 0 or (moved == 0 and kind in MAY_NOT_COUNT)
 
 
 def strangers(invoice: Invoice, before: FiscalCounters, now: FiscalCounters) -> int:
-    """How many foreign invoices the machine has counted since `before`, beside this one, which it may have counted in TC alone."""
+    """How many foreign invoices the machine counted since `before`, beside this one, which may count in TC alone."""
     sold, credited = now.fvc - before.fvc, now.frc - before.frc
     is_counted = (credited if invoice.is_credit else sold) > 0
     return max(0, sold + credited - is_counted)
 
 
 def evidence(attempt: Record, before: FiscalCounters, state: MachineState) -> Text:
-    """What there is to decide on, for an operator."""
+    """The facts on which an operator decides."""
     return OUTCOME_UNKNOWN(
         number=attempt.number,
         type=attempt.type,
@@ -292,10 +295,11 @@ def behind(
     ours: Invoice | None = None,
     is_restored: bool = False,
 ) -> Text:
-    """What is wrong when the machine and a ledger with nothing unfinished, or with `ours` just found certified, do not agree; empty when they do.
+    """Why machine and ledger disagree; empty when they agree. Nothing is unfinished, or `ours` was just found
+    certified.
 
-    More transactions alone are explained: the machine writes daily reports of its own (protocol 4). Not so beside a last invoice that is in no
-    ledger, and in one that was put back: a machine may count an invoice in TC alone."""
+    A higher TC alone is normal: the machine writes daily reports of its own (protocol 4). It is not when the last
+    invoice is in no ledger, or in a restored ledger: a machine may count an invoice in TC alone."""
     now = state.counters
     ledger_text = LEDGER_KNOWS(counters=_text(before), number=_named(last_number))
     theirs = MACHINE_SAYS(counters=_text(now), last=_last(state))
@@ -317,8 +321,9 @@ def behind(
 def disagreement(
     stored: BookState, before: FiscalCounters, state: MachineState, last: Standing, *, met: bool, is_lost: bool
 ) -> Text:
-    """What an operator has to look at before the machine's counters are believed; empty when nothing. `before`: the stored ones, or newer ones of
-    this process; `met`: it has reconciled with the machine before; `is_lost`: a ledger has worked here, and this one knows nothing."""
+    """What an operator has to check before the machine's counters become the known ones; empty for nothing. `before`:
+    the stored counters, or newer ones of this process. `met`: this process has reconciled with the machine before.
+    `is_lost`: the ledger is empty although one was in use here."""
     if stored.counters is None:
         return vanished(state) if is_lost else from_stored(stored.lost)
     if met and not went_down(before, state.counters):
@@ -328,23 +333,23 @@ def disagreement(
 
 
 def vanished(state: MachineState, *, is_activated: bool = False) -> Text:
-    """What is wrong when an empty ledger meets a machine with which one has worked here before; empty when it has certified nothing, so that
-    there is nothing the ledger could lack. A machine that was activated anew meanwhile may have begun to count again."""
+    """The problem when an empty ledger meets a machine that was in use here before; empty if the machine has certified
+    nothing, so that nothing can be missing. A machine that was activated again may count from zero."""
     if not is_activated and state.last is None and not state.counters.fvc and not state.counters.frc:
         return NO_TEXT
     return LEDGER_EMPTY(counters=_text(state.counters), last=_last(state))
 
 
 def activated_since(before: FiscalCounters, state: MachineState, last: Standing) -> Text:
-    """What is wrong when an older copy of the ledger meets a machine that was activated anew after the copy was made; empty when the machine's last
-    invoice shows that it has certified nothing since."""
+    """The problem when a restored ledger meets a machine that was activated again after the copy was made; empty if its
+    last invoice shows that it has certified nothing since."""
     if last == "known":
         return NO_TEXT
     return ACTIVATED_SINCE_BACKUP(known=_text(before), counters=_text(state.counters), last=_last(state))
 
 
 def went_down(before: FiscalCounters, now: FiscalCounters) -> bool:
-    """No counter of one machine ever does (protocol 3)."""
+    """Whether a counter is lower than before, which never happens within one activation (protocol 3)."""
     return now.tc < before.tc or now.fvc < before.fvc or now.frc < before.frc
 
 

@@ -1,6 +1,6 @@
-"""Numbers that must not come twice, whatever is restored (decision 30): what a ledger that is replaced knows goes into the high-water file,
-and what the file knows comes back into the ledger at each start, when it meets its machine and before each Z, as an entry of its chain that
-`mcfd verify` accepts and shows."""
+"""Numbers that must not be given twice after a restore (decision 30). The numbers of a replaced ledger go into the
+high-water file. From there they return into the ledger at each start, at a machine's first connection and before each
+Z, as an entry of the chain that `mcfd verify` accepts and shows."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ _SQL = load(__name__)
 
 
 LIVE: Final = "live"
-"""Only live books ask; the Z numbers of a sandbox may begin again."""
+"""Only live books ask for their last Z; the numbers of a sandbox may restart."""
 
 
 class LedgerNumbers(NamedTuple):
-    """What a ledger's file knows. `answered` are the questions by book that were answered in it."""
+    """The numbers in a ledger's file. `answered`: by book name, the question for the last Z that was answered there."""
 
     marks: Marks
     answered: dict[str, int]
 
 
 def read_ledger_numbers(ledger: Path) -> LedgerNumbers | None:
-    """What a ledger's file knows of its Z numbers and revoked keys; None when there is no file, or it cannot be read."""
+    """Reads numbers and revoked keys from a ledger's file; None without a file, or if it cannot be read."""
     with contextlib.suppress(sqlite3.Error), closing(open_to_read(ledger)) as connection:
         rows = [
             (book_name(nim, mode, ifu), z, question)
@@ -79,7 +79,8 @@ def read_ledger_numbers(ledger: Path) -> LedgerNumbers | None:
 
 
 def remember(replaced: Path) -> Marks | None:
-    """Before `replaced` gives way to an older copy: its numbers are durable beside it. What is remembered here; None for nothing."""
+    """Stores the numbers of `replaced` in the high-water file, before an older copy takes its place; None for no
+    numbers."""
     before, found = read_marks(replaced), read_ledger_numbers(replaced)
     if found is None:
         return before
@@ -89,7 +90,8 @@ def remember(replaced: Path) -> Marks | None:
 
 
 def _without_cut_off(marks: Marks, ledger: LedgerNumbers) -> Marks:
-    """A ledger that has all that was given also knows of what was reserved: it has that Z, or none has. Its answers are answers."""
+    """Drops reservations that the ledger decides: if it has all given numbers, it has the reserved Z too, or nobody
+    has. Questions that were answered in it are closed."""
     by_name = {}
     for name, mark in marks.books.items():
         book = ledger.marks.books.get(name)
@@ -103,22 +105,22 @@ def _without_cut_off(marks: Marks, ledger: LedgerNumbers) -> Marks:
 
 
 def open_question(mark: int, book: int) -> int:
-    """The question for the last Z of a book that is open, 0 for none. `mark` is the one in the high-water file, 0 for none; `book` is what the
-    ledger has: the question, the negative number once it is answered, 0 when there never was one."""
+    """The open question for the last Z of a book, 0 for none. `mark`: the one in the high-water file, 0 for none.
+    `book`: the one in the ledger, negative once answered, 0 if there never was one."""
     if book > 0:
         return book
     return 0 if mark == -book else mark
 
 
 def is_counted_here(marks: Marks, name: str, ledger_id: str) -> bool:
-    """Whether all numbers of that ledger's book that were ever given are in `marks`, unless its question is open."""
+    """Whether `marks` counts all numbers ever given in that ledger's book, unless its question is open."""
     names = names_of(marks, name) if name == without_taxpayer(name) else [name]
     return any(ledger_id in marks.ledgers.get(each, frozenset()) for each in names)
 
 
 def question_after_restore(marks: Marks, name: str, ledger_id: str, book: int, new: int) -> int:
-    """What a live book of a copy that is put back asks, 0 for nothing: `new` where nothing here has counted its numbers, else what is still
-    open here. `book` is the copy's own question (`open_question`): one that was open when it was made is answered by what is counted here."""
+    """The question of a live book in a restored copy, 0 for none: `new` if its numbers were not counted here, else the
+    one that is open here. `book`: the copy's own question (`open_question`), which the numbers counted here answer."""
     if not is_counted_here(marks, name, ledger_id):
         return new
     questions = (open_question(marks.books[each].question, min(book, 0)) for each in names_of(marks, name))
@@ -126,24 +128,24 @@ def question_after_restore(marks: Marks, name: str, ledger_id: str, book: int, n
 
 
 def question_at_first_meeting(marks: Marks, *, is_remembered: bool, is_used: bool, new: int) -> int:
-    """The same of a live book that begins: where a ledger was put back of which nothing here knew, the lost one may have had that book,
-    unless the machine has done nothing yet."""
+    """The question of a new live book, 0 for none: after the restore of an unknown ledger, the lost one may have had
+    that book, unless the machine is unused."""
     return new if marks.incomplete and is_used and not is_remembered else 0
 
 
 def new_question() -> int:
-    """A number that no other question has, on any disk."""
+    """The id of a new question, unique across disks."""
     return (uuid.uuid4().int >> 66) + 1
 
 
 def is_copied_by_hand(connection: sqlite3.Connection) -> bool:
-    """A backup that was copied into the ledger's place without `mcfd restore`."""
+    """Whether the ledger is a backup that was copied into place without `mcfd restore`."""
     backup_at, restored = (int(read_meta(connection, name) or 0) for name in (BACKUP_AT, RESTORED_AT))
     return backup_at > restored
 
 
 def is_met(state: BookState) -> bool:
-    """Whether the book's machine was read, or it has a number: until then there is nothing to know of it."""
+    """Whether the book is in use: its machine was read, or it has a Z."""
     return state.counters is not None or state.z_number > 0
 
 
@@ -151,8 +153,9 @@ def is_met(state: BookState) -> bool:
 
 
 def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, last_z: LastZ) -> tuple[str, ...]:
-    """In the copy, before it takes the place of `target`, whose numbers are in `marks`: live books of which nothing here knows ask for their
-    last Z, unless `last_z` says it. The machines of those that ask. InvalidRequest when that does not name a book of the copy."""
+    """Prepares a copy (`connection`) that will replace `target`, whose numbers are in `marks`. Live books whose numbers
+    were not counted here ask for their last Z, unless `last_z` gives it. Returns the NIMs of books that ask.
+    InvalidRequest if `last_z` names no book of the copy."""
     marks, ledger_id = marks or Marks(), read_meta(connection, LEDGER_ID)
     states = [books.book_state(connection, book) for book in books.all_books(connection) if book.mode == LIVE]
     last_numbers = _stated_numbers(connection, states, last_z)
@@ -179,13 +182,13 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
 
 
 def _after_copy(marks: Marks, ledger_id: str) -> Marks:
-    """Where a copy of that ledger is put back."""
+    """The marks after the restore of a copy of that ledger."""
     is_here = any(ledger_id in counted for counted in marks.ledgers.values())
     return marks if is_here else msgspec.structs.replace(marks, incomplete=True)
 
 
 def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState], last_z: LastZ) -> dict[int, int]:
-    """By book; a machine's number is of its present taxpayer's book."""
+    """The given numbers by book id; a machine means the book of its present taxpayer."""
     if last_z is None:
         return {}
     if isinstance(last_z, int):
@@ -205,12 +208,13 @@ def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState],
 
 
 def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
-    """At a start: what was given after this copy of the ledger was made is a gap in it, and what was revoked stays so. A number that was
-    only reserved belongs to a Z that a crash cut off, and is given by its retry; one that another ledger reserved may be on paper."""
+    """At a start: numbers given after this copy was made become a gap in it, and revoked keys stay revoked. A number
+    that this ledger only reserved belongs to a Z that a crash interrupted, and its retry gets it; one that another
+    ledger reserved may be on paper and counts as given."""
     states = [books.book_state(connection, book) for book in books.all_books(connection)]
     marks, ledger_id = read_marks(ledger), read_meta(connection, LEDGER_ID)
     if marks is None and any(state.z_number and state.book.mode == LIVE for state in states):
-        # The file was copied without what stands beside it, and is a copy from here on, also if the power goes now.
+        # The file was copied without its high-water file: from here on it is marked as a copy, durably.
         write_meta(connection, BACKUP_AT, str(max(now_millis(), int(read_meta(connection, RESTORED_AT) or 0) + 1)))
     if by_hand := is_copied_by_hand(connection):
         write_marks(ledger, _after_copy(marks or Marks(), ledger_id))
@@ -238,8 +242,8 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
 
 
 def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water: HighWater) -> None:
-    """A copy that was put here by hand is treated as one that was put back, except that its numbers are believed to be counted here where
-    the high-water file has its books and as many numbers."""
+    """A copy that was put here by hand is treated as one that was put back, except that its numbers are believed to be
+    counted here where the high-water file has its books and as many numbers."""
     for state in states:
         mark = water.marks.books.get(name_of(state))
         if state.book.mode == LIVE and is_met(state) and (mark is None or mark.highest < state.z_number):
@@ -255,8 +259,8 @@ def name_of(state: BookState) -> str:
 
 
 def catch_up(connection: sqlite3.Connection, book: Book, water: HighWater) -> BookState:
-    """The numbers that were given in this book by another ledger are gone, as soon as it is known whose book it is, and a question of another
-    ledger without an answer in this one is raised here; the book as it is then."""
+    """Skips numbers that another ledger gave in this book, once its taxpayer is known, and raises another ledger's open
+    question. Returns the book's state afterwards."""
     state = books.book_state(connection, book)
     name = name_of(state)
     highest, own = water.highest(name), _question(connection, book)
@@ -270,7 +274,7 @@ def catch_up(connection: sqlite3.Connection, book: Book, water: HighWater) -> Bo
 def question_at_first_connection(
     connection: sqlite3.Connection, book: Book, water: HighWater, machine: MachineState
 ) -> None:
-    """Before the book takes over what the machine says."""
+    """Raises the question for the last Z, before the book takes over the machine's counters."""
     state = books.book_state(connection, book)
     if book.mode == LIVE and not is_met(state) and not _question(connection, book):
         counters = machine.counters
@@ -284,27 +288,27 @@ def question_at_first_connection(
 
 
 def skip_to(connection: sqlite3.Connection, book: Book, z_number: int, *, source: str) -> None:
-    """The Z numbers up to `z_number` are gone: the next one is after it."""
+    """Skips the Z numbers up to `z_number`, with a Gap entry; the next Z follows it."""
     state = books.book_state(connection, book)
     if z_number > state.z_number:
-        import structlog  # noqa: PLC0415  a command that only reads has nothing to log, and starts without it
+        import structlog  # noqa: PLC0415  a command that only reads logs nothing and starts faster without it
 
         log = structlog.get_logger(__name__)
-        if structlog.is_configured():  # by a daemon; a command says it itself
+        if structlog.is_configured():  # a daemon; a command prints it
             log.warning("closure.gap", nim=book.nim, mode=book.mode, first=state.z_number + 1, last=z_number)
         entries.append(connection, book, Gap(state.z_number + 1, z_number, source), state.last_at)
         connection.execute(_SQL["skip"], (z_number, book.id))
 
 
 def answer(connection: sqlite3.Connection, book: Book, z_number: int, *, source: str) -> None:
-    """A person enters the last Z: the next one is after it, and the question is over."""
+    """Takes the last Z that a person has entered: the next one follows it, and the question is closed."""
     skip_to(connection, book, z_number, source=source)
     _write_question(connection, book, -abs(_question(connection, book)))
 
 
 def hear(connection: sqlite3.Connection, book: Book, z_number: int) -> bool:
-    """Headquarters says the last Z. Whether that was wanted: where nothing here remembers it, or where a book that has made no Z yet is the only one
-    of its machine (another taxpayer's begins with Z 1 by right)."""
+    """Takes the last Z from headquarters; returns whether it was needed. It is if the book asks for it, or has no Z yet
+    and is its machine's only book (a further taxpayer's book rightly begins with Z 1)."""
     state = books.book_state(connection, book)
     of_machine = [
         one for one in books.all_books(connection) if (one.mode, short_nim(one.nim)) == (book.mode, short_nim(book.nim))

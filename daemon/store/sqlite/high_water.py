@@ -1,12 +1,12 @@
-"""The numbers that must never come twice, in a small file beside the ledger: an older copy of the ledger does not bring them back.
+"""The high-water file beside the ledger: numbers that must never be given twice, even after an older copy is restored.
 
-For each book the last numbers of months and years, the last Z number `given`, one `reserved` for a Z that is being made, the question for the last Z while it has no answer, and
-the ledgers whose numbers these are; and the hashes of revoked keys. The file is durable
-before the transaction that it is about, so that a copy of the ledger from before knows what was given after it. A number that is reserved
-and not given belongs to a Z that a crash may have cut off: the ledger that reserved it tells (`Store.open`); where that one is gone, it counts
-as given.
+For each book it has the last numbers of months and years, the last Z number (`highest`), the number `reserved` for a Z
+in progress, the open question for the last Z, and the ids of the ledgers that counted here; also the hashes of revoked
+keys. The file is durable before the transaction to which it belongs, so it knows what was given after a copy was made.
+A number that is reserved and not given belongs to a Z that a crash may have interrupted. The ledger that reserved it
+decides (`Store.open`); without that ledger the number counts as given.
 
-Written whole under another name, synced and renamed. It names its ledger's books by machine, mode and taxpayer, as decision 33 does."""
+The file is replaced by a synced temporary one. Books are named by machine, mode and taxpayer (decision 33)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ SUFFIX = ".high-water"
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """`highest` is the last number in use; `reserved` is 0 or `highest + 1`. The names in the file are those of version 0.1.0."""
+    """`highest` is the last number in use; `reserved` is 0 or `highest + 1`. The names in the file are those of version
+    0.1.0."""
 
     highest: int = msgspec.field(default=0, name="given")
     reserved: int = 0
     question: int = msgspec.field(default=0, name="asked")
-    """The question for the last Z that is open; 0: none. A ledger's row has it as well, and the negative number once it is answered."""
+    """Id of the open question for the last Z, 0 for none. The ledger's row has it too, as a negative number once
+    answered."""
     months: int = 0
-    """The last number of a closed month; a number is counted after its closure, or at the next start."""
+    """Number of the last closed month, counted after its closure or at the next start."""
     years: int = 0
 
 
@@ -45,9 +47,9 @@ class Marks(msgspec.Struct, frozen=True):
     revoked: frozenset[str] = frozenset()
     """SHA-256 of the keys, in hex."""
     ledgers: dict[str, frozenset[str]] = {}
-    """For each book the ids of the ledgers that have counted its numbers here: of no other ledger is it known what was given since."""
+    """By book, the ids of the ledgers whose numbers are counted here; for any other ledger this file proves nothing."""
     incomplete: bool = False
-    """A ledger was put back of which nothing here knew: a book that begins later may have had numbers in the lost one."""
+    """A ledger unknown to this file was restored: a book that begins later may have had numbers in the lost one."""
 
 
 def mark_path(ledger: Path) -> Path:
@@ -56,13 +58,13 @@ def mark_path(ledger: Path) -> Path:
 
 
 def read_marks(ledger: Path) -> Marks | None:
-    """None when there is no file. LedgerUnusable when there is one that cannot be read: guessing would give a number twice."""
+    """None without a file; LedgerUnusable if it cannot be read, since a guess could give a number twice."""
     found = [marks for path in _paths(ledger) if (marks := _read(path)) is not None]
     return functools.reduce(merged, found) if found else None
 
 
 def _paths(ledger: Path) -> set[Path]:
-    """Version 0.1.0 had its file beside the ledger's name in the configuration, also where that is a symbolic link."""
+    """Also where 0.1.0 had the file: beside the configured path, even if that is a symbolic link."""
     return {mark_path(ledger), ledger.with_name(ledger.name + SUFFIX)}
 
 
@@ -85,7 +87,7 @@ def _read(path: Path) -> Marks | None:
 
 
 def write_marks(ledger: Path, marks: Marks) -> None:
-    """Durable when it returns; StorageFull when it cannot be, and then the file is as before."""
+    """Durable when it returns; on StorageFull the file is unchanged."""
     path = mark_path(ledger)
     part = path.with_name(path.name + ".part")
     content = msgspec.json.encode(marks, order="deterministic")
@@ -111,10 +113,10 @@ class HighWater:
     def __init__(self, ledger: Path, ledger_id: str = "") -> None:
         self._ledger = ledger
         self._id = ledger_id
-        self._lock = threading.Lock()  # the writer reserves while another thread writes what was given in another book
+        self._lock = threading.Lock()  # the writer's thread reserves while another thread counts a given number
         self.marks = read_marks(ledger) or Marks()
         self.unmet: set[str] = set()
-        """Books that have met their machine, and whose names the disk has not taken yet."""
+        """Names of books whose machine was connected and that are not in the file yet."""
 
     def highest(self, book: str) -> int:
         return max((self._mark(name).highest for name in names_of(self.marks, book)), default=0)
@@ -125,7 +127,7 @@ class HighWater:
         return max((mark.months for mark in marks), default=0), max((mark.years for mark in marks), default=0)
 
     def count(self, book: str, months: int, years: int) -> None:
-        """After a closure with these numbers, or for numbers that were learned from elsewhere."""
+        """Counts the numbers of a closure, or numbers known from elsewhere."""
         with self._lock:
             mark = self._mark(book)
             if mark.months < months or mark.years < years:
@@ -140,11 +142,11 @@ class HighWater:
         return self._mark(book).question
 
     def knows(self, book: str) -> bool:
-        """Whether a ledger with that book has ever worked here; of no taxpayer: with any book of that machine."""
+        """Whether a ledger with that book was in use here; a name without taxpayer means any book of the machine."""
         return any(name == book or book == without_taxpayer(book) for name in names_of(self.marks, book))
 
     def has_met(self, book: str) -> bool:
-        """Whether this ledger's book is written down, and nothing of it under no taxpayer's name."""
+        """Whether this ledger's book is in the file, and nothing of it under the name without a taxpayer."""
         unowned = without_taxpayer(book)
         return (
             book in self.marks.books
@@ -153,13 +155,13 @@ class HighWater:
         )
 
     def reserve(self, book: str, z_number: int) -> None:
-        """Before the transaction of that Z."""
+        """Reserves the number, before the transaction of that Z."""
         with self._lock:
             highest = max(self.highest(book), z_number - 1)
             self._put(book, msgspec.structs.replace(self._mark(book), highest=highest, reserved=z_number, question=0))
 
     def give(self, book: str, z_number: int) -> None:
-        """After it, or for a number that was learned from elsewhere; also makes the book known."""
+        """Counts the number, after the transaction or if known from elsewhere; also enters the book."""
         with self._lock:
             mark = self.marks.books.get(book)
             if mark is None or mark.reserved or mark.highest < z_number:
@@ -167,7 +169,8 @@ class HighWater:
                 self._put(book, msgspec.structs.replace(self._mark(book), highest=highest, reserved=0))
 
     def meet(self, book: str) -> None:
-        """A ledger has that book and knows its machine; durable, whatever numbers are known. What stands under no taxpayer's name is this one's."""
+        """Enters a book whose machine was connected, durably; takes over the numbers under the name without a
+        taxpayer."""
         with self._lock:
             if self.has_met(book):
                 return
@@ -180,7 +183,7 @@ class HighWater:
             self._write(msgspec.structs.replace(self.marks, books=books, ledgers=ledgers))
 
     def ask(self, book: str, question: int) -> None:
-        """The last Z of that book is unknown (0: it is known)."""
+        """Sets the open question for the last Z of that book; 0: the last Z is known."""
         with self._lock:
             if self.question(book) != question:
                 self._put(book, msgspec.structs.replace(self._mark(book), question=question))
@@ -203,24 +206,24 @@ class HighWater:
 
 
 def book_name(nim: str, mode: str, ifu: str) -> str:
-    """As the file names a book: machine up to the dash, mode, taxpayer."""
+    """The name of a book in the file: machine up to the dash, mode, taxpayer."""
     return f"{short_nim(nim)} {mode} {ifu}"
 
 
 def without_taxpayer(book: str) -> str:
-    """The name that a book of the same machine has as long as its taxpayer is not known."""
+    """The name of a book of the same machine whose taxpayer is not known yet."""
     return book.rpartition(" ")[0] + " "
 
 
 def names_of(marks: Marks, book: str) -> list[str]:
-    """The names under which numbers of that book may stand: its own, and that without a taxpayer, for a Z that was made before the machine sent
-    its taxpayer. A book whose taxpayer is not known may be any of its machine."""
+    """The names that may have numbers of that book: its own, and the one without a taxpayer, for a Z made before the
+    machine sent its taxpayer. A name without a taxpayer stands for every book of its machine."""
     unowned = without_taxpayer(book)
     return [name for name in marks.books if name in (book, unowned) or (book == unowned == without_taxpayer(name))]
 
 
 def merged(one: Marks, other: Marks) -> Marks:
-    """The higher of each number, and every revoked key; a question that either asks."""
+    """The higher of each number, every revoked key and every open question."""
     names = one.books.keys() | other.books.keys()
     books = {name: _higher(one.books.get(name, Mark()), other.books.get(name, Mark())) for name in names}
     counted = one.ledgers.keys() | other.ledgers.keys()

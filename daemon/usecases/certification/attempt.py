@@ -1,11 +1,11 @@
-"""One attempt to certify, from its place in the line to its end in the ledger. Every crash decision of a sale is here.
+"""One attempt to certify, from its place in the queue to its end in the ledger. Every crash decision of a sale is here.
 
     intent ┬─ turn → C3h … 35h ─┬─ (intent durable, outcome of the one before durable) → 38h → outcome durable → answer
            └─ its commit ───────┘
 
-A power cut before 38h leaves `begun` or nothing, and nothing certified; after it, `begun` and the machine knows; `recover` tells which.
-`Attempts` keeps the phase of each attempt; this module reports each step to it.
-"""
+A power cut before 38h leaves `begun` or nothing, and nothing certified. After 38h it leaves `begun`, and only the
+machine knows the outcome: `recover` reads it. `Attempts` owns the phase of each attempt; this module reports each step
+to it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 
 STORE_RETRY = 1.0
 STORE_PATIENCE = 10.0
-"""Seconds: how often an end is tried to be stored again, and how long a till waits for that of its certification."""
+"""Seconds between two tries to store an end, and how long a till waits until its certification is stored."""
 
 
 @dataclass
@@ -83,8 +83,9 @@ class AttemptRun:
         return self.live.id
 
     def begin(self) -> None:
-        """The intent is sent to the disk when the turn is near; nothing waits for it before 38h (decision 29). The queue calls this in its own order: after
-        a crash the oldest that is begun is the one that was on the line (`verdict.verdicts`)."""
+        """Submits the intent to the writer shortly before the turn; only 38h waits for it (decision 29). The queue
+        calls this in its order, so that after a crash the oldest begun attempt is the one on the line
+        (`verdict.verdicts`)."""
         self.is_begun = True
         try:
             submitted = self.worker.ledger.submit(attempts.begin, self.book, _intent(self))
@@ -106,7 +107,7 @@ class AttemptRun:
     def _not_written(self, error: BaseException) -> None:
         self.step(Step.NOT_WRITTEN)
         self.intent.set_exception(error)
-        self.intent.exception()  # marks it as seen: it is looked at where the attempt has its turn
+        self.intent.exception()  # marks it as retrieved: the attempt reads it at its turn
 
     @property
     def line_ms(self) -> int:
@@ -114,7 +115,7 @@ class AttemptRun:
 
 
 async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
-    """The certified record, or the error that says what became of it."""
+    """The certified record; otherwise raises the error with the outcome."""
     with entry:
         try:
             try:
@@ -128,7 +129,7 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
                 raise
             outcome = await _on_the_line(job, machine)
         except McfdError:
-            raise  # and its end is written down
+            raise  # its end is stored
         except Exception:
             _give_up(job)
             raise
@@ -138,13 +139,13 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
         async with asyncio.timeout(STORE_PATIENCE):
             return await _store(job, *outcome)
     except TimeoutError:
-        # Should it have been at the writer: an outcome that comes twice is written once.
+        # The first write may still be at the writer; the second one then changes nothing.
         job.worker.spawn(_store(job, *outcome), "store outcome")
         raise OutcomeNotStored from None
 
 
 def _intent(job: AttemptRun) -> Attempt:
-    """From here on the invoice says in which year its number is taken."""
+    """The attempt to store; sets the year in which the invoice's number is reserved."""
     worker = job.worker
     begun_at = worker.now()
     sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
@@ -161,7 +162,7 @@ def _intent(job: AttemptRun) -> Attempt:
 
 
 def _check_intent(job: AttemptRun) -> None:
-    """Raises where the machine is not needed."""
+    """Raises if the attempt cannot go to the machine: it expired, or its intent was refused."""
     enter_invoice.check_expiry(job.call.expires)
     job.worker.check_book(job.book)
     job.worker.check_in_use()
@@ -170,8 +171,8 @@ def _check_intent(job: AttemptRun) -> None:
 
 
 async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invoice, Certified, int] | None:
-    """What was certified, and how many foreign invoices before it; None when only the machine can tell; raises when it is known
-    that nothing was."""
+    """The certified invoice, the machine's reply and the number of foreign invoices before it. None when the outcome is
+    in doubt; raises when nothing was certified."""
     worker = job.worker
     clock = asyncio.get_running_loop().time
     job.line_started = clock()
@@ -188,7 +189,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
         await _end(job, "refused", sentence(error))
         raise
     except LineLost as error:
-        worker.drop(machine, sentence(error))  # at once: the next in the line waits for the machine's return
+        worker.drop(machine, sentence(error))  # at once: the next attempt waits for a new connection
         await _end(job, "abandoned", sentence(error))
         raise NothingDone(error, MAY_BE_SENT_AGAIN) from error
     except McfdError as error:
@@ -211,8 +212,9 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
 
 
 async def _certified_before(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invoice, Certified, int] | None:
-    """What the machine certified of this number when an earlier attempt of ours was at it and was taken for failed: a machine refuses the
-    number of its last invoice, and that refusal says that it has it (protocol 5.3). A code that the ledger has is another invoice's."""
+    """What the machine certified of this number when an earlier attempt of ours was at it and was taken for failed: a
+    machine refuses the number of its last invoice, and that refusal says that it has it (protocol 5.3). A code that the
+    ledger has is another invoice's."""
     worker, invoice = job.worker, job.invoice
     try:
         state = await machine.state()
@@ -234,7 +236,7 @@ async def _certified_before(job: AttemptRun, machine: ConnectedMachine) -> tuple
 
 
 async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invoice.OutcomeUnknown) -> None:
-    """Nothing else is sent on this machine until the outcome of the attempt is known."""
+    """Settles an attempt in doubt at once, or drops the machine so that `recover` settles it before anything else."""
     worker = job.worker
     log.warning(
         "certification.unknown",
@@ -256,7 +258,7 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
 
 
 async def _hold(job: AttemptRun, elsewhere: CertifiedElsewhere) -> None:
-    """Until it is durable no other attempt is at this machine: what it says at its return would be that nothing was certified."""
+    """Stores the dispute and retries until it is durable: this machine would later say that it certified nothing."""
     while True:
         try:
             return await recover.hold(job.worker, job.id, elsewhere)
@@ -273,7 +275,7 @@ async def _settled(job: AttemptRun) -> Record:
 
 
 async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
-    """The outcome, tried until it is durable: the machine has certified, so there is no other way to end."""
+    """Stores the outcome and retries until it is durable: the machine has certified, so no other end is possible."""
     worker = job.worker
     while True:
         elapsed = asyncio.get_running_loop().time() - job.arrived
@@ -302,8 +304,8 @@ async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexpl
 
 
 async def _end(job: AttemptRun, state: recover.NotCertifiedState, reason: Text) -> None:
-    """Known not certified. While even that cannot be stored, nothing is certified after it: `recover` takes the oldest
-    attempt that is begun for the one that was on the line."""
+    """Ends an attempt that was not certified. Until this is stored nothing is certified after it, since `recover` takes
+    the oldest begun attempt for the one on the line."""
     if not job.is_begun:
         job.step(Step.NOT_WRITTEN)
         return
@@ -334,7 +336,7 @@ async def _write_end(job: AttemptRun, state: recover.NotCertifiedState, reason: 
 
 
 def _give_up(job: AttemptRun) -> None:
-    """A mistake of ours: the attempt has no end and the machine may hold half an invoice. `recover` sees to both."""
+    """After a bug of ours: the attempt has no end and the machine may have an open invoice. `recover` settles both."""
     worker = job.worker
     log.error("attempt.failed", nim=worker.book.nim, invoice_number=job.invoice.number)
     if worker.machine is not None:
@@ -344,7 +346,7 @@ def _give_up(job: AttemptRun) -> None:
 
 
 def _unexplained(before: FiscalCounters, now: FiscalCounters, invoice: Invoice) -> int:
-    """How many invoices besides this one the machine has certified since we last looked."""
+    """How many foreign invoices the machine has certified since its counters were last known."""
     moved = strangers(invoice, before, now)
     if moved:
         log.warning("machine.unexplained", invoices=moved, invoice_number=invoice.number)

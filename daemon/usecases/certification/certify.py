@@ -1,4 +1,4 @@
-"""Certify an invoice or a credit note: exactly once, or a clear word why not."""
+"""Certify an invoice or a credit note exactly once, or raise the reason why not."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from daemon.usecases.worker.machine_workers import registering_refusal
 
 
 async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:
-    """`body` is what the JSON parser gave. Every error of `core.errors` but NotFound and the start's own.
+    """`body` is the parsed JSON. Raises any error of `core.errors` except NotFound and those of the start.
 
-    One task, from the key to the end of the attempt, which goes on when the caller goes away."""
+    One task runs from the key to the end of the attempt, and continues when the caller disconnects."""
     arrived = asyncio.get_running_loop().time()
 
     async def run() -> Record:
@@ -38,7 +38,7 @@ async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bo
 async def certify_body(
     worker: MachineWorker, body: object, call: Call, *, credit: bool = False, arrived: float
 ) -> Record:
-    """Under a key that is this request's; `arrived` in loop time."""
+    """Certifies under a key that this request owns; `arrived` in loop time."""
     deadline = arrived + worker.limits.patience
     while True:
         numbered, is_ours = numbers.numbered(worker, body, credit=credit)
@@ -47,13 +47,14 @@ async def certify_body(
             return await certify_invoice(worker, invoice, call, arrived=arrived, deadline=deadline)
         except (DuplicateInvoice, NumberWaits):
             if not is_ours:
-                raise  # else another sale was given that number meanwhile
+                raise  # a number of the box: another sale got it meanwhile, so the next one is tried
 
 
 async def certify_invoice(
     worker: MachineWorker, invoice: Invoice, call: Call, *, arrived: float, deadline: float, deferred_id: int = 0
 ) -> Record:
-    """One that was read, from its number to its end; `deferred_id`: the sale that waited for it. Within `see_through`: it goes on to its end."""
+    """Certifies a parsed invoice, from the reservation of its number to its end. `deferred_id`: the row of a deferred
+    sale, else 0. The caller runs it within `see_through`."""
     while other := worker.attempts.find(invoice.number):
         await number_decided(worker, other, deadline)
     live = worker.attempts.intend(invoice.number, call.key_hash)
@@ -71,8 +72,8 @@ async def certify_invoice(
 
 
 async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Invoice:
-    """The invoice as it would go to the machine, with its totals and warnings, or the error that it would get; nothing is stored or sent
-    (decision 40)."""
+    """The invoice with its totals and warnings as it would go to the machine, or the error that it would get. Nothing
+    is stored or sent (decision 40)."""
     body, _ = numbers.numbered(worker, body, credit=credit)
     invoice = read_body(worker, body, call, credit=credit)
     refuse_duplicate(worker, invoice)
@@ -80,11 +81,11 @@ async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bo
 
 
 def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
-    rates = worker.rates or (
-        worker.first.rates if worker.first else {}
-    )  # a spare that was never met is of the same taxpayer
+    rates = worker.rates
+    if not rates and worker.first is not None:
+        rates = worker.first.rates  # a spare that was never connected has the same taxpayer
     if not rates:
-        worker.ready()  # without the machine's rates nothing can be checked
+        worker.ready()  # raises: without the machine's rates nothing can be checked
     if credit:
         body = numbers.referenced(worker, body)
     invoice = read_invoice(body, defaults=worker.defaults, rates=rates, credit=credit, strict=call.strict)
@@ -92,9 +93,10 @@ def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) 
 
 
 async def number_decided(worker: MachineWorker, other: LiveAttempt, deadline: float) -> None:
-    """Waits for news of another attempt of the same number, which decides first whether this one is a duplicate (decision 5)."""
+    """Waits for news of another attempt with the same number: its outcome decides whether this one is a duplicate
+    (decision 5)."""
     if other.phase is Phase.IN_DOUBT:
-        worker.check_turn()  # it is the machine, or an operator, that this one would wait for
+        worker.check_turn()  # raises if only the machine's return or an operator can end that doubt
     timeout = deadline - asyncio.get_running_loop().time()
     if timeout <= 0 or worker.closing:
         raise MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))
@@ -104,7 +106,7 @@ async def number_decided(worker: MachineWorker, other: LiveAttempt, deadline: fl
 
 
 def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | NumberReserved:
-    """The number of an attempt at the other machine of the pair: it is being certified there, or it is in doubt."""
+    """The error for a number whose attempt at the other machine of the pair is under way or in doubt."""
     other = worker.worker_of(record.id)
     if other is not None and other.attempts.is_ours(record):
         return MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))

@@ -1,5 +1,5 @@
-"""The order of commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h. A 38h that takes longer than
-it does on this machine is reported before any time limit, and nothing is sent for it."""
+"""The commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h. A 38h that takes
+longer than usual on this machine is reported before its time limit; nothing is sent for it."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
 from daemon.core.machine.state import Certified, Subtotal
 from daemon.machines.adapter import ConnectedMachine
-from daemon.store.tables.book import attempts, settlements
+from daemon.store.tables.book import attempts, originals, settlements
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 TIMES = 3
-"""As long as the longest so far."""
+"""Factor on the longest 38h so far, after which one is reported as slow."""
 BOUNDS = {False: (1.0, 3.0), True: (20.0, 60.0)}
-"""Seconds, at the least and at the most, for a sale, and for a credit note, which the tax server checks first."""
+"""Least and greatest wait in seconds before that report, by `is_credit`: the tax server checks a credit note first."""
 
 
 class OutcomeUnknown(Exception):
-    """38h was begun and no believable yes came back; only the machine can tell."""
+    """38h was sent and no credible success came back; only the machine knows the outcome."""
 
     def __init__(self, cause: MachineError) -> None:
         self.cause = cause
@@ -62,10 +62,11 @@ async def enter(
     *,
     expires: float = 0.0,
 ) -> Invoice:
-    """Everything before 38h; the invoice as the machine agreed to it (in HT mode the total is the machine's).
+    """Sends everything before 38h; returns the invoice as the machine agreed to it (in HT mode the total is the
+    machine's).
 
-    Afterwards the intent is durable, and so is the outcome of every invoice before it. When anything goes wrong the open invoice is
-    cancelled, and nothing has been certified; so it is when the request has expired (`Call.expires`)."""
+    Afterwards the intent and the outcomes of all earlier invoices are durable. On any error, also when the request has
+    expired (`Call.expires`), the open invoice is cancelled and nothing has been certified."""
     agreed, entered = invoice, False
 
     def agreed_payments(subtotal: Subtotal) -> Sequence[Payment]:
@@ -90,13 +91,14 @@ async def enter(
         await intent
         if not worker.attempts.is_way_free(live):
             await worker.attempts.way_free(live)
+        _check_original(worker, live, agreed)
         check_expiry(expires)
     except LineLost:
         raise
     except McfdError as error:
         was_open = await _cancel(worker, machine)
         if (entered or _was_opened(error)) and not was_open and isinstance(error, MachineError):
-            # What it said against a command of an invoice that it no longer has, or may no longer have, says nothing.
+            # The machine has lost the open invoice, or may have: its error text means nothing.
             raise LineLost(INVOICE_LOST) from None
         raise
     if worker.machine is not machine:
@@ -105,20 +107,26 @@ async def enter(
 
 
 async def _cancel_left_open(worker: MachineWorker, machine: ConnectedMachine, refused: MachineRefused) -> None:
-    """An invoice that another program left open is cancelled, once; where there is none, the refusal stands."""
+    """Cancels an invoice that another program left open; raises `refused` if there is none."""
     if refused.is_open or not await machine.cancel():
         raise refused
     log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
 
 
 def check_expiry(expires: float) -> None:
-    """RequestExpired where that time (loop time, 0 for never) is over."""
+    """RequestExpired if that time (loop time, 0 for never) is over."""
     if 0 < expires <= asyncio.get_running_loop().time():
         raise RequestExpired
 
 
+def _check_original(worker: MachineWorker, live: LiveAttempt, agreed: Invoice) -> None:
+    """CreditExceedsOriginal for a credit note whose total is the machine's."""
+    if agreed.is_credit and agreed.leeway:
+        worker.ledger.peek(originals.check_agreed, live.id, agreed)
+
+
 def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> tuple[int, int]:
-    """By how much the counters that the machine sent when it opened the invoice are apart from those known."""
+    """The difference of TC and FC in the reply to C0h from the known counters."""
     before = worker.counters
     expected = (before.tc, before.frc if invoice.is_credit else before.fvc)
     tc, fc = machine.opened or expected
@@ -128,22 +136,22 @@ def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -
 async def _check_counters(
     worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice, apart: tuple[int, int]
 ) -> None:
-    """Cables may have been exchanged without the port noticing. Where the counters are not the known ones, C1h gives the machine's name:
-    another one ends the connection (LineLost), and nothing has been certified. A firmware that sends other numbers than are known is read once for
-    each type."""
+    """Cables may have been exchanged unnoticed by the port. If the counters differ, C1h reads the machine's name:
+    another one ends the connection (LineLost), and nothing has been certified. A firmware that always sends other
+    numbers in C0h is read once for each invoice type."""
     if (await machine.state()).counters == worker.counters:
         worker.accepted_differences[invoice.type] = apart
 
 
 def _was_opened(error: McfdError) -> bool:
-    """Whether C3h and C0h had been taken; all but a refusal can only come after them."""
+    """Whether the machine had accepted C3h and C0h; errors other than a refusal come only after them."""
     return not isinstance(error, MachineRefused) or error.is_open
 
 
 async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> Certified:
-    """38h. Even a refusal is only believed after C1h: a machine that restarted between two tries of the same frame
-    certifies at the first and refuses the second. A machine gives no code twice: with that of another invoice, it is an answer to an earlier 38h,
-    which a machine repeats for the same SEQ, also one whose cable was exchanged."""
+    """Sends 38h. Even a refusal is confirmed by C1h: a machine that restarts between two tries of one frame certifies
+    at the first and refuses the second. A machine gives no code twice. A reply with the code of another invoice repeats
+    an earlier 38h with the same SEQ, or comes from another machine after an exchange of cables."""
     before = worker.counters
     try:
         certified = await machine.certify(invoice, invoice.total_ttc, before)
@@ -165,7 +173,7 @@ async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoi
 
 
 def _log_habit(worker: MachineWorker, invoice: Invoice, agreed: Invoice) -> None:
-    """Once: how a machine rounds is no error (decision 32)."""
+    """Logs once that the machine rounds VAT differently, which is no error (decision 32)."""
     habit = vat_habit(invoice, agreed)
     if habit and not worker.is_habit_logged:
         worker.is_habit_logged = True
@@ -173,7 +181,7 @@ def _log_habit(worker: MachineWorker, invoice: Invoice, agreed: Invoice) -> None
 
 
 async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | None:
-    """Whether an invoice was open; None when the machine could not be reached (`recover` cancels at its return)."""
+    """Whether an invoice was open; None if the machine did not answer (`recover` cancels at the next connection)."""
     try:
         return await machine.cancel()
     except MachineError as error:
@@ -182,14 +190,14 @@ async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | No
 
 
 def patience(longest: float, *, is_credit: bool) -> float:
-    """Seconds after which mcfd warns; `longest`: that 38h has taken here since the start, 0 before the first."""
+    """Seconds after which 38h is slow. `longest`: the longest 38h since the start in seconds, 0 before the first."""
     least, most = BOUNDS[is_credit]
     return min(max(least, TIMES * longest), most)
 
 
 @contextmanager
 def watching(worker: MachineWorker, number: str, *, is_credit: bool) -> Iterator[None]:
-    """While 38h is under way. What ends otherwise than by an answer is no measure of how long an answer takes."""
+    """Reports a slow 38h while it runs, and measures it; a 38h that ends without a reply is not measured."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     wait = patience(worker.longest_close.get(is_credit, 0.0), is_credit=is_credit)

@@ -1,5 +1,5 @@
-"""Idempotency-Key (decision 6): the same request again gets the first answer, a different one is refused. What became of a request that had one,
-without any risk of certifying (decision 36)."""
+"""Idempotency-Key (decision 6): a repeated request gets the first answer, a different one with that key is refused.
+Also the status of a request by its key, without any risk of certifying (decision 36)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ENDED: dict[DeferredState, RequestStatus] = {
 
 
 class Answered(msgspec.Struct, Generic[T], frozen=True):
-    """Whether the answer is a first one."""
+    """A use case's result; `replayed`: it is the answer to an earlier request."""
 
     value: T
     replayed: bool = False
@@ -49,11 +49,11 @@ class Answered(msgspec.Struct, Generic[T], frozen=True):
 async def once(
     worker: MachineWorker, call: Call, run: Callable[[], Awaitable[T]], replay: Callable[[KeyUse], T | None]
 ) -> Answered[T]:
-    """Runs `run` unless the key already stands for an answer, which `replay` reads from the ledger's note of it.
+    """Runs `run`, unless the ledger has an answer for the key, which `replay` reads.
 
-    A key whose request runs now is waited for. One whose request failed without changing anything is not on record, so
-    the retry is tried for real. To be run by `MachineWorker.see_through`: the key stands for this request until it has ended, also when the
-    caller goes away before, and its retry waits for it."""
+    Waits for a running request with the same key. A request that failed without any change leaves no answer, so its
+    retry runs again. Has to be called within `MachineWorker.see_through`: the key is reserved until the request has
+    ended, even if the caller disconnects, and a retry waits for it."""
     key = call.key_hash
     if not key:
         return Answered(await run())
@@ -80,7 +80,8 @@ async def once(
 
 
 async def _ended_use(worker: MachineWorker, book: Book, use: KeyUse, call: Call) -> KeyUse | None:
-    """The same once its attempt has ended, which it may not have before a crash or a lost line; None when it failed."""
+    """`use` after the end of its attempt, which a crash or a lost line may have left open; None if the attempt
+    failed."""
     if use.record is None or use.record.state == "certified":
         return use
     await outcome_of(worker, use.record.id)
@@ -88,7 +89,7 @@ async def _ended_use(worker: MachineWorker, book: Book, use: KeyUse, call: Call)
 
 
 async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
-    """The attempt once it has ended. LineLost when that is not in time, MachineAttention when only an operator can tell."""
+    """The attempt after its end. LineLost if that takes too long, MachineAttention if an operator has to decide."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + worker.limits.doubt_patience
     owner, book = worker.worker_of(attempt_id), worker.book
@@ -121,7 +122,7 @@ def check_same(worker: MachineWorker, fingerprint: bytes, call: Call) -> None:
 
 
 class FoundRequest(NamedTuple):
-    """`record` is the attempt it began, if it is durable; `sale` where it is or was to be certified later."""
+    """`record`: the attempt, once its intent is durable. `sale`: the deferred sale, if it is or was one."""
 
     status: RequestStatus
     record: Record | None = None
@@ -129,7 +130,8 @@ class FoundRequest(NamedTuple):
 
 
 async def find_request(worker: MachineWorker, key: str) -> FoundRequest | None:
-    """None for a key that is not known, or whose request changed nothing: it was refused before anything was stored."""
+    """The status of the request with that key; None if the key is unknown, or its request was refused without a
+    change."""
     key_hash = key_hash_of(key)
     sale = worker.ledger.peek(deferred.by_key, worker.book, key_hash)
     if sale is not None and sale.state in _WAITING:

@@ -1,5 +1,8 @@
-"""Numbers that the box gives (SFE 2.18): the lowest of the series that no attempt has, so that none is missing. It is taken by the intent, durably; what is
-refused or abandoned leaves it to the next. Credit notes name one sale by its number, and never exceed it (409 CREDIT_EXCEEDS_ORIGINAL)."""
+"""Invoice numbers of the box (SFE 2.18) and references of credit notes.
+
+A new invoice gets the lowest number of the series that no attempt has, so that none is missing. The intent reserves it
+durably; a refused or abandoned attempt frees it. A credit note names one sale and never exceeds it (409
+CREDIT_EXCEEDS_ORIGINAL)."""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ NUMBER = "invoiceNumber"
 
 
 def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
-    """The invoice with its reference in full: where the shop's configuration names the machine without its activation counter, a till may as well,
-    and the present one is meant. InvalidRequest for an activation that its machine never had."""
+    """The invoice with its reference in full. If the configuration names the machine without its activation counter, a
+    till may too, and means the present one. InvalidRequest for an activation that the machine never had."""
     reference = read_reference(invoice.reference)
     if reference is None:
         return invoice
@@ -39,7 +42,8 @@ def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
 
 
 def referenced(worker: MachineWorker, body: object) -> object:
-    """The request with the reference of the sale whose number it gives; InvalidRequest where no sale has it, several have, or the two mean two."""
+    """The request with the reference of the sale that `originalInvoiceNumber` names. InvalidRequest if no sale or
+    several have that number, or if a reference in the request means another sale."""
     if not isinstance(body, dict) or body.get(ORIGINAL_NUMBER) is None:
         return body
     sales = worker.ledger.peek(attempts.sales_of_number, worker.book.mode, read_original_number(body))
@@ -48,17 +52,17 @@ def referenced(worker: MachineWorker, body: object) -> object:
 
 
 async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice) -> Invoice:
-    """The invoice, with a warning when its original is none of this ledger's (from before mcfd, or of a machine of elsewhere).
+    """The credit note, with a warning if its original is not in this ledger (from before mcfd, or of another shop).
 
-    Done at the machine, in turn, and written down with the attempt: of two credit notes on one sale, at whichever machines, not both are the last
-    that fits."""
+    Runs during its turn at the machine, and is stored with the attempt: so two credit notes on one sale, at any
+    machines, cannot both use the same remaining amount."""
     await worker.attempts.all_durable()
     is_ours = await worker.ledger.write(originals.claim, worker.book, attempt_id, invoice)
     return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
 
 
 def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
-    """As `claim`, and nothing is written down."""
+    """As `claim`, without a write."""
     is_ours = worker.ledger.peek(originals.exists, worker.book, invoice)
     return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
 
@@ -69,14 +73,14 @@ def _unchecked(invoice: Invoice) -> Invoice:
 
 
 def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[object, bool]:
-    """The request with a number, and whether it is ours: where the shop has a series and the till sent none."""
+    """The request with a number, and whether the box gave it: the shop has a series and the till sent no number."""
     series = worker.defaults.series
     if series is None or not isinstance(body, dict) or body.get(NUMBER) not in (None, ""):
         return body, False
     type_ = body.get("invoiceType")
     if type_ not in (CREDITS if credit else SALES):
         return body, False
-    first = worker.first or worker  # a spare goes on with the numbers of the machine for which it stands
+    first = worker.first or worker  # a spare continues the series of the machine that it replaces
     prefix_of = partial(series.prefix, nim=first.configured_nim or first.book.nim, at=worker.now())
     prefix = prefix_of(str(type_))
     floor = worker.series_floor.get(prefix)
@@ -103,8 +107,8 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
 
 
 def _missing(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str, digits: int) -> int:
-    """Up to which place invoices of that type may have numbers that an older ledger lacks."""
-    name = f"{prefix_of(type_)} {worker.ledger.peek(settlements.decided, worker.book)}"  # a decision tells of them
+    """Highest place that an invoice of that type may have which a restored ledger lacks; 0 for none."""
+    name = f"{prefix_of(type_)} {worker.ledger.peek(settlements.decided, worker.book)}"  # changes with each decision
     floors = worker.series_floor
     if name not in floors:
         floors[name] = worker.ledger.peek(uniqueness.highest_missing, worker.book, type_, prefix_of, digits)
@@ -112,14 +116,15 @@ def _missing(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str,
 
 
 def _is_behind(worker: MachineWorker) -> bool:
-    """Whether an older ledger, or an empty one in the place of another, was not compared with its machine yet."""
+    """Whether the ledger was restored or lost and has not been compared with its machine yet."""
     is_empty = bool(worker.attention) and worker.ledger.peek(book_state, worker.book).counters is None
     return worker.attempts.is_restored or is_empty
 
 
 def _machine_place(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str, digits: int) -> int:
-    """The highest place that a machine has told which was not compared yet with an older ledger, or that its counters leave room for: what that lacks may
-    have all before it, and a sale may be accepted meanwhile. 0 without one; MachineOffline or MachineAttention while such a machine has told nothing."""
+    """Highest place in use by a machine that was not compared with a restored ledger yet: that of its last invoice, or
+    the one that its counters leave room for. A sale may be accepted meanwhile, and must not get such a number. 0 for
+    none; MachineOffline or MachineAttention until such a machine has been read."""
     highest, prefix, peek = 0, prefix_of(type_), worker.ledger.peek
     for each in (worker, worker.spare, worker.first):
         if each is None or not _is_behind(each):

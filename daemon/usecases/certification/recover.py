@@ -1,6 +1,6 @@
-"""After a crash or a lost line the machine says what became of unfinished attempts, before anything else uses it.
+"""Recovery: after a crash or a lost line, unfinished attempts are settled by the machine's state before any new work.
 
-What is decided here is decided by `core.ledger.verdict`; this asks the machine, and writes it down in an order that a crash cannot hurt.
+The decisions are in `core.ledger.verdict`. This module reads the machine and writes the outcomes in a crash-safe order.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ NotCertifiedState = Literal["refused", "abandoned"]
 
 
 async def recover(worker: MachineWorker, machine: ConnectedMachine, state: MachineState) -> None:
-    """Settles what is unfinished, clears a half-open invoice, and takes over the machine's counters. `state` is a fresh C1h.
+    """Settles unfinished attempts, cancels an open invoice and takes over the machine's counters. `state` is a fresh
+    C1h.
 
-    Called at the head of the machine's queue: no other attempt is at the machine, and no 38h is on its way. Afterwards the worker is either fit
-    for work or in attention. StorageError or MachineError when it did not come to an end: then it is begun again, from the start, at the
-    next connection."""
-    await worker.attempts.all_durable()  # what this process is still storing is no stranger's work
+    Runs at the head of the machine's queue: no other attempt is at the machine and no 38h is under way. Afterwards the
+    worker is ready or in attention. On StorageError or MachineError it runs again, from its beginning, at the next
+    connection."""
+    await worker.attempts.all_durable()  # an outcome that this process is still storing is not a foreign invoice
     worker.take_state(worker.ledger.peek(book_state, worker.book))
     await _take_taxpayer(worker, machine, state)
     worker.time.take_machine(state.time)
@@ -67,7 +68,7 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
     unfinished = [record for record in begun if not worker.attempts.is_ours(record)]
     await machine.cancel()
     if unfinished:
-        # Once more: a machine that was still at it until the cancellation cannot be any longer.
+        # Read again: before the cancellation the machine may still have been at work on the invoice.
         state = await machine.state()
     if _is_inactive(worker, state) and (unfinished or await _has_forgotten(worker, state)):
         raise LineLost(NOT_ACTIVATED)
@@ -94,13 +95,13 @@ def is_activated(worker: MachineWorker, state: MachineState) -> bool:
 
 
 def _is_inactive(worker: MachineWorker, state: MachineState) -> bool:
-    """Between a reset and the next activation a machine tells no taxpayer: its memory may be gone, and nothing that it says proves anything. A book
-    that never had a taxpayer has a machine that tells none."""
+    """Whether the machine sends no taxpayer although the book has one: it was reset and not activated yet. Its memory
+    may be empty, so its state proves nothing."""
     return worker.book.mode == "live" and bool(worker.ifu) and not state.ifu
 
 
 async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
-    """Or may have: a ledger that was put back does not know what the machine has counted since."""
+    """Whether the machine has lost its memory, or may have: a restored ledger does not know the counters since."""
     last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
     return (
         last == "gone"
@@ -110,21 +111,20 @@ async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
 
 
 def _has_another_taxpayer(worker: MachineWorker, state: MachineState) -> bool:
-    """The sandbox has whatever taxpayer it is given; a machine that is not activated tells none."""
+    """Not of the sandbox, which has any taxpayer, nor of a machine that is not activated, which sends none."""
     return worker.book.mode == "live" and bool(state.ifu and worker.ifu) and state.ifu != worker.ifu
 
 
 def _activated(worker: MachineWorker, state: MachineState) -> str:
-    """The machine's name of now where the book knows it by another one; else empty."""
+    """The machine's present NIM if the book has another one; else empty."""
     return new_name(state.nim, worker.configured_nim, worker.book.nim)
 
 
 async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, attempt_id: int, refusal: str) -> None:
-    """The same for one attempt while the line is alive: 38h was answered, but not with a believable yes. `refusal` is the
-    machine's own text, which counts once the machine has confirmed that it did not certify; one that has lost the invoice
-    has nothing against it.
+    """Settles one attempt on a live line: the reply to 38h was not a credible success. `refusal` is the machine's text.
+    It becomes the outcome if the machine confirms that it did not certify and still had the invoice open.
 
-    Whatever hinders that ends the connection: no attempt gets this machine before the next `recover`."""
+    An error here ends the connection: no attempt gets this machine before the next `recover`."""
     try:
         await _settle(worker, machine, attempt_id, refusal)
     except (MachineError, StorageError) as error:
@@ -133,7 +133,7 @@ async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, a
 
 
 async def hold(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
-    """The number is taken in this book until an operator decides, and the other machine's book is in attention too."""
+    """The number stays taken in this book until an operator decides; the other machine's book is in attention too."""
     found, now = sentence(elsewhere), worker.now()
     await _write(worker, worker.ledger.peek(attempts.find_record, worker.book, attempt_id), Disputed(found))
     await worker.ledger.attend_machine(elsewhere.nim, found, at=now)
@@ -156,8 +156,8 @@ async def _settle(worker: MachineWorker, machine: ConnectedMachine, attempt_id: 
 
 
 async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record], state: MachineState) -> None:
-    """At the first meeting of a process nothing but our own unfinished work may have moved the machine: anything else is in attention in the very
-    commit that takes its counters over, or a crash in between would hide it."""
+    """At the first connection of this process only our unfinished attempts may have moved the machine's counters.
+    Anything else sets attention in the same commit that takes over the counters: a crash between two would hide it."""
     if not unfinished:
         return
     stored, activated = worker.ledger.peek(book_state, worker.book), _activated(worker, state)
@@ -184,7 +184,7 @@ async def _write(
     others: int = 0,
     wrong: Text = NO_TEXT,
 ) -> None:
-    """`others`: foreign invoices that the machine counted besides; `wrong`: what an operator has to look at."""
+    """`others`: number of foreign invoices that the machine counted too; `wrong`: what an operator has to check."""
     now = worker.now()
     log.info(
         "recover.settled",
@@ -222,13 +222,13 @@ async def _write(
 
 
 def _without_code(invoice: Invoice) -> Invoice:
-    """Certified it is, and its number is used; where the answer to 38h is lost and C1h tells no code, only the tax server has it."""
+    """The invoice with a warning: it is certified, but the reply to 38h is lost and C1h has no code."""
     warn = Warn("CODE_NOT_TOLD", to_stored(NO_CODE_FROM_MACHINE))
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 
 async def _take_taxpayer(worker: MachineWorker, machine: ConnectedMachine, state: MachineState) -> None:
-    """A machine that was activated for another taxpayer works in another book (decision 33)."""
+    """A machine that was activated for another taxpayer gets another book (decision 33)."""
     book = worker.book
     if _has_another_taxpayer(worker, state):
         nim = present_nim(state.nim, worker.configured_nim, book.nim)
@@ -240,8 +240,8 @@ async def _take_taxpayer(worker: MachineWorker, machine: ConnectedMachine, state
 
 
 async def _settle_before_another_taxpayer(worker: MachineWorker, machine: ConnectedMachine, nim: str) -> None:
-    """No later meeting is about the book of the taxpayer before. The machine takes no invoice of that one any more: what it has of it, it certified
-    in the activation that the book knows, or it is unknown in which."""
+    """Settles the book of the former taxpayer now, since no later connection is about it. What the machine certified
+    for that taxpayer, it certified in the activation that the book knows; otherwise the outcome is disputed."""
     begun = [
         record for record in worker.ledger.peek(attempts.unfinished, worker.book) if not worker.attempts.is_ours(record)
     ]
@@ -262,8 +262,8 @@ async def _settle_before_another_taxpayer(worker: MachineWorker, machine: Connec
 
 
 async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
-    """An older ledger was put back, or the ledger is gone, and the machine was activated anew since: nothing is judged by counters of another
-    activation before an operator decided."""
+    """Attention if the ledger was restored or lost and the machine was activated again since: counters of another
+    activation decide nothing."""
     if not _activated(worker, state):
         return
     if worker.attempts.is_restored:
@@ -277,7 +277,7 @@ async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
 
 
 async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
-    """Another activation counter: the same book goes on, in a new epoch."""
+    """After another activation the same book continues in a new epoch."""
     book = worker.book
     if nim := _activated(worker, state):
         log.warning("machine.activated", nim=nim, mode=book.mode, before=book.nim)
@@ -287,9 +287,9 @@ async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
 
 
 async def _take_over(worker: MachineWorker, state: MachineState) -> None:
-    """The machine's counters become the known ones. At the first meeting of a process nothing but our own unfinished work may
-    have moved them: otherwise the ledger is behind the machine (an older backup put back, or another program), and
-    numbers may have been used that it does not know."""
+    """The machine's counters become the known ones. At the first connection of this process only our unfinished
+    attempts may have moved them. Otherwise the ledger is behind the machine (a restored backup, or another program),
+    which may have used numbers that the ledger does not know: attention."""
     book, before = worker.book, worker.counters
     stored, last = worker.ledger.peek(book_state, book), worker.ledger.peek(attempts.standing_of, book, state.last)
     is_lost, met = _is_lost(worker, state), worker.attempts.met_machine
@@ -306,7 +306,7 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
 
 
 def _is_lost(worker: MachineWorker, state: MachineState) -> bool:
-    """Whether the ledger is empty where one has worked with this machine before."""
+    """Whether the ledger is empty although one was in use with this machine."""
     book, stored = worker.book, worker.ledger.peek(book_state, worker.book)
     if stored.counters is not None or book.mode != "live":
         return False
@@ -319,7 +319,7 @@ async def _attend(worker: MachineWorker, wrong: Text) -> None:
 
 
 def _attended(worker: MachineWorker, wrong: Text) -> Text:
-    """The same, logged, with where the recording of the line before it is, for the person who decides."""
+    """Logs `wrong` and adds the name of the line's recording, for the person who decides."""
     incident = worker.note_odd("attention")
     found = RECORDED_INCIDENT(found=wrong, incident=incident) if incident else wrong
     log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(found))

@@ -1,5 +1,5 @@
-"""A sale is taken on to be certified later: for a till that does not wait, or while its machine is out of order; and what a person decides on
-one that waits."""
+"""Accepts sales for later certification: for a till that does not wait, or while the machine is out of order. Also ends
+them without certification: by the till, by a person, or after another taxpayer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ NO_KEY = Text("has to be given with Prefer: respond-async")
 async def certify_or_defer(
     worker: MachineWorker, body: object, call: Call, *, is_async: bool
 ) -> Answered[Record | DeferredSale]:
-    """`is_async`: the till does not wait (Prefer: respond-async). A sale that waits under the same key is the answer, also without that header."""
+    """`is_async`: the till does not wait (Prefer: respond-async). A deferred sale with the same key is the answer in
+    any case."""
     if is_async and not call.key:
         raise KeyRequired.at("Idempotency-Key", NO_KEY)
 
@@ -57,9 +58,9 @@ async def certify_or_defer(
 
 
 async def _defer(worker: MachineWorker, body: object, call: Call, reason: OutageReason | None) -> DeferredSale:
-    """`reason`: why the machine is out of order, None for a till that does not wait."""
+    """`reason`: why the machine is out of order; None for a till that does not wait."""
     arrived = asyncio.get_running_loop().time()
-    if not call.key:  # of a till that sets no headers
+    if not call.key:  # the till sets no headers
         call = msgspec.structs.replace(call, key=f"mcfd-{secrets.token_hex(16)}")
     while True:
         check_expiry(call.expires)
@@ -78,7 +79,7 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: Outage
         except (DuplicateInvoice, NumberWaits):
             if not is_ours:
                 raise
-            # another sale was given that number meanwhile
+            # a number of the box: another sale got it meanwhile, so the next one is tried
     log.info(
         "sale.deferred",
         **worker.names,
@@ -92,7 +93,7 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: Outage
 
 
 async def _outage(worker: MachineWorker, reason: OutageReason | None) -> int:
-    """The number of the one that it was sold in: it begins with the first such sale, 0 for none."""
+    """The number of the outage during which it was sold, 0 for none; the first such sale begins the outage."""
     if reason is not None:
         return await worker.register_outage(reason)
     lasting = worker.ledger.peek(outages.open_outage, worker.book)
@@ -120,7 +121,8 @@ def _sale(
 
 
 async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundRequest | None:
-    """None for a key that is not known; NotWaiting for what cannot be taken back any more. Done twice, it is done once."""
+    """Withdraws the deferred sale with that key; returns its status, None for an unknown key. NotWaiting if it is too
+    late. Idempotent."""
     sale = worker.ledger.peek(deferred.by_key, worker.book, key_hash_of(key))
     if sale is None or not sale.is_open:
         found = await find_request(worker, key)
@@ -138,19 +140,20 @@ async def withdraw(worker: MachineWorker, sale: DeferredSale, reason: str, *, by
 
 
 async def release(worker: MachineWorker, sale: DeferredSale, reason: str, *, by: Actor) -> None:
-    """A person has looked: the machine has not certified it."""
+    """A person has checked that the machine has not certified the sale."""
     await worker.ledger.write(deferred.release, worker.book, sale, reason, at=worker.now(), by=by)
     log.info("sale.released", **worker.names, invoice_number=sale.number, reason=reason)
 
 
 async def refuse_former_sales(worker: MachineWorker) -> None:
-    """Those of the taxpayers that the machine had before, which it certifies no more: their tills hear of it by webhook, and may sell them again. Left alone
-    are doubtful ones, which it may have certified, and those of a machine for which a spare stands."""
+    """Refuses the deferred sales of the machine's former taxpayers, which it cannot certify any more; a webhook reports
+    each, and the till may sell it again. Exceptions: doubtful sales, which the machine may have certified, and those of
+    a machine that a spare replaces."""
     for book in (former.book for former in worker.former):
         if worker.ledger.peek(take_overs.is_replaced, book):
             continue
         for record in worker.ledger.peek(attempts.unfinished, book):
-            if not worker.attempts.is_ours(record):  # its process ended before its turn came: it was not sent
+            if not worker.attempts.is_ours(record):  # its process ended before its turn, so it was not sent
                 why = NOT_SENT_BECAUSE(cause=OTHER_TAXPAYER)
                 await worker.ledger.write(worker.ledger.end, book, record.id, "abandoned", why, at=worker.now())
         for sale in worker.ledger.peek(deferred.waiting_sales, book):

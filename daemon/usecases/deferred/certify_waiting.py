@@ -1,4 +1,4 @@
-"""Sales that wait are certified in their order, by the same way as all others, as soon as the machine can and no till is there."""
+"""Certifies deferred sales in their order, as any other sale, when the machine is ready and no till is waiting."""
 
 from __future__ import annotations
 
@@ -24,39 +24,40 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 log = structlog.get_logger(__name__)
 
 LOOK: Final = 0.25
-"""Seconds between two looks at what waits."""
+"""Seconds between two checks for a deferred sale."""
 PAUSE, LONGEST = 1.0, 600.0
-"""Seconds without any till after which one of them goes: as short as the shop lets it be, at most that of a closed shop."""
+"""Shortest and longest pause of the tills, in seconds, after which a deferred sale is certified."""
 FACTOR: Final = 4
 UNMET: Final = 200
-"""Tills' sales without a sale that waits at the machine, after which the pause becomes shorter again."""
+"""Number of live sales that meet no deferred one at the machine, after which the pause becomes shorter again."""
 SPACING, SPACING_LATE = 60.0, 3.0
-"""Seconds from one of them to the next in a shop that never pauses; the second once the oldest has waited for a day."""
+"""Seconds between deferred sales while tills never pause; the second once the oldest has waited for a day."""
 IN_A_RUSH: Final = 1.5
-"""Times that spacing, after which one goes even between tills."""
+"""Factor on the spacing, after which one is certified even between tills."""
 ENOUGH: Final = 2
-"""Sales refused one after the other, by which it is the machine."""
+"""Number of sales refused in a row that shows a fault of the machine."""
 PAUSES = (60.0, 300.0, 900.0)
-"""Seconds after which what was refused is tried again."""
+"""Seconds until refused sales are tried again."""
 AFTER_ERROR, AFTER_FAILURE = 5.0, 60.0
 
 
 @dataclass
 class SalesThatWait:
-    """Those of one worker; `run` until cancelled."""
+    """The deferred sales of one worker; `run` runs until cancelled."""
 
     worker: MachineWorker
     refused: dict[int, int] = field(default_factory=dict)
-    """By the sale's id, the machine's invoices at its refusal: a second one after the machine has certified something is about the sale."""
+    """The machine's number of invoices at the refusal, by sale id. Another refusal after a certification means a fault
+    of the sale, not of the machine."""
     pauses: int = 0
     not_before: float = 0.0
     again_at: float = 0.0
     quiet_since: float = 0.0
     last_at: float = 0.0
     count: int = 0
-    """The machine's invoices at the last look: a till may have come and gone since."""
+    """The machine's number of invoices at the last check: it tells whether a till has sold since."""
     pause: float = PAUSE
-    """Longer once a till has met one of them: what a shop's pauses are is seen from that alone."""
+    """Grows when a till had to wait for a deferred sale: that is how the shop's pauses are learned."""
     unmet: int = 0
 
     async def run(self) -> None:
@@ -64,7 +65,7 @@ class SalesThatWait:
             await asyncio.sleep(LOOK)
             try:
                 await self.step()
-            except McfdError as error:  # the machine went away, the disk is full: it waits again
+            except McfdError as error:  # the machine is lost or the disk full: tried again later
                 self.not_before = self._now() + AFTER_ERROR
                 log.info("sale.put_off", **self.worker.names, cause=str(error))
             except Exception:
@@ -72,7 +73,7 @@ class SalesThatWait:
                 self.not_before = self._now() + AFTER_FAILURE
 
     async def step(self) -> None:
-        """At the most one sale."""
+        """Certifies one sale at most."""
         worker, now = self.worker, self._now()
         self._look_for_tills(now)
         if now < self.not_before or not worker.connected or worker.obstacle or worker.closing:
@@ -111,9 +112,9 @@ class SalesThatWait:
             )
             await worker.see_through(work, "certify")
         except NotWaiting:
-            return  # it was taken back in this moment
+            return  # it was withdrawn meanwhile
         except DuplicateInvoice as error:
-            # The machine had certified that number already, and an older copy of the ledger was put back.
+            # After a restore: the machine had certified that number already.
             await withdraw(worker, sale, sentence(error), by=DAEMON)
             return
         except (MachineRefused, MachineNonsense) as error:
@@ -139,7 +140,8 @@ class SalesThatWait:
         log.warning("sale.put_off", **worker.names, invoice_number=sale.number, cause=why)
 
     def _next(self, now: float) -> DeferredSale | None:
-        """The oldest, but behind those that the machine has not refused since it certified something; nothing while it refuses them all."""
+        """The oldest that the machine has not refused since its last certification; while it refuses all of them, the
+        oldest when it is time to try again."""
         worker, count = self.worker, self._certified_count()
         put_off = [sale_id for sale_id, at in self.refused.items() if at == count]
         if len(put_off) < ENOUGH and (sale := worker.ledger.peek(deferred.next_waiting, worker.book, put_off)):

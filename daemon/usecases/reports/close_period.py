@@ -1,5 +1,5 @@
-"""Z: one turn at the machine in which nothing else happens, one transaction in which everything does (decision 14); and the closure of months
-and years (0047 art. 23), for shops that do not wait for the next Z or certification."""
+"""The Z closure: one turn at the machine and one transaction (decision 14). Also the closure of months and years on
+request (0047 art. 23), before the next Z or certification does it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _FORMS: Final = {"month": Text("has to be a month, as 2026-01"), "year": Text("h
 
 
 async def close_period(worker: MachineWorker, call: Call, counted: int | None = None) -> Answered[Closure]:
-    """The closure, with what was `counted` in the drawer, if it was; its `body` is the answer. Needs the machine (decision 15):
-    without it, nothing is closed, unless it is no longer in the configuration or its spare certifies in its place."""
+    """Closes a Z; its `body` is the answer. `counted`: cash in the drawer (whole XOF), None if not counted. Needs the
+    machine (decision 15), unless that is no longer configured or its spare certifies in its place."""
 
     async def run() -> Closure:
         if worker.is_retired or (worker.is_replaced and not worker.connected):
@@ -65,7 +65,7 @@ async def _close(worker: MachineWorker, call: Call, counted: int | None) -> Clos
 
 
 async def _close_without_machine(worker: MachineWorker, call: Call, counted: int | None) -> Closure:
-    """By the counters that the ledger knew last, and the Z says so. What became of an attempt in doubt only an operator can say, before or after."""
+    """Closes by the last counters in the ledger, which the Z states. An attempt in doubt is left to an operator."""
     if question := worker.time.question():
         raise MachineAttention(question)
     at = worker.now()
@@ -84,8 +84,8 @@ async def _close_without_machine(worker: MachineWorker, call: Call, counted: int
 
 
 async def close_former_periods(worker: MachineWorker) -> None:
-    """Those of the taxpayers that the machine had before, by the counters that the ledger knew last: no key and no person sees their books any more.
-    What hinders it is tried again at the next start."""
+    """Closes the open periods of the machine's former taxpayers by the last counters in the ledger: no key and no
+    person has access to these books. On an error the next start tries again."""
     if worker.time.question():
         return
     for former in former_workers(worker):
@@ -124,10 +124,10 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
     worker.time.take_machine(state.time)
     now, before = state.counters, worker.counters
     if went_down(before, now):
-        worker.drop(machine, COUNTERS_DECREASED)  # `recover` tells an operator what was found
+        worker.drop(machine, COUNTERS_DECREASED)  # `recover` sets attention
         raise LineLost(COUNTERS_DECREASED)
     if is_activated(worker, state):
-        worker.drop(machine, ACTIVATED_ANEW)  # `recover` begins its epoch: no Z is in two of them
+        worker.drop(machine, ACTIVATED_ANEW)  # `recover` begins the new epoch first: no Z spans two of them
         raise LineLost(ACTIVATED_ANEW)
     moved = (now.fvc - before.fvc) + (now.frc - before.frc)
     if moved:
@@ -148,7 +148,8 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
 
 
 async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str, call: Call) -> Answered[bytes]:
-    """The report of what was closed: all that is over, of which it is the last; or the named month or year, also where it is closed already."""
+    """Closes every month or year that is over and returns the last report as JSON; with `period`, that of the named
+    one, also if it was closed before."""
     if period and not _PERIODS[kind].fullmatch(period):
         raise InvalidRequest.at("period", _FORMS[kind])
 
@@ -164,7 +165,7 @@ async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str,
 
 
 async def calendar_closure(worker: ReportSource, kind: CalendarKind, wanted: str) -> bytes:
-    """The report as it was closed: by its number, or by its month or year; NotFound."""
+    """The report of a closed month or year as JSON, by number or period; NotFound."""
     found = wanted if _PERIODS[kind].fullmatch(wanted) else whole_number(wanted)
     if found is None:
         raise NotFound(Text("there is no closure {wanted}", wanted=wanted))

@@ -1,6 +1,6 @@
-"""Reading the electronic journal. A till that certifies always goes first: a long reading works in slices of a millisecond or so, and rests
-between them while an attempt is at the machine. A search through the journal as a person types it: a number or a part of one, a code, a
-customer, an amount."""
+"""Reads and searches the electronic journal. Live sales go first: a long read works in slices of about a millisecond
+and pauses between them while a till waits. A search looks for a number or a part of one, a code, a customer or an
+amount."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 BATCH = 64
 SLICE = 16
 SLICE_ITEMS = 128
-"""Records, and items of theirs, worked on in one go of the loop."""
+"""Greatest number of records, and of their items, in one step of the loop."""
 STRETCH = 5_000
-"""Entries that the ledger goes through at a time where few of them may match: others read in between."""
+"""Entries that one query reads when few may match; other readers come in between."""
 REST = 0.01
-"""Seconds left to the tills after each slice, while there are any."""
+"""Pause in seconds after each slice while a till waits."""
 Dated = tuple[Record, int]
 """A record and its Z number, 0 while its period is open."""
 SEARCH_SLICE = 200
 BUDGET = 20_000
-"""Records whose customer is looked at for one answer; the next answer goes on."""
+"""Records whose customer is compared for one answer; the next answer continues."""
 SIFTED = 200_000
-"""Entries gone through for an amount, a type or a state, for one answer."""
+"""Entries that are read for one answer to a search by amount, type or state."""
 CODE_LENGTH = 24
 
 
 class ReportSource(Protocol):
-    """What reports and a journal are read from: the worker of a book, or a command beside the daemon. `till_waits` tells whether a till would
-    wait, at whichever machine."""
+    """The source of reports and of the journal: the worker of a book, or a command beside the daemon. `till_waits`:
+    whether a till waits for any machine."""
 
     aggregate: Aggregate | None
 
@@ -75,9 +75,9 @@ class ReportSource(Protocol):
 
 
 async def read_page(worker: MachineWorker, page: Page, language: Language = "en") -> JournalPage:
-    """Newest first; `next` is the cursor of the page after this one: its `before_seq` and `upto_z`, so that all pages of one walk show a
-    record in the same period. The records are read a batch at a time: an invoice of a thousand items is a thousand times as large in memory
-    as what the page tells of it."""
+    """One page, newest first. `next` is the cursor of the following page: `before_seq` and `upto_z`, so that all pages
+    of one walk show a record in the same period. Records are read in batches, since a large invoice takes much more
+    memory than its entry on the page."""
     entries: list[JournalEntry] = []
     last_seq = 0
     extent = await worker.journal.read(read_extent, worker.book)
@@ -120,7 +120,7 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
 
 
 async def stretches(worker: ReportSource, page: Page) -> Iterator[Page]:
-    """What `page` asks for of what has ended, newest first, in so many entries at a time; `make_way` belongs in between."""
+    """Splits `page` into pages of `STRETCH` ended entries, newest first; call `make_way` between them."""
     after, newest = await worker.journal.read(reach, worker.book, page)
     return (
         msgspec.structs.replace(page, before_seq=upto + 1, after_seq=max(after, upto - STRETCH))
@@ -129,13 +129,12 @@ async def stretches(worker: ReportSource, page: Page) -> Iterator[Page]:
 
 
 def _comes_at_once(page: Page) -> bool:
-    """What a number stands for and what has not ended is little, and the ledger reads all of it for any part; and what has not ended has no
-    place in the order yet to go on from."""
+    """Whether one query reads the whole result: the entries of a number, and open attempts, which have no seq yet."""
     return bool(page.number) or page.state in OPEN
 
 
 async def find(worker: ReportSource, code: str) -> Record:
-    """The certification of that code, by the machine or by its spare; some firmware prints it with dashes (protocol 4)."""
+    """The certification with that code, of the machine or its spare; some firmware prints dashes in it (protocol 4)."""
     return (await _locate(worker, code))[1]
 
 
@@ -155,21 +154,21 @@ async def read_record(worker: MachineWorker, code: str, language: Language = "en
 
 
 async def _credited(worker: MachineWorker, records: Sequence[Record]) -> dict[int, int]:
-    """By the id of each sale."""
+    """The credited amount by sale id."""
     ids = [record.id for record in records if is_credited(record)]
     return dict(zip(ids, await worker.journal.read(taken_of, ids), strict=True))
 
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
-    """The credit notes on a certified sale, oldest first; none of what is no sale."""
+    """The credit notes on a certified sale, oldest first; empty for anything else."""
     if record.counters is None or record.invoice.is_credit:
         return ()
     return await worker.journal.read(credits_on, record.id)
 
 
 async def read_in_slices(worker: ReportSource, page: Page, extent: Extent) -> AsyncGenerator[Sequence[Dated], None]:
-    """All that `page` asks for but its limit, oldest first, in flat memory: slice by slice. As the book was at `extent`, whatever is sold or
-    closed meanwhile."""
+    """All records of `page` without its limit, oldest first, slice by slice in constant memory. The result is the book
+    as of `extent`, whatever is sold or closed meanwhile."""
     batch: list[Record] = []
     async for record in _all(worker, page):
         if record.seq > extent.seq:
@@ -201,7 +200,7 @@ async def _all(worker: ReportSource, page: Page) -> AsyncGenerator[Record, None]
 
 
 async def dated(worker: ReportSource, records: Sequence[Record], upto_z: int = sys.maxsize) -> list[Dated]:
-    """A Z after `upto_z` does not count: what it holds was in the open period then."""
+    """The records with their Z; a Z after `upto_z` counts as 0, since its records were in the open period then."""
     if not records:
         return []
     periods = await worker.journal.read(periods_of, worker.book, records)
@@ -209,7 +208,7 @@ async def dated(worker: ReportSource, records: Sequence[Record], upto_z: int = s
 
 
 def _slices(dated: list[Dated]) -> list[list[Dated]]:
-    """So many records, or fewer where they have many items."""
+    """Parts of at most `SLICE` records and `SLICE_ITEMS` items."""
     slices: list[list[Dated]] = []
     items = SLICE_ITEMS + 1  # the first begins a slice
     for each in dated:
@@ -222,7 +221,7 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
 
 
 async def make_way(worker: ReportSource) -> None:
-    """Between two slices of a long reading."""
+    """Lets live sales go first; called between two slices."""
     await asyncio.sleep(REST if worker.till_waits() else 0)
 
 
@@ -236,8 +235,8 @@ class Search(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Records with their Z (0: open), newest first. `next` is the `before_seq` to go on with, 0 at the end; `complete` is false when
-    the rest has not been looked at yet."""
+    """Records with their Z (0: open), newest first. `next`: the `before_seq` of the following page, 0 at the end.
+    `complete`: false if older entries were not searched yet."""
 
     records: Sequence[Dated]
     next: int
@@ -245,7 +244,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 async def search(worker: MachineWorker, query: Search) -> Found:
-    """Numbers and codes by their index first; customers by reading on, in slices that let tills go first."""
+    """Searches numbers and codes by index first, then customers by reading, in slices that let tills go first."""
     page = msgspec.structs.replace(query.page, type=query.type, amount=query.amount)
     if not query.text and _is_sifting(page):
         return await _sifted(worker, page)
@@ -264,7 +263,7 @@ async def search(worker: MachineWorker, query: Search) -> Found:
 
 
 async def search_exactly(worker: MachineWorker, query: Search) -> Found:
-    """What has that very number or code."""
+    """Entries with exactly that number or code."""
     page = msgspec.structs.replace(query.page, type=query.type, amount=query.amount)
     return await _found(worker, await _exact(worker, query.text, msgspec.structs.replace(page, before_seq=0)), page)
 
@@ -277,12 +276,12 @@ async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
 
 
 def _is_sifting(page: Page) -> bool:
-    """Whether most entries may have to be gone through for a few; what has not ended is little, and found at once."""
+    """Whether many entries have to be read for few results; open attempts are few."""
     return page.state not in OPEN and (page.amount is not None or bool(page.type) or page.state is not None)
 
 
 async def _sifted(worker: MachineWorker, page: Page) -> Found:
-    """Stretch by stretch on the way back: other screens read in between."""
+    """Searches backwards, `STRETCH` entries at a time; other screens read in between."""
     found: list[Record] = []
     looked = 0
     for piece in await stretches(worker, page):
@@ -298,7 +297,7 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
 
 
 async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
-    """Within a stretch slice by slice: an invoice has to be read for its customer."""
+    """Searches customers, `SEARCH_SLICE` invoices at a time, since each invoice has to be unpacked."""
     found: list[Record] = []
     looked = 0
     for piece in await stretches(worker, page):

@@ -1,5 +1,5 @@
-"""X, A and the history: answers from running totals, never from the certifications of a period. Sales by article: the one report that
-reads the certifications themselves, as the totals do not hold their lines.
+"""X, A and the history: answers from running totals, never from the certifications of a period. Sales by article: the
+one report that reads the certifications themselves, as the totals do not hold their lines.
 
 Sales as a screen shows them: to the last certification, not to the last tick, and hour by hour."""
 
@@ -45,7 +45,8 @@ async def _aggregate(worker: ReportSource) -> Aggregate:
 
 
 async def period_start(worker: ReportSource) -> int:
-    """Since when (ms) the period is open, which is all that a seller may look back on; 0 in a book without a Z and certifications."""
+    """Since when (ms) the period is open, which is all that a seller may look back on; 0 in a book without a Z and
+    certifications."""
     return (await _aggregate(worker)).period_start
 
 
@@ -90,7 +91,7 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
 
 
 async def closure(worker: ReportSource, reference: str) -> Closure:
-    """A stored Z by its number, or by its `report_id`, also where the other machine of a pair has made it; NotFound."""
+    """A stored Z by its number or its `report_id`, which may be of the pair's other machine; NotFound."""
     if (number := whole_number(reference)) is not None:
         return await worker.ledger.read(find_closure, worker.book, number)
     return await worker.ledger.read(find_closure_by_id, worker.book, reference)
@@ -110,14 +111,15 @@ def net_total(tally: Tally) -> int:
 
 
 async def articles_report(worker: MachineWorker, start: int, end: int) -> ArticlesReport:
-    """What was certified in `start <= t < end` (ms), of all that the last tick brought in, as in X and A (decision 13). InvalidRequest when
-    there are more articles than one report holds."""
+    """Certified articles in `start <= t < end` (ms), as of the last tick like X and A (decision 13). InvalidRequest if
+    there are too many articles for one report."""
     articles = await _add_up(worker, start, end, 0)
     return await _report(worker, articles, start, end)
 
 
 async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesReport]:
-    """What was certified since the last report of articles that was closed, or ever, and the totals that it is made of."""
+    """Articles certified since the last closed report of articles, or ever; with the sums of which the report is
+    made."""
     last = await worker.ledger.read(last_closed, worker.book)
     before = last.entry if last and isinstance(last.entry, ReportAct) else ReportAct("articles", "")
     articles = await _add_up(worker, *EVER, before.upto_seq)
@@ -169,7 +171,7 @@ class Sales(msgspec.Struct, frozen=True):
 
 
 async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
-    """What the machine and its spare certified in `start <= t < end` (ms), with what no tick has brought in yet."""
+    """Sales of the machine and its spare in `start <= t < end` (ms), including those after the last tick."""
     tally: Tally = {}
     for each in worker.pair:
         tally = add(tally, await each.ledger.read(tally_between, each.book, start, end))
@@ -179,11 +181,11 @@ async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
 
 
 async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: dict[tuple[int, int], int]) -> list[int]:
-    """The net total of each of so many hours from `start` (ms). Hours that are over, and of which a tick had brought in everything, are
-    remembered in `cache`, by book and time."""
+    """The net total of each hour from `start` (ms). Past hours that the tick has completed go into `cache`, by book and
+    time."""
     now = worker.now()
     end = start + hours * HOUR
-    # Read before the totals and after them: what a tick brings in between may be in neither, and what was looked at then is not remembered.
+    # Read before and after the totals: a tick in between may move a record out of both, so such an hour is not cached.
     unsure = {(record.ended_at - start) // HOUR for record in await _not_yet(worker, start, end)}
     found = []
     for number, at in enumerate(range(start, end, HOUR)):

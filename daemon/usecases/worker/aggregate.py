@@ -1,5 +1,5 @@
-"""The end of an attempt, announced once, however it was found out; and the aggregation tick (decision 13): what has ended enters the totals, and
-closes the months before it."""
+"""Announces the end of an attempt once; and the aggregation tick (decision 13): ended attempts enter the totals and
+close earlier months."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ log = structlog.get_logger(__name__)
 
 
 async def tick(worker: MachineWorker) -> None:
-    """Brings in everything that has ended. One that cannot be stored is made up for by the next: nothing waits for it. Of a machine with which nobody sells
-    now, as a spare in the cupboard, no sale to come closes the year of its last Z, of which there has to be an archive."""
+    """Adds everything that has ended to the totals; on a failure the next tick does it. For a machine that is not in
+    use, as an idle spare, the tick also closes the year of its last Z, which needs an archive and no sale will
+    close."""
     try:
         worker.aggregate = await worker.ledger.aggregate(worker.book)
         await worker.ledger.close_over_months(worker.book, worker.aggregate.at)
@@ -28,7 +29,7 @@ async def tick(worker: MachineWorker) -> None:
 
 
 def announce(worker: MachineWorker, record: Record) -> None:
-    """The log line of an attempt's end, the event for screens, and the tick that brings it into the totals."""
+    """Logs the end of an attempt, publishes the event for screens and schedules the tick."""
     log.info(
         "certification.ended",
         outcome=record.state,

@@ -1,4 +1,4 @@
-"""A machine and its spare, of which one certifies what the tills of the first ask for (arrêté 2025-0049, article 6)."""
+"""A machine and its spare, one of which certifies for the tills of the first (arrêté 2025-0049, article 6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daemon.store.tables.book import attempts, take_overs
 
 
 class MachinePair:
-    """What one worker of a pair says of itself and of the other; a machine without a spare is a pair of its own."""
+    """The pair from the view of one worker; a machine without a spare is a pair of one."""
 
     ledger: Ledger
     book: Book
@@ -22,40 +22,40 @@ class MachinePair:
     spare: Self | None
     first: Self | None
     compared_books: tuple[int, ...] = ()
-    """The books of a pair that is compared: it stays so as long as this process lives."""
+    """Books of the pair once it has been compared, which stays true for the life of this process."""
 
     @property
     def pair(self) -> tuple[Self, ...]:
-        """Itself and the other one, which share a drawer."""
+        """The worker and the other one of its pair, which share a drawer."""
         return tuple(each for each in (self, self.spare, self.first) if each)
 
     @property
     def take_over(self) -> TakeOver | None:
-        """The one that lasts, of this machine or by it."""
+        """The take-over that lasts, of this machine or by it."""
         return self.ledger.peek(take_overs.lasting, self.book)
 
     @property
     def is_replaced(self) -> bool:
-        """Whether its spare certifies what its tills ask for. The ledger alone knows: what a command has decided is so from its commit on."""
+        """Whether its spare certifies in its place. Read from the ledger, since a command may change it at any time."""
         return self.spare is not None and self.ledger.peek(take_overs.is_replaced, self.book)
 
     @property
     def stands_for(self) -> Self | None:
-        """Of a spare that has taken over: the machine whose tills it serves."""
+        """The machine that this spare replaces now, if any."""
         return self.first if self.first is not None and self.first.is_replaced else None
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it certifies now what some tills ask for."""
+        """Whether it certifies now for some tills."""
         return not self.is_replaced if self.first is None else self.stands_for is not None
 
     @property
     def in_use(self) -> Self:
-        """Who certifies what its tills ask for."""
+        """The worker that certifies for its tills."""
         return self.spare if self.spare is not None and self.is_replaced else self
 
     def check_in_use(self) -> None:
-        """NotInUse where its spare certifies in its place, and for a spare that stands for no machine."""
+        """NotInUse if its spare certifies in its place, or if it is a spare that replaces no machine."""
         if self.spare is not None:
             self.ledger.peek(take_overs.check_in_use, self.book)
         if self.first is not None and self.stands_for is None:
@@ -73,17 +73,16 @@ class MachinePair:
 
     @property
     def series_floor(self) -> dict[str, int]:
-        """Up to which place each number of a series is used for good, by its prefix; one for both machines."""
+        """The highest place in use for good, by prefix of the series; shared by both machines."""
         return (self.first or self).floors
 
     def worker_of(self, attempt_id: int) -> Self | None:
-        """Who has the book of an attempt whose number or key was found: this one, or the other of the pair; None where that machine is not on this box
-        any more."""
+        """The worker of this pair that has the book of that attempt; None if its machine is no longer on this box."""
         book_id = self.ledger.peek(attempts.book_of, attempt_id)
         return next((each for each in self.pair if each.book.id == book_id), None)
 
     async def note_pair(self) -> None:
-        """In the ledger, of the books of now."""
+        """Stores the pair of present books in the ledger."""
         first, spare = self.first or self, self if self.first else self.spare
         if spare is not None and not spare.wrong_taxpayer:
             await self.ledger.write(take_overs.pair, first.book, spare.book)
@@ -91,7 +90,8 @@ class MachinePair:
 
     @property
     def not_compared(self) -> Text:
-        """Why it certifies nothing where an older ledger was put back and the other machine of the pair was not compared yet; empty otherwise."""
+        """Why it certifies nothing: the ledger was restored, and the other machine of the pair was not compared yet;
+        else empty."""
         pair = tuple(each.book.id for each in self.pair)
         if pair == self.compared_books:
             return NO_TEXT
@@ -102,11 +102,11 @@ class MachinePair:
 
     @property
     def is_awaited(self) -> bool:
-        """The same of the other one: it certifies nothing before this machine was compared, or declared lost."""
+        """Whether the other machine certifies nothing until this one was compared or declared lost."""
         return self.ledger.peek(take_overs.is_awaited, self.book)
 
     @property
     def wrong_taxpayer(self) -> Text:
-        """Of a spare that was greeted with another IFU than that of its machine; empty otherwise."""
+        """Why a spare may not certify: its IFU differs from that of its machine; else empty."""
         is_another = self.first is not None and self.ifu and self.first.ifu and self.ifu != self.first.ifu
         return SPARE_OF_OTHER_TAXPAYER if is_another else NO_TEXT

@@ -1,4 +1,4 @@
-"""Who is next at a machine: first come, first served, a bounded number waiting, each with a bounded patience."""
+"""The queue of a machine: first in, first out, with a bounded length and a deadline for each entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daemon.core.errors import MachineBusy
 
 
 class QueueEntry:
-    """A place in the line. `leave` is due exactly once, whatever happened; as a context manager it is seen to."""
+    """A place in the queue. `leave` has to be called exactly once; the context manager does so."""
 
     __slots__ = ("_queue", "first", "is_near", "on_near", "turn")
 
@@ -27,7 +27,7 @@ class QueueEntry:
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait_turn(self, deadline: float) -> None:
-        """MachineBusy where the deadline comes first."""
+        """Returns at its turn; MachineBusy if `deadline` (loop time) comes first."""
         timeout = max(0.0, deadline - asyncio.get_running_loop().time())
         if not self.turn.done() and not (await asyncio.wait([self.turn], timeout=timeout))[0]:
             raise MachineBusy(
@@ -36,7 +36,7 @@ class QueueEntry:
         return self.turn.result()
 
     def step_back(self) -> None:
-        """Gives the turn back and keeps the place: the machine went away before it was used."""
+        """Gives the turn back and keeps the place: the machine was lost before the turn was used."""
         self._queue._step_back(self)  # noqa: SLF001  the two classes are one thing
 
     def leave(self) -> None:
@@ -52,7 +52,7 @@ class QueueEntry:
 
 
 class MachineQueue:
-    """`limit` bounds who may wait, `ahead` how many of them may already prepare (write their intent) for their turn."""
+    """`limit`: how many entries may wait; `ahead`: how many of them may prepare their turn (write their intent)."""
 
     def __init__(self, limit: int = 256, ahead: int = 8) -> None:
         self.limit = limit
@@ -69,12 +69,12 @@ class MachineQueue:
 
     @property
     def invoices(self) -> int:
-        """How many entries are of invoices, which prepare for their turn; the others are looks at the machine, and reports."""
+        """How many entries are invoices, which prepare their turn; the others read the machine or close a report."""
         return sum(entry.on_near is not None for entry in self._queue)
 
     def join(self, on_near: Callable[[], object] | None = None) -> QueueEntry:
-        """The next place in the line; MachineBusy when there is none. `on_near` is called once, before the turn, when few are ahead: in the order of the
-        line, whatever joins or leaves meanwhile."""
+        """A place at the end; MachineBusy if the queue is full or closed. `on_near` is called once before the turn,
+        when few entries are ahead, in the order of the queue."""
         if self._closed:
             raise MachineBusy(self._closed)
         if len(self._queue) > self.limit:
@@ -86,8 +86,8 @@ class MachineQueue:
         return entry
 
     def join_first(self) -> QueueEntry:
-        """A place right behind the entry at the machine, before all that wait, also while the queue is blocked: for what has to be known of the
-        machine before any work with it."""
+        """A place before all that wait, behind the entry at the machine, also while the queue is on hold: for reading
+        the machine before any other work."""
         if self._closed:
             raise MachineBusy(self._closed)
         at_the_machine = bool(self._queue) and self._queue[0].turn.done()
@@ -96,7 +96,7 @@ class MachineQueue:
         return entry
 
     def hold(self) -> None:
-        """No entry that waits gets a turn; the one at the machine keeps it."""
+        """No waiting entry gets a turn; the entry at the machine continues."""
         self._on_hold = True
 
     def release(self) -> None:
@@ -104,14 +104,14 @@ class MachineQueue:
         self._call_next()
 
     def close(self, why: str) -> None:
-        """No new places, and entries without a turn are refused; the one at the machine finishes."""
+        """Refuses new entries and those that wait, with the reason `why`; the entry at the machine continues."""
         self._closed = why
         for entry in self._queue:
             if not entry.turn.done():
                 self._send_away(entry, why)
 
     def send_away(self, why: str) -> None:
-        """The entries that wait to work with the machine are refused; the one at it finishes, and the machine may still be read."""
+        """Refuses the entries that wait, except those of `join_first`; the entry at the machine continues."""
         for entry in self._queue:
             if not (entry.turn.done() or entry.first):
                 self._send_away(entry, why)
@@ -146,7 +146,7 @@ class MachineQueue:
         for place, entry in enumerate(self._queue):
             if place >= self.ahead:
                 break
-            if not (entry.is_near or entry.turn.done()):  # who was sent away prepares nothing
+            if not (entry.is_near or entry.turn.done()):  # a refused entry prepares nothing
                 entry.is_near = True
                 if entry.on_near:
                     entry.on_near()

@@ -1,6 +1,6 @@
-"""One book at work: its machine while there is one, who waits for it, and what is known and in flight.
+"""The worker of one book: its machine while connected, its queue, its attempts and the machine's known state.
 
-Nothing here is durable: after a crash everything is read back from the ledger and from the machine.
+Nothing here is durable: after a crash all of it is read from the ledger and the machine.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 ANSWERS_FIRST = 0.002
-"""Seconds; a till's answer leaves in half of that."""
+"""Seconds by which work after an answer is delayed; the answer needs half of that."""
 
 
 class Limits(NamedTuple):
-    """How many tills may wait, and how long; seconds."""
+    """Bounds for waiting; all but `queue` in seconds."""
 
     queue: int = 256
     patience: float = 25.0
-    """for a turn at the machine"""
+    """wait for a turn at the machine"""
     doubt_patience: float = 20.0
-    """for an outcome that became unknown while the till waited"""
+    """wait for an outcome that became unknown while the till waited"""
     aggregation_delay: float = 2.0
     outage: float = LIMIT
-    """after which a machine that cannot certify is in the register of outages"""
+    """after which a machine that cannot certify enters the register of outages"""
 
 
 async def _no_register(reason: OutageReason) -> int:
@@ -70,7 +70,7 @@ async def _no_register(reason: OutageReason) -> int:
 
 
 class BookEvent(msgspec.Struct, frozen=True):
-    """Something a screen wants to know at once; `type` as the public event names have it."""
+    """A change that screens show at once; `type` is a public event name."""
 
     type: str
     book: Book
@@ -79,7 +79,7 @@ class BookEvent(msgspec.Struct, frozen=True):
 
 
 class MachineReading(msgspec.Struct, frozen=True):
-    """One look at the machine for people; `at` in loop time, `read_at` in milliseconds since 1970."""
+    """The machine's state as last read for people; `at` in loop time, `read_at` in ms since 1970."""
 
     state: MachineState
     link: ServerLink
@@ -97,71 +97,71 @@ class MachineWorker(MachinePair):
     defaults: Defaults
     limits: Limits = field(default_factory=Limits)
     configured_nim: str = ""
-    """What the configuration calls the machine; the book has it as the machine tells it."""
+    """The NIM in the configuration; the book has the one that the machine sends."""
     machine_zone: tzinfo = UTC
-    """Of the machine's own clock."""
+    """Time zone of the machine's clock."""
     labels: Labels = field(default_factory=lambda: PAYMENT_LABELS)
     compose_letterhead: Callable[[tuple[str, ...]], Letterhead] | None = None
-    """What stands on paper now, from `taxpayer`."""
+    """Makes the present letterhead from `taxpayer`."""
     on_event: Callable[[BookEvent], None] = lambda _: None
     till_waits: Callable[[], bool] = lambda: False
-    """Whether a till waits for any real machine of this box: a long reading of one machine's book makes way for all."""
+    """Whether a till waits for any real machine of this box: then a long read of a book pauses."""
     note_odd: Callable[[str], str] = lambda _: ""
-    """Tells the line's recorder of something that went wrong above the line; the name of the incident, empty without a recorder."""
+    """Records an incident in the line's recording; returns its name, empty without a recorder."""
 
     register_outage: Callable[[OutageReason], Awaitable[int]] = _no_register
-    """A till is refused, or its sale taken on for later: the number of the outage, durable in the register; 0 for a sandbox, which has none."""
+    """A till is refused or its sale deferred: registers the outage durably; returns its number, 0 for a sandbox."""
     defers: bool = False
-    """While its machine is out of order, sales are taken on to be certified later, also where a till did not ask for that."""
+    """While the machine is out of order, sales are accepted for later, even if the till did not request it."""
     refused_numbers: set[str] = field(default_factory=set)
-    """Of invoices that it refused before they were open, since it certified last."""
+    """Numbers of invoices that the machine refused to open since its last certification."""
     is_retired: bool = False
-    """Its machine is no longer in the configuration, or has another taxpayer: its book is read, and closed without it."""
+    """The machine is no longer configured or has another taxpayer: its book is read and closed without it."""
 
     spare: MachineWorker | None = field(default=None, repr=False)
-    """The spare that the configuration has for it."""
+    """The spare of this machine in the configuration."""
     first: MachineWorker | None = field(default=None, repr=False)
-    """Of a spare: the machine for which it may stand."""
+    """Of a spare: the machine that it may replace."""
 
     machine: ConnectedMachine | None = None
     rates: dict[str, int] = field(default_factory=dict)
     ifu: str = ""
     offline_reason: Text = NOT_YET_CONNECTED
     offline_since: int | None = None
-    """When it was found not to answer, in milliseconds since 1970; None while it answers and before it was looked for."""
+    """When it stopped answering, in ms since 1970; None while it answers and before the first try."""
     returning: bool = False
-    """It answers again: `recover` reads what became of unfinished attempts before any attempt may have it."""
+    """It answers again, and `recover` settles unfinished attempts before any new one."""
     test_mode_allowed: bool = False
     """The configuration lets a machine in test mode certify."""
     machine_code: str = ""
     """The newest code that the machine has sent, also of a foreign invoice; empty before any."""
     ledger_code: str = ""
-    """The newest of its present activation in the ledger."""
+    """The newest code of the present activation in the ledger."""
     is_habit_logged: bool = False
-    """Whether the log has how this machine's VAT differs from ours."""
+    """Whether it was logged how this machine's VAT differs from ours."""
     accepted_differences: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By how much TC and FC of C0h are apart from those known, by invoice type, on a machine that was found to be the right one."""
+    """Differences of TC and FC in C0h from the known counters, by invoice type, that were checked by C1h."""
     longest_close: dict[bool, float] = field(default_factory=dict)
-    """Seconds that 38h took at the longest since the start: of sales, and, under True, of credit notes."""
+    """Longest 38h since the start in seconds, by `is_credit`."""
     reading: MachineReading | None = None
     taxpayer: tuple[str, ...] = ()
     """I0…I5 of 2Bh, read once."""
     stored_taxpayer: tuple[str, ...] = ()
-    """The same as the ledger has it, for paper while the machine has not been read yet."""
+    """The same from the ledger, for paper while the machine has not been read yet."""
     server_link: ServerLink | None = None
-    """C2h as last read: hourly at the least."""
+    """C2h as last read, at least hourly."""
     aggregate: Aggregate | None = None
     statistics: WorkerStatistics = field(default_factory=WorkerStatistics)
 
     def __post_init__(self) -> None:
         self.queue = MachineQueue(self.limits.queue)
-        self.queue.hold()  # until the machine is there and what became of unfinished attempts is known
+        self.queue.hold()  # until the machine is connected and unfinished attempts are settled
         self.attempts = Attempts()
         self.time = BookClock(self.clock, self.book, self.machine_zone)
         self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
         self.closing = False
         self.former: list[MachineWorker] = []
-        """Of the taxpayers that its machine had before."""
+        """Workers of the machine's former taxpayers."""
         self._tick: asyncio.TimerHandle | None = None
         self._afterwards: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -174,7 +174,7 @@ class MachineWorker(MachinePair):
 
     @property
     def names(self) -> dict[str, str]:
-        """Its book, for the log."""
+        """The book's names as log fields."""
         return {"nim": self.book.nim, "mode": self.book.mode}
 
     @property
@@ -183,7 +183,7 @@ class MachineWorker(MachinePair):
 
     @property
     def attention(self) -> Text:
-        """Why an operator has to decide; empty when nothing waits for that."""
+        """Why an operator has to decide; empty if there is nothing to decide."""
         return from_stored(self.attempts.attention)
 
     @property
@@ -196,11 +196,11 @@ class MachineWorker(MachinePair):
 
     @property
     def unfinished(self) -> Sequence[Record]:
-        """Attempts that are begun in the ledger."""
+        """Begun attempts in the ledger."""
         return self.ledger.peek(attempts.unfinished, self.book)
 
     def take_state(self, state: BookState) -> None:
-        """What the ledger knows becomes what the worker knows."""
+        """Takes over the state from the ledger."""
         is_news = state.attention != self.attempts.attention
         self.attempts.take(state)
         self.rates = dict(state.rates)
@@ -211,13 +211,13 @@ class MachineWorker(MachinePair):
             self.publish("mcf.attention", detail=state.attention)
 
     def take_name(self, nim: str) -> None:
-        """The machine was called that when it certified last, and the ledger has begun that epoch with the outcome."""
+        """Takes over the NIM of the last certification, with which the ledger has begun a new epoch."""
         if nim != self.book.nim:
             log.warning("machine.activated", nim=nim, mode=self.book.mode, before=self.book.nim)
             self.book = msgspec.structs.replace(self.book, nim=nim)
 
     def change_book(self, book: Book) -> None:
-        """The machine has another taxpayer: what waits belongs to the other book, and is refused at its turn."""
+        """The machine has another taxpayer; attempts that wait belong to the former book and are refused."""
         self.book = book
         self.attempts.forget()
         self.machine_code = self.ledger_code = ""
@@ -228,7 +228,7 @@ class MachineWorker(MachinePair):
         self.defaults = msgspec.structs.replace(self.defaults, letterhead=b"")
 
     def check_book(self, book: Book) -> None:
-        """MachineOffline where the machine has had another taxpayer since: what was sent for that book belongs to the one before."""
+        """MachineOffline if the machine has got another taxpayer since `book` was read."""
         if book.id != self.book.id:
             raise MachineOffline(OTHER_TAXPAYER)
 
@@ -238,18 +238,18 @@ class MachineWorker(MachinePair):
 
     @property
     def obstacle(self) -> Text:
-        """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
+        """Why nothing is certified until an operator acts; empty if there is no obstacle."""
         of_the_machine = self.attention or self.time.question() or self.refused_test_mode or self.wrong_taxpayer
         return of_the_machine or self.not_compared
 
     @property
     def refuses_all(self) -> bool:
-        """Whether its machine refuses one invoice after the other, as a blocked one does."""
+        """Whether the machine refuses every invoice, as a blocked one does."""
         return len(self.refused_numbers) > 1
 
     @property
     def in_test_mode(self) -> bool:
-        """Whether the newest code of the real machine is one of a test; a sandbox has no others."""
+        """Whether the real machine's newest code is a test code; false for a sandbox, which has no others."""
         return self.book.mode == "live" and is_test_code(self.machine_code or self.ledger_code)
 
     @property
@@ -257,7 +257,7 @@ class MachineWorker(MachinePair):
         return TEST_MODE_REFUSED if self.in_test_mode and not self.test_mode_allowed else NO_TEXT
 
     def take_code(self, code: str) -> None:
-        """The machine has sent it, of its last invoice."""
+        """Takes over the code of the machine's last invoice; empty changes nothing."""
         was, self.machine_code = self.in_test_mode, code or self.machine_code
         if self.in_test_mode and not was:
             log.warning("machine.test_mode", allowed=self.test_mode_allowed, **self.names)
@@ -265,13 +265,13 @@ class MachineWorker(MachinePair):
     # -- the machine ------------------------------------------------------------------------------------------------
 
     def ready(self) -> ConnectedMachine:
-        """The machine, if it may be given work now."""
+        """The machine; MachineAttention, PairNotCompared or MachineOffline if it may not certify now."""
         if obstacle := self.obstacle:
             raise (PairNotCompared if obstacle == self.not_compared else MachineAttention)(obstacle)
         return self.present()
 
     def present(self) -> ConnectedMachine:
-        """The machine, if it answers, also one in attention: it may be looked at."""
+        """The machine for reading, also in attention; MachineOffline if it is not connected."""
         if self.machine is None:
             raise MachineOffline(
                 Text(
@@ -283,9 +283,9 @@ class MachineWorker(MachinePair):
         return self.machine
 
     def check_turn(self) -> None:
-        """MachineAttention or MachineOffline where a turn would be waited for in vain. A till whose invoice was in doubt may have its answer
-        before a returning machine is free, and sends its next one: that one waits. Not so where an older ledger was put back: it holds nothing but what it was put back with until it was compared with
-        the machine."""
+        """MachineAttention or MachineOffline if waiting for a turn is pointless. A returning machine is worth waiting
+        for: a till may get the answer on its doubt, and send its next sale, before the machine is free. Not with a
+        restored ledger, which takes nothing new until it was compared with the machine."""
         if self.returning and not self.obstacle and not self.attempts.is_restored:
             return
         self.ready()
@@ -293,8 +293,8 @@ class MachineWorker(MachinePair):
     async def turn(
         self, entry: QueueEntry, deadline: float, get: Callable[[], ConnectedMachine] | None = None
     ) -> ConnectedMachine:
-        """The machine once it is there and it is this entry's turn, until `deadline` (loop time); MachineAttention, MachineOffline or MachineBusy
-        otherwise, and then nothing was sent. `get`: `present` where it may be one in attention."""
+        """The machine, at this entry's turn and before `deadline` (loop time); else MachineAttention, MachineOffline or
+        MachineBusy, and nothing was sent. `get`: `self.present` if a machine in attention will do."""
         get = get or self.ready
         while True:
             try:
@@ -317,14 +317,14 @@ class MachineWorker(MachinePair):
         was_connected = self.machine is not None
         self.machine = None
         self.offline_reason = reason
-        if self.offline_since is None:  # each further look that fails is of the same absence
+        if self.offline_since is None:  # further failed tries belong to the same absence
             self.offline_since = self.now()
         self.queue.hold()
         if was_connected:
             self.publish("mcf.disconnected", detail=reason)
 
     def drop(self, machine: ConnectedMachine, reason: Text) -> None:
-        """No attempt gets this connection any more: `recover` reads at the next one what the machine did."""
+        """Ends this connection: `recover` settles unfinished attempts at the next one."""
         if self.machine is machine:
             self.lost(reason)
         machine.hang_up(reason)
@@ -338,20 +338,20 @@ class MachineWorker(MachinePair):
         return task
 
     async def see_through(self, work: Coroutine[Any, Any, T], name: str) -> T:
-        """`work` goes on to its end even when its caller goes away."""
+        """Awaits `work`, which continues to its end even if the caller is cancelled."""
         task: asyncio.Task[T] = self.spawn(work, name)
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, also where the caller is gone
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved even without a caller
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if task.cancelled():  # not the caller went away, but the daemon
+            if task.cancelled():  # the daemon stops
                 raise LineLost(STOPPED) from None
             raise
         finally:
-            del task  # its error's traceback has this frame: together they would keep the request's body until the collector comes
+            del task  # breaks the cycle task, error, traceback, frame, which keeps the request's body in memory
 
     def after_answers(self, work: Callable[[], None]) -> None:
-        """Work that no till should wait for: done once the answers that are due have left, at the stop at the latest."""
+        """Runs `work` after pending answers have been sent, at the stop at the latest."""
         if not self._afterwards:
             asyncio.get_running_loop().call_later(ANSWERS_FIRST, self._do_afterwards)
         self._afterwards.append(work)
@@ -359,10 +359,10 @@ class MachineWorker(MachinePair):
     def _do_afterwards(self) -> None:
         works, self._afterwards = self._afterwards, []
         for work in works:
-            asyncio.get_running_loop().call_soon(work)  # each for itself, should one of them fail
+            asyncio.get_running_loop().call_soon(work)  # separately, so that one failure stops no other
 
     def schedule_tick(self, tick: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """One tick, `aggregation_delay` after the first thing it will bring in; none once the daemon stops."""
+        """Runs `tick` once, `aggregation_delay` after the first call; not while the daemon stops."""
         if self._tick is None and not self.closing:
             loop = asyncio.get_running_loop()
             self._tick = loop.call_later(self.limits.aggregation_delay, self._run_tick, tick)
@@ -375,7 +375,7 @@ class MachineWorker(MachinePair):
         self.on_event(BookEvent(kind, self.book, ref, detail))
 
     async def close(self, grace: float = 10.0) -> None:
-        """Finishes what is on the line (at most `grace` seconds), sends the others away, stops the rest."""
+        """Completes the attempt on the line (at most `grace` seconds), refuses those that wait, cancels all tasks."""
         self.queue.close(STOPPING)
         self.closing = True
         self.attempts.wake()
@@ -395,6 +395,6 @@ class MachineWorker(MachinePair):
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _finished(self) -> None:
-        """What left the line is stored, and its caller has the answer."""
+        """Waits until all outcomes are stored and answered."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))

@@ -1,4 +1,4 @@
-"""All workers of this daemon, found by machine and mode. Why a machine certifies nothing at the moment, as a code of the register of
+"""All workers of this daemon by machine and mode; and why a machine cannot certify, as a code of the register of
 outages."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from daemon.store.tables.book.books import book_state, former_books
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 REST_PATIENCE: Final = 100.0
-"""Seconds for what is on a line: its own time limits end it sooner where the machine is silent."""
+"""Seconds to wait for the attempt on a line; its own time limits are shorter."""
 REPLACED: Final = Text("the spare has taken over; nothing was sent")
 OUTAGES: Final[dict[str, OutageReason]] = {
     reasons.NO_ANSWER.code: "no_answer",
@@ -33,23 +33,25 @@ OUTAGES: Final[dict[str, OutageReason]] = {
     reasons.NOT_ACTIVATED.code: "deactivated",
     reasons.LEDGER_FAILED.code: "disk",
 }
-"""Codes for why a machine is not connected; each other one is a lost line."""
+"""Reason in the register of outages by the code of the text why a machine is not connected; any other is
+`line_lost`."""
 
 
 class MachineWorkers:
-    """Every book of this daemon, by machine and mode; the activation counter is no matter (decision 26)."""
+    """Every book of this daemon, by machine and mode, whatever the activation counter (decision 26)."""
 
     def __init__(self, workers: Sequence[MachineWorker], retired: Sequence[MachineWorker] = ()) -> None:
         self._workers = {(short_nim(worker.book.nim), worker.book.mode): worker for worker in workers}
         self._retired = {(short_nim(worker.book.nim), worker.book.mode): worker for worker in retired}
 
     def get(self, nim: str, mode: Mode) -> MachineWorker | None:
-        """Also of a machine that is no longer in the configuration; its spare while that stands for it is its `in_use`."""
+        """The worker of that machine, also of one that is no longer configured. If a spare replaces it: see
+        `in_use`."""
         name = (short_nim(nim), mode)
         return self._workers.get(name) or self._retired.get(name)
 
     async def deferred_at(self, address: str) -> tuple[MachineWorker | None, DeferredSale | None]:
-        """The sale at that address of a customer's page, and who has its book."""
+        """The deferred sale at that address of a customer's page, and the worker of its book."""
         for worker in self._workers.values():
             found = worker.ledger.peek(deferred.by_address, address)
             if found is None:
@@ -61,8 +63,9 @@ class MachineWorkers:
 
     @asynccontextmanager
     async def at_rest(self, books: Sequence[Book]) -> AsyncIterator[None]:
-        """No attempt is at the machines of these books meanwhile, and what they have certified is in the ledger; MachineBusy, StorageFull. A caller that waits for
-        a machine that is replaced afterwards is sent away: its next request goes to the spare."""
+        """Keeps the machines of these books free of attempts, with all outcomes durable; MachineBusy, StorageFull.
+        Afterwards, callers that wait for a machine that is replaced now are refused: their next request goes to the
+        spare."""
         ids = {book.id for book in books}
         workers = [each for each in (*self.all(), *self.retired()) if each.book.id in ids]
         async with AsyncExitStack() as places:
@@ -79,16 +82,16 @@ class MachineWorkers:
         return list(self._workers.values())
 
     def retired(self) -> Sequence[MachineWorker]:
-        """Of machines that are no longer in the configuration."""
+        """Workers of machines that are no longer configured."""
         return list(self._retired.values())
 
     def former(self) -> Sequence[MachineWorker]:
-        """Of the taxpayers that the machines had before."""
+        """Workers of the machines' former taxpayers."""
         return [each for worker in self._workers.values() for each in former_workers(worker)]
 
 
 async def begin(worker: MachineWorker) -> None:
-    """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""
+    """Loads a book's state before any work in it; begun attempts are in doubt, and their numbers stay reserved."""
     worker.ledger.leave_to(worker.book, worker.attempts.is_ours)
     worker.take_state(worker.ledger.peek(book_state, worker.book))
     for record in worker.unfinished:
@@ -99,7 +102,7 @@ async def begin(worker: MachineWorker) -> None:
 
 
 def without_machine(worker: MachineWorker, book: Book, reason: Text) -> MachineWorker:
-    """Another book of its ledger, for which no machine is asked any more."""
+    """A worker for another book of the same ledger, without a machine."""
     return MachineWorker(
         book,
         worker.ledger,
@@ -117,14 +120,15 @@ def without_machine(worker: MachineWorker, book: Book, reason: Text) -> MachineW
 
 
 def former_workers(worker: MachineWorker) -> Sequence[MachineWorker]:
-    """Of the taxpayers that its machine had before, as the ledger knows them now: their books are read, and a person decides what is in doubt there."""
+    """Workers of the machine's former taxpayers with their present state: for reading, and for a person who settles
+    doubts."""
     for each in worker.former:
         each.take_state(worker.ledger.peek(book_state, each.book))
     return worker.former
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:
-    """None while it may be given work, and while it returns."""
+    """Why the machine cannot certify; None while it can, and while it returns."""
     if worker.obstacle:
         return "attention"
     if worker.refuses_all:
@@ -135,16 +139,17 @@ def out_of_order(worker: MachineWorker) -> OutageReason | None:
 
 
 def outage_of(reason: object) -> OutageReason:
-    """Of the reason, or the error, for which a connection ended; what it was caused by counts."""
+    """The reason in the register for the text or error that ended a connection, its causes included."""
     return next((OUTAGES[code] for code in reasons.codes_of(reason) if code in OUTAGES), "line_lost")
 
 
 @contextmanager
 def registering_refusal(worker: MachineWorker) -> Iterator[None]:
-    """A till that is refused because its machine or its box is out of order (503, 507; 422 of one that refuses all) begins an outage; it does not wait for the register."""
+    """A till refused because machine or box is out of order (503, 507; 422 if it refuses all) begins an outage. The
+    till does not wait for the register."""
     try:
         yield
-    except (NotInUse, NumberReserved, UnknownElsewhere):  # of the other machine of a pair, which has its own register
+    except (NotInUse, NumberReserved, UnknownElsewhere):  # about the other machine of the pair
         raise
     except (MachineOffline, MachineAttention, MachineRefused, LineLost, StorageError) as error:
         is_of_invoice = isinstance(error, MachineRefused) and not worker.refuses_all
@@ -155,5 +160,5 @@ def registering_refusal(worker: MachineWorker) -> Iterator[None]:
 
 async def _register(worker: MachineWorker, error: McfdError) -> None:
     reason = "disk" if isinstance(error, StorageError) else out_of_order(worker) or outage_of(error)
-    with suppress(StorageError):  # written down as soon as there is room
+    with suppress(StorageError):  # the watch stores it when there is room
         await worker.register_outage(reason)

@@ -12,7 +12,7 @@ from support.hq.first_version import make_tables
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, evidence_of, open_findings, presence_word, received, take
 
-from common.wire.closure import CounterValues
+from common.wire.closure import CounterValues, TypeTotal
 from headquarters.core.reception import KeysOfRevision, Message, receive
 from headquarters.store import tables
 from headquarters.store.book.closures import TakeOutcome
@@ -210,6 +210,26 @@ def test_counters(store, box):
     assert ("counters", 4, "sum", 2, 4) in found
 
 
+def test_exports_that_a_machine_counts_in_tc_alone(store, box):
+    """It is such a machine, or it is not: neither is a finding. What they do not explain is one."""
+    box.close()
+    by_type = tuple(TypeTotal(invoice_type=kind, count=1, total_ttc=8000) for kind in ("EV", "FV"))
+    end = CounterValues(tc=14, fvc=13, frc=0)
+    box.close(by_type=by_type, mcf_counters=end, fvc_end=13)
+    take(store, box, *box.closures)
+    assert open_findings(store) == []
+    take(store, box, box.close(by_type=by_type, opening_counters=end, mcf_counters=end, fvc_start=13, fvc_end=13))
+    assert open_findings(store) == [("counters", 3, "sum", 0, 2)]
+
+
+def test_counters_that_begin_again_with_an_activation(store, box):
+    """In the middle of a period: its end is of another count than its beginning."""
+    box.close()
+    box.nim = "EL02000015-2"
+    take(store, box, *box.closures, box.close(mcf_counters=CounterValues(tc=1, fvc=1, frc=0), fvc_start=1, fvc_end=1))
+    assert open_findings(store) == []
+
+
 def test_another_shop_cannot_take_an_id(store, box):
     """A shop that sends the id of another's closure first does not keep that closure out."""
     thief = PaperBox("EL02000099-1")
@@ -367,6 +387,25 @@ def test_a_person_sees_and_solves(store, box):
     take(store, box, closure)
     [solved] = store.findings.listed()
     assert (solved.seen_by, solved.solved_by, solved.note) == ("Awa", "Issa", "a test invoice")
+
+
+def test_a_gap_that_a_person_has_solved(store, box):
+    """The box was burnt: the gap does not come again with each closure of the next one; another gap does, and so does this one once it had passed."""
+    closures = [box.close() for _ in range(5)]
+    for number in (0, 2):
+        take(store, box, closures[number])
+    store.findings.solve(store.findings.listed()[0].id, "Awa", "burnt", NOW)
+    take(store, box, closures[4])
+    assert open_findings(store) == [("gap", 4, 4)]
+    take(store, box, closures[3])
+    assert open_findings(store) == []
+    take(store, box, closures[1])
+    assert store.register.withdraw(box.nim[:10], box.key.id, NOW, NOW) is None
+    store.register.revoke(box.nim[:10], box.key.id, NOW + 1)
+    with store.database.write() as connection:
+        connection.execute(text("UPDATE closure SET received_at = received_at + 10 WHERE z = 2"))
+    assert store.register.withdraw(box.nim[:10], box.key.id, NOW + 5, NOW + 9) == 1
+    assert open_findings(store) == [("gap", 2, 2)]
 
 
 def test_database_that_is_away(new_store):

@@ -12,7 +12,8 @@ from support.hq.store import UTC
 
 from common.login_guard import LoginGuard
 from headquarters.app.service import create_service
-from headquarters.intake.reception import Reception, Threads
+from headquarters.intake.reception import Reception
+from headquarters.intake.threads import Threads
 from headquarters.page.shared import RULES, Screens
 
 BASE = "http://hq.example"

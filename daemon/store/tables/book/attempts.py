@@ -1,8 +1,7 @@
-"""Attempts, from the intent to the end. Functions on a connection inside a transaction of the writer.
+"""Attempts, from the intent to the end; all functions run inside a transaction of the writer.
 
-An attempt that ends gets the next seq of its book, a time not before anything else in it (decision 21), and its link of the chain.
-A disputed attempt has not ended: it holds its number, and gets its place when an operator has settled it.
-"""
+An attempt that ends gets the next seq of its book, a time not before any other in the book (decision 21), and its hash
+in the chain. A disputed attempt has not ended: it reserves its number until an operator settles it."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ from daemon.store.tables.book import deferred, epochs, take_overs
 from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
-from daemon.store.tables.book.originals import check_amended
+from daemon.store.tables.book.originals import check_agreed
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 _NOT_UNDER_WAY = "there is no attempt {} under way"
@@ -52,8 +51,9 @@ FailedState = Literal["refused", "abandoned"]
 
 
 def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
-    """The intent and its key. DuplicateInvoice, MachineBusy, NumberWaits or KeyReused when the number or the key is taken, here or in a book that
-    shares them; NotWaiting when its sale was taken back meanwhile; MachineOffline where a spare certifies instead."""
+    """Stores the intent and its key; returns the attempt's id. DuplicateInvoice, MachineBusy, NumberWaits or KeyReused
+    if the number or key is taken here or in a book that shares numbers; NotWaiting if its deferred sale was withdrawn;
+    MachineOffline if a spare certifies instead."""
     invoice, base = attempt.invoice, attempt.base
     key, payload = number_key(invoice.number), pack(invoice_bytes(invoice))
     values = asdict(invoice) | asdict(attempt) | asdict(base) | {"book": book.id, "number_key": key, "payload": payload}
@@ -78,7 +78,7 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
 def _why_not(
     connection: sqlite3.Connection, book: Book, attempt: Attempt
 ) -> DuplicateInvoice | MachineBusy | NumberWaits:
-    """What stood in the way of the intent; MachineOffline where a spare certifies instead."""
+    """The reason why the intent was not inserted; raises MachineOffline if a spare certifies instead."""
     take_overs.check_in_use(connection, book)
     number = attempt.invoice.number
     holder = find_elsewhere(connection, book, number, TakenFrom(attempt.invoice.number_year or 0))
@@ -102,7 +102,7 @@ def keep_key(
     z_number: int | None = None,
     answer: bytes | None = None,
 ) -> None:
-    """KeyReused when the key stands for something else that has not failed."""
+    """Stores what the key stands for; KeyReused if it stands for another request that has not failed."""
     values = (book.id, key_hash, fingerprint, at, attempt_id, z_number, answer)
     if connection.execute(_SQL["keep_key"], values).rowcount != 1:
         raise KeyReused
@@ -117,15 +117,16 @@ def keep_answer(
     answer: bytes | None = None,
     z_number: int | None = None,
 ) -> None:
-    """What the key of a call stands for, where it has one; KeyReused as above."""
+    """Stores the answer to a call under its key, if it has one; KeyReused as `keep_key`."""
     if call.key:
         keep_key(connection, book, call.key_hash, call.fingerprint, at=at, z_number=z_number, answer=answer)
 
 
 def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> None:
-    """The invoice of an attempt under way becomes what the machine agreed to; CreditExceedsOriginal where that is too much."""
+    """Replaces the invoice of a begun attempt by the one that the machine agreed to; CreditExceedsOriginal if too
+    high."""
     if invoice.is_credit:
-        check_amended(connection, attempt_id, invoice)
+        check_agreed(connection, attempt_id, invoice)
     values = (invoice.total_ttc, pack(invoice_bytes(invoice)), attempt_id, book.id)
     if connection.execute(_SQL["amend"], values).rowcount != 1:
         raise NotFound(_NOT_UNDER_WAY.format(attempt_id))
@@ -134,8 +135,8 @@ def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: 
 def certify(
     connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, *, is_late: bool = False
 ) -> Record:
-    """Idempotent: the record that exists is the answer. `is_late`: the machine has done other things since, so that its counters
-    then say nothing of its activation now."""
+    """Ends the attempt as certified. Idempotent: returns an existing record. `is_late`: the machine has done other work
+    since, so these counters tell nothing of its present activation."""
     record, stored = _read(connection, book, attempt_id)
     if record.state == "certified" and record.code == outcome.certified.code:
         return record
@@ -172,7 +173,7 @@ def certify(
 
 
 def _counter(connection: sqlite3.Connection, book: Book, type_: str, word: Certified, epoch: int) -> int:
-    """FC of 38h; found by C1h, it is what the ledger makes certain."""
+    """FC in the reply to 38h; if C1h found the outcome, derived from the ledger."""
     if word.fc is not None:
         return word.fc
     seq = read_head(connection, book.id).seq + 1
@@ -180,8 +181,8 @@ def _counter(connection: sqlite3.Connection, book: Book, type_: str, word: Certi
 
 
 def _take_epoch(connection: sqlite3.Connection, book: Book, outcome: Outcome, present: Activation) -> Activation:
-    """In which epoch the machine certified. Another activation, or counters that have begun again, may be noticed by this very outcome: then
-    its epoch begins with it."""
+    """The epoch of the outcome. If the outcome is the first sign of another activation, or of counters that restarted,
+    its epoch begins here."""
     word = outcome.certified
     is_renamed = word.nim not in ("", present.nim)
     if not is_renamed and not (present.counters and went_down(present.counters, word.counters)):
@@ -208,7 +209,7 @@ def end(
     *,
     at: int,
 ) -> Record:
-    """Known not certified: the number and the key are free again."""
+    """Ends the attempt as not certified: its number and key are free again."""
     record, stored = _read(connection, book, attempt_id)
     if record.state == state:
         return record
@@ -225,12 +226,12 @@ def dispute(connection: sqlite3.Connection, book: Book, attempt_id: int, found: 
 
 
 def find_record(connection: sqlite3.Connection, book: Book, attempt_id: int) -> Record:
-    """Of this book, or of one that shares its numbers."""
+    """The attempt of this book, or of one that shares its numbers; NotFound."""
     return _read(connection, book, attempt_id)[0]
 
 
 def _read(connection: sqlite3.Connection, book: Book, attempt_id: int) -> tuple[Record, bytes]:
-    """With the invoice's bytes as they are stored."""
+    """The record and its invoice's stored bytes."""
     row = connection.execute(_SQL["by_id"], (attempt_id, book.id)).fetchone()
     if row is None:
         raise NotFound(Text("there is no attempt {attempt_id}", attempt_id=attempt_id))
@@ -241,7 +242,7 @@ def _read(connection: sqlite3.Connection, book: Book, attempt_id: int) -> tuple[
 def find_number(
     connection: sqlite3.Connection, book: Book, number: str, taken: TakenFrom = FOR_EVER, *, include_begun: bool = False
 ) -> Record | None:
-    """The newest that has that number, or one equal to it (decision 37), and still holds it."""
+    """The newest attempt that reserves that number, or an equal one (decision 37)."""
     row = connection.execute(_SQL["holder"], (book.id, number, number_key(number), *taken)).fetchone()
     if row is None or (row[3] == "begun" and not include_begun):
         return None
@@ -249,13 +250,13 @@ def find_number(
 
 
 def find_holder(connection: sqlite3.Connection, book: Book, number: str, taken: TakenFrom) -> Record | None:
-    """Who has that number in this book or in one that shares it, begun or not."""
+    """The attempt that reserves that number in this book or in one that shares it, begun ones included."""
     mine = find_number(connection, book, number, taken, include_begun=True)
     return mine or find_elsewhere(connection, book, number, taken)
 
 
 def find_elsewhere(connection: sqlite3.Connection, book: Book, number: str, taken: TakenFrom) -> Record | None:
-    """Who has that number in another book that shares it; begun there, it may be in doubt at a machine that is out of order."""
+    """The attempt that reserves that number in another book that shares it; a begun one may be in doubt."""
     others = take_overs.sharing(connection, book)
     found = (find_number(connection, other, number, taken, include_begun=True) for other in others)
     return next((holder for holder in found if holder is not None), None)
@@ -268,7 +269,7 @@ def book_of(connection: sqlite3.Connection, attempt_id: int) -> int:
 
 
 def sales_of_number(connection: sqlite3.Connection, mode: Mode, number: str) -> list[Record]:
-    """The certified sales of that number, at whichever machine and of whichever year."""
+    """The certified sales of that number, at any machine and in any year."""
     found = [
         sale
         for book in all_books(connection)
@@ -279,7 +280,8 @@ def sales_of_number(connection: sqlite3.Connection, mode: Mode, number: str) -> 
 
 
 def certified_numbers(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:
-    """The certified invoices of that number, newest first, or of one equal to it: several where a number is taken for a year."""
+    """The certified invoices of that number, or of an equal one, newest first; several if numbers are unique by
+    year."""
     rows = connection.execute(_SQL["spelled"], (book.id, number)).fetchall()
     rows = rows or connection.execute(_SQL["equal"], (book.id, number_key(number))).fetchall()
     return [record_of(row) for row in rows]
@@ -293,32 +295,32 @@ def failed_attempts(connection: sqlite3.Connection, book: Book, page: Page) -> l
 
 
 def wanted(page: Page) -> tuple[object, ...]:
-    """State, type and amount, each twice: once to ask whether it matters."""
+    """Parameters for state, type and amount, each twice: the query tests first whether it is set."""
     state = page.state or ""
     return (state, state, page.type, page.type, page.amount, page.amount)
 
 
 def was_at_the_machine(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:
-    """Whether 38h of an attempt of an equal number, that type and total may have been sent, and it was taken for not certified: a refusal, or a line
-    lost before 38h, is certain."""
+    """Whether an earlier attempt with an equal number, that type and total was taken for not certified although its 38h
+    may have been sent. A refusal, or a line lost before 38h, is certain and does not count."""
     values = (book.id, number_key(invoice.number), invoice.type, invoice.total_ttc, *REASONS_NOT_CERTIFIED)
     return bool(connection.execute(_SQL["was_at_the_machine"], values).fetchone()[0])
 
 
 def has_code(connection: sqlite3.Connection, book: Book, code: str) -> bool:
-    """Whether a certification of the book has it."""
+    """Whether a certification of the book has that code."""
     return bool(code and connection.execute(_SQL["has_code"], (book.id, code)).fetchone()[0])
 
 
 def is_of_earlier_activation(connection: sqlite3.Connection, book: Book, code: str) -> bool:
-    """Whether this machine gave it in an activation before its present one, also to another taxpayer."""
+    """Whether this machine gave that code in an earlier activation, also for another taxpayer."""
     short = short_nim(book.nim)
     values = (code, book.mode, short, f"{short}-*", book.id)
     return bool(code and connection.execute(_SQL["is_of_earlier_activation"], values).fetchone()[0])
 
 
 def standing_of(connection: sqlite3.Connection, book: Book, last: LastInvoice | None) -> Standing:
-    """What the ledger knows of the machine's last invoice."""
+    """The standing of the machine's last invoice against the ledger."""
     seen = book_state(connection, book).seen
     return standing(last, seen, in_ledger=last is not None and has_code(connection, book, last.code))
 
@@ -335,9 +337,9 @@ def _must_be_open(record: Record) -> None:
 def _seal(
     connection: sqlite3.Connection, book: Book, record: Record, stored: bytes, epoch: int | None = None
 ) -> tuple[Record, BookHead]:
-    """Gives an attempt that has just ended its place in the book; the caller advances the book to the head returned.
-    `stored` are the bytes of its invoice in the row: what has not changed is not deflated a second time. `epoch` is that of its outcome: an
-    intent may have waited through an activation."""
+    """Gives an ended attempt its place in the chain; the caller advances the book to the returned head. `stored`: the
+    bytes of its invoice in the row, compressed again only if changed. `epoch`: that of the outcome, if an activation
+    came after the intent."""
     before = read_head(connection, book.id)
     content = invoice_bytes(record.invoice)
     placed = msgspec.structs.replace(

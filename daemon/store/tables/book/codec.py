@@ -1,11 +1,11 @@
-"""How an invoice and a tally look on disk, and how a row becomes a `Record`.
+"""The stored form of an invoice and a tally, and the conversion of a row to a `Record`.
 
-An invoice is MessagePack (structs as arrays), deflated without header against a preset dictionary: a ten-line receipt takes
-about 250 bytes. One byte in front tells which dictionary. Old dictionaries stay here for ever; a field that is added to `Invoice`
-goes to its end and has a default, so that old rows can still be read. A tally's keys are numbers on disk: a fifth of a row
-would otherwise be names.
+An invoice is MessagePack (structs as arrays), compressed by raw deflate with a preset dictionary: ten lines take about
+250 bytes. The first byte is the number of the dictionary; old ones are never removed. A new field of `Invoice` is added
+at the end with a default, so that old rows can be read. The keys of a tally are numbers: as names they would be a fifth
+of a row.
 
-A damaged row becomes a record that names its entry, and the others are what they are.
+A damaged row becomes a record that names its entry; other rows are not affected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.store.sqlite.file import load
 
 _WINDOW = -12
-"""Raw deflate with a window of 4 KiB: receipts are small, and a small window is quicker to set up."""
+"""Raw deflate with a window of 4 KiB: receipts are small, and a small window is faster to set up."""
 
 _UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore`"
 _NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore`"
@@ -46,7 +46,8 @@ _NIM = (
     " AND entry.after_seq >= certification.seq AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'"
     " ORDER BY entry.after_seq, entry.id LIMIT 1), (SELECT nim FROM book WHERE book.id = certification.book_id))"
 )
-"""What the machine was called: before the next activation after it, or now. Made of what is chained, so a sale cannot be renamed."""
+"""NIM of the machine at the time of the record: the old name in the next activation's entry, or the present one. It
+comes from the chain, so that a sale cannot be renamed."""
 
 RECORD_COLUMNS = (
     "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
@@ -54,14 +55,14 @@ RECORD_COLUMNS = (
 )
 PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
 SEQ = RECORD_COLUMNS.split(", ").index("seq")
-"""Where in such a row the invoice is, and the seq."""
+"""Columns of the invoice and the seq in such a row."""
 _NUMBER_OR_NONE, _TEXT_OR_NONE = (int, NoneType), (str, NoneType)
 _TYPES: tuple[Any, ...] = (
     *(int, str, str, str, int, int, int, int, int, bytes, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
     *(_TEXT_OR_NONE, _TEXT_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
     *(_NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE, (bytes, NoneType), _NUMBER_OR_NONE, _NUMBER_OR_NONE, str),
 )
-"""Of such a row: a flipped bit may make anything of a column."""
+"""Types of such a row; a flipped bit may change them."""
 
 
 _DICTIONARIES = {
@@ -76,7 +77,7 @@ _DICTIONARIES = {
         b"\x91\x92\xa1E\xcd\x3a\x98\x91\x95\xa1B\xcd\x07\x08\xcd1\xa8\xcd\x08\xf0\xcd:\x98\xcd:\x98\x90\xa0\xa0\xc0\x90"
     ),
 }
-# What business customers write in Burkina Faso, and units of goods; then all of the first.
+# Words of business customers in Burkina Faso and units of goods; then the first dictionary.
 _DICTIONARIES[2] = (
     "Zone industrielle Station Société Coopérative Quincaillerie Alimentation Restaurant Hôtel Pharmacie Ets & Frères SA SARL "
     "Boulevard Avenue Rue Secteur 15, BP Bobo-Dioulasso 01, 01 BP Ouagadougou 01, info@compta@contact@gmail.com@yahoo.fr "
@@ -92,14 +93,14 @@ _EMPTY = {
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 
 UNREADABLE = (sqlite3.DatabaseError, LedgerUnusable)
-"""What comes of reading a damaged row: a page that is none, a text that is not UTF-8, a value that nothing of ours wrote."""
+"""Errors on reading a damaged row: a corrupt page, a text that is not UTF-8, an impossible value."""
 
 Place = tuple[int, int]
 """id and seq of a record"""
 
 
 def _tally_keys() -> Iterator[str]:
-    """In the order of their numbers on disk, for ever: the commonest first, a new one at the end."""
+    """Keys in the order of their stored numbers: the most frequent first, new ones at the end; never reordered."""
     parts = [f"{group}.{part}" for group in GROUPS for part in ("ht", "tva", "ttc")]
     totals = {
         kind: [f"{kind}.{part}" for part in ("n", "ttc", *parts)] for kind in ("FV", "FA", "FT", "EV", "ET", "EA")
@@ -136,7 +137,7 @@ def pack(content: bytes) -> bytes:
 
 
 def unpack(payload: bytes) -> bytes:
-    """LedgerUnusable when the bytes are not what `pack` wrote."""
+    """LedgerUnusable if `pack` did not write these bytes."""
     try:
         inflater = zlib.decompressobj(_WINDOW, _DICTIONARIES[payload[0]])
         content = inflater.decompress(payload[1:])
@@ -188,8 +189,8 @@ def counters_of(tc: int | None, fvc: int | None, frc: int | None) -> FiscalCount
 
 
 def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
-    """`row` as `RECORD_COLUMNS` has it; `content` is the invoice's bytes where the caller has unpacked them already. EntryDamaged when it is
-    nothing that was written."""
+    """`row` has `RECORD_COLUMNS`; `content`: the invoice's bytes if already unpacked. EntryDamaged for an impossible
+    row."""
     if not all(map(isinstance, row, _TYPES)):
         raise EntryDamaged(row[SEQ], row[1])
     try:
@@ -228,7 +229,7 @@ def _record(row: tuple[Any, ...], invoice: Invoice) -> Record:
 
 
 def each_of(connection: sqlite3.Connection, places: Iterable[Place]) -> Iterator[Record]:
-    """One by one."""
+    """The records at these places, read one by one; a damaged one as `unreadable`."""
     for record_id, seq in places:
         try:
             yield record_of(connection.execute(_SQL["by_id"], (record_id,)).fetchone())
@@ -237,7 +238,7 @@ def each_of(connection: sqlite3.Connection, places: Iterable[Place]) -> Iterator
 
 
 def _named(connection: sqlite3.Connection, record_id: int) -> tuple[str, str]:
-    """Its number, as the index has it where the row has none, and its machine; empty where neither can be read."""
+    """Number and NIM of a damaged record, from the row or else the index; empty if neither can be read."""
     number = nim = ""
     for name in ("row", "indexed"):
         try:
@@ -256,7 +257,7 @@ def _text(value: object) -> str:
 
 @contextmanager
 def lenient(connection: sqlite3.Connection) -> Iterator[None]:
-    """A text that is not UTF-8 is a text with surrogates, and no error of the whole row."""
+    """Reads a text that is not UTF-8 with surrogates, so that the rest of the row can be read."""
     before = connection.text_factory
     connection.text_factory = as_it_stands
     try:

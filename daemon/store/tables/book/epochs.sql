@@ -22,6 +22,10 @@ SELECT id, nim FROM book WHERE mode = ? AND (nim = ? OR nim GLOB ?) AND ifu = ? 
 -- name: take_up
 UPDATE book SET in_use = 1, ifu = ? WHERE id = ?;
 
+-- name: forget_sign
+-- The box was not off while its machine was another one's.
+DELETE FROM meta WHERE name = 'alive ' || ?;
+
 -- name: go_on
 -- What its machine counted for the other one is known, but in an older ledger, which lacks some of it.
 UPDATE book SET (tc, fvc, frc, seen) = (SELECT tc, fvc, frc, seen FROM book WHERE id = ?1)

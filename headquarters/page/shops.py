@@ -1,0 +1,118 @@
+"""Shops × days, one shop, and one closure in full."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from litestar import Response, get
+from litestar.exceptions import NotFoundException
+
+from common.web.formats import depth
+from common.web.security import RIGHT
+from common.wire.closure import read_closure
+from headquarters.core.checks import machine_of
+from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
+from headquarters.store.figures import Cell, Total
+from headquarters.store.store import HqStore
+
+SHOPS = 50
+"""On one page; a month of them."""
+
+
+@get("/ui/", opt={RIGHT: "reader"})
+async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
+    today = screens.today()
+    month, region = month_of(request, today), text_of(request, "region")
+    since = datetime.fromisoformat(f"{month}-01").replace(tzinfo=screens.zone).timestamp()
+    values = await screens.run(_calendar, screens.store, month, region, page_of(request), int(since * 1000))
+    values["days"] = _visible_days(values["days"], values["cells"], today.isoformat())
+    recent = (today - timedelta(days=1)).isoformat(), today.isoformat()
+    totals = {total.day: total for total in await screens.run(_recent, screens.store, recent, region)}
+    return screens.render(
+        request,
+        "calendar.html",
+        **values,
+        **with_those_beside(month),
+        region=region,
+        recent=[(day, totals.get(day)) for day in recent],
+        today=today.isoformat(),
+    )
+
+
+def _recent(store: HqStore, days: tuple[str, str], region: str) -> list[Total]:
+    machines = [box.machine for box in store.register.boxes(region)] if region else None
+    return store.figures.totals(*days, machines=machines)
+
+
+def _calendar(store: HqStore, month: str, region: str, page: int, since: int) -> dict[str, Any]:
+    """`since`: when the month begins (ms); a shop that was closed for good after that is shown."""
+    boxes, count, page = store.register.some(region or None, page, SHOPS, since)
+    machines = [box.machine for box in boxes]
+    days = days_of(month)
+    cells = store.figures.cells(machines, days[0], days[-1])
+    found = Counter(store.findings.open_by_machine(machines))
+    return {
+        "boxes": boxes,
+        "count": count,
+        "page": page,
+        "days": days,
+        "cells": {(cell.machine, cell.day): cell for cell in cells},
+        "depth": _depths(cells),
+        "found": found,
+        "regions": store.register.regions(),
+        "open_findings": store.findings.count_open(),
+        "is_last": (page + 1) * SHOPS >= count,
+    }
+
+
+def _visible_days(days: list[str], cells: Iterable[tuple[str, str]], today: str) -> list[str]:
+    """Without those to come of this month, whose end a phone shows first; `cells` by machine and day, since the clock of a box may be ahead."""
+    last = max([today, *(day for _, day in cells)])
+    return [day for day in days if day <= last] or days
+
+
+def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
+    """By the day's money against the greatest of its own shop."""
+    most: dict[str, int] = {}
+    for cell in cells:
+        most[cell.machine] = max(most.get(cell.machine, 1), cell.ttc)
+    return {(c.machine, c.day): depth(c.ttc, most[c.machine]) for c in cells}
+
+
+@get("/ui/shops/{nim:str}", opt={RIGHT: "reader"})
+async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
+    month = month_of(request, screens.today())
+    values = await screens.run(_shop, screens.store, machine_of(nim), month)
+    return screens.render(request, "shop.html", **values, **with_those_beside(month))
+
+
+def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:
+    box, days = store.register.box(machine), days_of(month)
+    if box is None:
+        raise NotFoundException
+    with store.figures.days_read(days[0], days[-1], machines=[machine]) as read:
+        lines = list(read())
+    return {
+        "box": box,
+        "lines": lines,
+        "days": days,
+        "totals": {total.day: total for total in store.figures.totals(days[0], days[-1], machines=[machine])},
+        "word": store.presences.last_words([machine]).get(machine),
+        "findings": store.findings.listed(machine=machine, limit=50),
+        "closed": store.figures.calendar(machine, month[:4]),
+        "has_key": any(key.revoked_at is None for key in store.register.keys(machine)),
+        "ledgers": store.register.ledgers(machine),
+    }
+
+
+@get("/ui/closures/{machine:str}/{id_:str}", opt={RIGHT: "reader"})
+async def closure(request: AnyRequest, screens: Screens, machine: str, id_: str) -> Response[bytes]:
+    whole = await screens.run(screens.store.figures.whole, machine, id_)
+    if whole is None:
+        raise NotFoundException
+    box = await screens.run(screens.store.register.box, machine)
+    count = read_closure(whole.body).data.cash_count
+    return screens.render(request, "closure.html", whole=whole, line=whole.line, box=box, count=count)

@@ -1,0 +1,139 @@
+"""Once a minute: who is late; once an hour: when each shop usually closes; and, each teller for itself, what others have to hear of."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import tzinfo
+
+import structlog
+
+from common.wire.instants import instant_text, now_millis
+from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
+from headquarters.core.wording import NEVER, Fact
+from headquarters.store.database import StoreError
+from headquarters.store.findings import Silent, StoredFinding
+from headquarters.store.store import HqStore
+from headquarters.telling import Findings, NotificationFailed, Notifier
+
+log = structlog.get_logger(__name__)
+
+LEARN_SECONDS = 3600.0
+LEASE_MILLIS = 120_000
+"""Longer than any teller takes for what it is given at once."""
+AGAIN_MILLIS = 60_000
+FAILURES = 3
+"""One after the other: the receiver is away, and the rest waits for the next look."""
+
+
+class Watch:
+    """Methods that block run on a thread; `run` is for ever."""
+
+    def __init__(self, store: HqStore, zone: tzinfo, options: Findings, tellers: Sequence[Notifier]) -> None:
+        self._store = store
+        self._zone = zone
+        self._options = options
+        self._tellers = tellers
+        self._learnt = float("-inf")
+
+    async def run(self) -> None:
+        """A slow receiver delays no check and no other receiver."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._again_and_again(self._look))
+            for teller in self._tellers:
+                group.create_task(self._again_and_again(functools.partial(self._tell, teller)))
+
+    async def _again_and_again(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except StoreError as error:
+                log.warning("watch.postponed", reason=str(error))
+            except Exception:  # whatever it is, the others go on, and this again at the next look
+                log.exception("watch.failed")
+            await asyncio.sleep(self._options.look_every)
+
+    async def _look(self) -> None:
+        await asyncio.to_thread(self.look)
+
+    def look(self, now: int | None = None) -> None:
+        now = now if now is not None else now_millis()
+        if time.monotonic() - self._learnt > LEARN_SECONDS:
+            self.learn(now)
+            self._learnt = time.monotonic()
+        late = {}
+        for silent in self._store.watching.silent(now - int(self._options.silent_after * 1000), now):
+            fact = self._late(silent, now)
+            if fact is not None:
+                late[silent.machine] = fact
+        self._store.watching.settle_late(late, now)
+
+    def learn(self, now: int) -> None:
+        since = now - int(LOOK_BACK.total_seconds() * 1000)
+        instants = self._store.figures.instants(since)
+        habits = {machine: learn(found, self._zone, now) for machine, found in instants}
+        self._store.watching.learnt({machine: habit for machine, habit in habits.items() if habit is not None})
+
+    def _late(self, silent: Silent, now: int) -> Fact | None:
+        habit = _habit(silent)
+        day = overdue_day(habit, silent.closed_at, self._zone, now) if habit else None
+        if day is None:
+            return None
+        if not silent.closed_at and not silent.heard_at:
+            return Fact("late", "", {"what": "never", "day": day})
+        return Fact("late", "", {"since": _since(silent.closed_at), "silent": _since(silent.heard_at), "day": day})
+
+    async def tell(self, now: int | None = None) -> None:
+        """Each teller what it has to tell; of one that fails, the findings come again."""
+        await asyncio.gather(*(self._tell(teller, now) for teller in self._tellers))
+
+    async def _tell(self, teller: Notifier, at: int | None = None) -> None:
+        """The worst first, also before those that were found earlier; until there is none left, or the receiver does not answer."""
+        store, failures = self._store.findings, 0
+        while failures < FAILURES:
+            now = at if at is not None else now_millis()
+            findings: list[StoredFinding] = await asyncio.to_thread(
+                store.claim_notifications,
+                older_than=now - int(self._options.tell_after * 1000),
+                now=now,
+                lease=LEASE_MILLIS,
+                limit=teller.at_once,
+                teller=teller.name,
+            )
+            if not findings:
+                return
+            error = await _failure_of(teller, findings)
+            if error is None:
+                failures = 0
+                await asyncio.to_thread(store.mark_notified, findings, teller.name)
+            else:
+                log.warning("finding.not_told", reason=str(error), count=len(findings))
+                failures = 0 if error.is_listening else failures + 1
+                again = functools.partial(store.postpone, now=now, again=AGAIN_MILLIS, is_refused=error.is_refused)
+                await asyncio.to_thread(again, findings, teller.name)
+
+
+async def _failure_of(teller: Notifier, findings: Sequence[StoredFinding]) -> NotificationFailed | None:
+    """Why they did not go; None when they went."""
+    try:
+        await teller.tell(findings)
+    except NotificationFailed as error:
+        return error
+    except Exception as error:  # of a library, or a file that is no text
+        log.exception("finding.teller_failed", teller=teller.name)
+        return NotificationFailed(f"{teller.name}: {type(error).__name__}")
+    return None
+
+
+def _habit(silent: Silent) -> Habit | None:
+    """As a person has set it, on the days that are known; else as learnt."""
+    days = silent.usual_days or 0b1111111
+    if silent.closes_at is not None:
+        return Habit(from_clock(silent.closes_at), days)
+    return Habit(silent.usual_at, days) if silent.usual_at is not None else None
+
+
+def _since(at: int) -> str:
+    return instant_text(at)[:16].replace("T", " ") if at else NEVER
