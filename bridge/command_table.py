@@ -1,5 +1,5 @@
-"""The commands of protocol section 3, each once: its number, what it is called, its fields, what of them is about people, and whether every
-machine knows it. The fields of each are in `commands.py`, the answers in `replies/`."""
+"""The commands of protocol section 3: number, title, fields, fields about people, and whether every machine has them.
+Requests are encoded in `commands.py`; replies are read in `replies/`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _GROUPS = "ABCDEFGHIJKLMNOP"
 class CommandEntry(NamedTuple):
     title: Text
     request: tuple[str, ...] = ()
-    """Names of its fields; none: it is one text."""
+    """Names of the request's fields; none: it is one text."""
     longer_request: tuple[str, ...] = ()
-    """As `request`, where there are more fields than that."""
+    """As `request`, for a request with more fields."""
     separator: str = ","
-    """Of the request."""
+    """Separator of the request's fields."""
     reply: tuple[str, ...] = ()
     people: slice | None = None
-    """Fields of the request that are about people: never written down as they are."""
+    """Fields of the request about people: stored masked only."""
     splits: int = -1
-    """At most, of the request: the last field is a free text with its commas."""
+    """Splits of the request at most: the last field is a free text and may have commas."""
     reply_people: tuple[int, ...] = ()
-    """Fields of the reply, from 0, that hold an IFU, whatever their form."""
+    """Fields of the reply, from 0, that contain an IFU, in whatever form."""
     reply_number: tuple[int, ...] = ()
-    """… that hold an invoice's number."""
+    """Fields of the reply that contain an invoice number."""
     reply_words: tuple[int, ...] = ()
-    """… with the machine's own words, like those of a refusal."""
+    """Fields of the reply with the machine's own words, like a refusal's."""
     is_optional: bool = False
-    """Not every machine knows it: where it is silent, and answers others, nothing is wrong with the line."""
+    """Some machines do not know it: if one is silent at it and answers others, the line is not at fault."""
 
 
 COMMANDS: Final[Mapping[int, CommandEntry]] = {

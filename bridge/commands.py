@@ -1,9 +1,9 @@
-"""One frozen request per command of protocol section 3, to data; each knows how its reply reads.
+"""One frozen request for each command of protocol section 3: `encode` to data, `read` for its reply.
 
-A reply that decides nothing (to C0h, 31h and 35h) is taken as it is where it cannot be read: that is no reason to refuse
-a sale, and the subtotal and 38h show what the machine made of it. Money is in whole XOF, prices in hundredths, quantities in thousandths, rates in hundredths of a percent. Free texts
-are cut where the frame would be too long; numbers, IFU and references never are (Unsendable when they do not fit).
-"""
+An unreadable reply that decides nothing (to C0h, 31h and 35h) is returned as `Done`: it is no reason to refuse a sale,
+and the subtotal and 38h show the machine's result. Money is in whole XOF, prices in hundredths, quantities in
+thousandths, rates in hundredths of a percent. Free texts are cut if the frame would be too long; numbers, IFU and
+references never are (Unsendable if they do not fit)."""
 
 from __future__ import annotations
 
@@ -61,10 +61,9 @@ _RESULT = re.compile(r"\s*R\s?:", re.IGNORECASE)
 
 
 class MachineHabits(msgspec.Struct, frozen=True):
-    """How this machine wants to be talked to, where the page is not sure (C) or firmwares differ; the defaults suit what is known.
-
-    `name_bytes`: the longest item name it takes, 0 for what a frame holds. `walk_in`: a customer of whom nothing is known goes
-    as no data at all, or as `CC` and empty fields. `close_total`: 38h with `15000.00`, or with `15000`."""
+    """Differences between machines, where the protocol is unsure (C) or firmwares differ; the defaults suit known ones.
+    `name_bytes`: the longest item name, 0 for as much as a frame has. `walk_in`: an unknown customer is sent as no
+    data, or as `CC` and empty fields. `close_total`: 38h with `15000.00`, or with `15000`."""
 
     code_page: str = UTF_8
     name_bytes: int = 0
@@ -88,7 +87,7 @@ def _refused(text: str) -> None:
 
 
 def understand(command: Command[R_co], data: bytes, habits: MachineHabits = USUAL) -> R_co:
-    """The reply's data as its value. Refused for an `E:` answer, Nonsense for one that cannot be read."""
+    """Reads the reply's data. Raises Refused for an `E:` answer, Nonsense for an unreadable one."""
     text = decode(data, habits.code_page)
     _refused(text)
     return command.read(text)
@@ -135,7 +134,7 @@ class ReadTaxpayer(msgspec.Struct, frozen=True):
 
 
 class SetCustomer(msgspec.Struct, frozen=True):
-    """Of the next invoice; a walk-in customer of whom nothing is known needs no data."""
+    """Customer of the next invoice; an unknown walk-in customer needs no data."""
 
     type: str = "CC"
     ifu: str = ""
@@ -162,18 +161,18 @@ class SetCustomer(msgspec.Struct, frozen=True):
 
 
 class WithTexts(Protocol):
-    """A command whose `Free` parts are cut where the frame would be too long."""
+    """A command whose `Free` parts are cut if the frame would be too long."""
 
     def parts(self, habits: MachineHabits = ..., /) -> list[str]: ...
 
 
 def stored(command: WithTexts, habits: MachineHabits = USUAL) -> list[str]:
-    """Its texts as the machine gets them, in their order."""
+    """The command's free texts as the machine receives them, in their order."""
     return stored_texts(command.parts(habits), MAX_REQUEST_DATA, habits.code_page)
 
 
 class OpenInvoice(msgspec.Struct, frozen=True):
-    """`nature` and `reference` belong to credit notes (FA, EA) and are left out of all others."""
+    """`nature` and `reference` belong to credit notes (FA, EA); all others omit them."""
 
     type: str
     number: str
@@ -199,8 +198,8 @@ class OpenInvoice(msgspec.Struct, frozen=True):
 
 
 class AddItem(msgspec.Struct, frozen=True):
-    """`amount`: price × quantity, plus the specific tax with its VAT; in HT mode all of that without VAT, and `cents` of it for a machine that
-    takes two decimals."""
+    """`amount`: price × quantity, plus the specific tax with its VAT; in HT mode all of that without VAT. `cents` are
+    added for a machine that accepts two decimals."""
 
     name: str
     group: str

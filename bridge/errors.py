@@ -1,14 +1,14 @@
-"""What can go wrong between us and one machine: whose fault it is, and in which phase.
+"""Errors between the driver and one machine: who is at fault, and in which phase.
 
     BridgeError
-    ├── PortUnavailable   ours or the box's: the port cannot be opened; `why` says which way; nothing was sent
-    ├── Unsendable        the caller's: the text that must not be cut does not fit a frame; it was not sent
-    ├── LinkEnded         the line's: this connection is over, for good; `sent`: a byte of the command may have left
-    │   ├── PortVanished  the device went away under us
-    │   └── LineDown      no usable answer after all tries, or given up in the middle of a command
-    ├── Refused           the machine's word: it understood and refused (`E:`); `text` in its own words
-    ├── UnknownCommand    the machine's way: it is silent at this command, and answers others
-    └── Nonsense          the machine's fault: a good frame whose content cannot be read
+    ├── PortUnavailable   box: the port cannot be opened; `why` has the kind; nothing was sent
+    ├── Unsendable        caller: a text that must not be cut does not fit into a frame; it was not sent
+    ├── LinkEnded         line: this connection has ended; `sent`: a byte of the command may have been sent
+    │   ├── PortVanished  the device disappeared
+    │   └── LineDown      no usable answer after all tries, or a command was abandoned
+    ├── Refused           machine: it understood and refused (`E:`); `text` in its own words
+    ├── UnknownCommand    machine: it is silent at this command and answers others
+    └── Nonsense          machine: a valid frame with unreadable content
 
 After LinkEnded with `sent` the effect of the command is unknown. After the last three the line still works.
 """

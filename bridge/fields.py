@@ -1,7 +1,5 @@
-"""Text fields of the data part (protocol section 2), to and from the line, and numbers to it (from it: `replies.numbers`).
-
-Prices are in hundredths of a franc, quantities in thousandths.
-"""
+"""Text fields of the data part (protocol section 2), to and from the line, and numbers to it (from it:
+`replies.numbers`). Prices are in hundredths of a franc, quantities in thousandths."""
 
 from __future__ import annotations
 
@@ -18,7 +16,6 @@ _ESCAPE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _UNIT = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);|.", re.DOTALL)
 
 GROUPS = "ABCDEFGHIJKLMNOP"
-"""The tax groups."""
 
 UTF_8 = "utf-8"
 _OTHER = "cp1252"
@@ -37,7 +34,7 @@ def encode(text: str, code_page: str = UTF_8) -> bytes:
 
 
 def decode(data: bytes, code_page: str = UTF_8) -> str:
-    """What is no UTF-8 is taken for Windows' code page, which firmware of another kind speaks; any byte is a character there."""
+    """Data that is not UTF-8 is taken for Windows' code page, as of other firmware; there every byte is a character."""
     if code_page == UTF_8:
         try:
             return data.decode()
@@ -47,20 +44,19 @@ def decode(data: bytes, code_page: str = UTF_8) -> str:
 
 
 class Free(str):
-    """A free text, not escaped yet, that may be cut to make its frame fit."""
+    """A free text, not escaped, that may be cut to fit its frame."""
 
     __slots__ = ()
 
 
 def compose(parts: list[str], limit: int, code_page: str = UTF_8) -> bytes:
-    """Join `parts` into at most `limit` bytes: `Free` ones escaped and, where needed, cut, longest first.
-
-    Cutting is never an error; a fixed part is never cut, and Unsendable when those alone are too long."""
+    """Joins `parts` into at most `limit` bytes. `Free` parts are escaped and, if necessary, cut, the longest first.
+    Other parts are never cut: Unsendable if they alone are too long."""
     return b"".join(_fitted(parts, _whole(parts, code_page), limit, code_page))
 
 
 def stored_texts(parts: list[str], limit: int, code_page: str = UTF_8) -> list[str]:
-    """The `Free` parts as `compose` sends them: each as it was, or cut."""
+    """The `Free` parts as `compose` sends them: unchanged or cut."""
     whole = _whole(parts, code_page)
     return [
         str(part) if len(piece) == len(uncut) else unescape(decode(piece, code_page))
@@ -74,7 +70,7 @@ def _whole(parts: list[str], code_page: str) -> list[bytes]:
 
 
 def _fitted(parts: list[str], pieces: list[bytes], limit: int, code_page: str) -> list[bytes]:
-    """`pieces` are the parts as they are without a limit."""
+    """`pieces` are the encoded parts without a limit."""
     total = sum(map(len, pieces))
     if total <= limit:
         return pieces
@@ -90,7 +86,7 @@ def _fitted(parts: list[str], pieces: list[bytes], limit: int, code_page: str) -
 
 
 def _common_cap(sizes: list[int], room: int) -> int:
-    """The largest size to which all longer ones are cut so that they fit together."""
+    """The largest size that fits if all longer texts are cut to it."""
     left = room
     for index, size in enumerate(sorted(sizes)):
         share = left // (len(sizes) - index)
@@ -101,7 +97,7 @@ def _common_cap(sizes: list[int], room: int) -> int:
 
 
 def cut(text: str, limit: int, code_page: str = UTF_8) -> bytes:
-    """At most `limit` bytes of the escaped text, ending at a character, not inside of one or of an escape."""
+    """At most `limit` bytes of the escaped text, never cut inside a character or an escape."""
     content = bytearray()
     for unit in _UNIT.findall(escape(text)):
         piece = encode(unit, code_page)
@@ -120,5 +116,5 @@ def quantity(thousandths: int) -> str:
 
 
 def short_price(hundredths: int) -> str:
-    """Without needless decimals, as `50` or `50.25`."""
+    """Without needless decimals: `50` or `50.25`."""
     return price(hundredths).removesuffix(".00")

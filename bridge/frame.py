@@ -1,14 +1,10 @@
-"""Frames of the MCF line (protocol section 1): bytes in, events out.
-
-No time, no I/O, and never an exception on received bytes.
+"""Frames of the MCF line (protocol section 1): bytes in, events out; no time, no I/O, no exception on received bytes.
 
     request  SOH LEN SEQ CMD DATA…           AMB BCC×4 ETX
     reply    SOH LEN SEQ CMD DATA… BRK STA×6 AMB BCC×4 ETX
 
-SOH, NAK and SYN are illegal everywhere inside a frame. So a frame is given up at the first byte that cannot
-stand where it stands, the scan goes on with that very byte, and nothing behind a false SOH or a cut frame
-is ever swallowed; the work is linear in the bytes received.
-"""
+SOH, NAK and SYN are illegal everywhere inside a frame. So a frame is abandoned at the first illegal byte, and decoding
+continues with that byte: nothing behind a false SOH or a cut frame is lost, and the work is linear in the bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ import msgspec
 SOH, ETX, AMB, BRK, NAK, SYN = 0x01, 0x03, 0x05, 0x04, 0x15, 0x16
 
 MIN_SEQ, MAX_SEQ = 0x20, 0xFF
-"""What is understood: a driver that works on real machines counts to FFh; ours stays below (`link.LAST_SEQ`)."""
+"""Accepted range: a driver that works on real machines counts to FFh; ours stays below (`link.LAST_SEQ`)."""
 MIN_CMD, MAX_CMD = 0x20, 0xFF
 MAX_REQUEST_DATA = 219
 MAX_REPLY_DATA = 212
@@ -41,7 +37,7 @@ _BRK_RUN = re.compile(rb"\x04*")
 _STA_RUN = re.compile(rb"[\x80-\xff]*")
 _AMB_RUN = re.compile(rb"\x05*")
 _BCC_RUN = re.compile(rb"[\x30-\x3f]*")
-# A frame that has arrived whole and in order, as nearly all do: one look instead of one for each part.
+# A frame that has arrived complete, as nearly all do: one match instead of one for each part.
 _WHOLE_REQUEST = re.compile(rb"\x01[\x24-\xff][\x20-\xff][\x20-\xff][\t\n\x20-\xff]*\x05[\x30-\x3f]{4}\x03")
 _WHOLE_REPLY = re.compile(
     rb"\x01[\x24-\xff][\x20-\xff][\x20-\xff][\t\n\x20-\xff]*\x04[\x80-\xff]{6}\x05[\x30-\x3f]{4}\x03"
@@ -49,7 +45,7 @@ _WHOLE_REPLY = re.compile(
 
 _READY = b"\x80" * STATUS_BYTES
 _NIBBLES = bytes.maketrans(b"abcdef", b":;<=>?")
-"""From hexadecimal digits to those of a checksum, which go on after 9 as ASCII does."""
+"""Hexadecimal digits to a checksum's digits, which continue after 9 as in ASCII."""
 _Layout = tuple[tuple[int, re.Pattern[bytes]], ...]
 
 
@@ -75,11 +71,8 @@ class Syn(msgspec.Struct, frozen=True):
 
 
 class Garbage(msgspec.Struct, frozen=True):
-    """Bytes that are not a frame.
-
-    `checksum` and `format`: it began as a frame (SOH and a possible LEN) and is wrong further on; a machine
-    answers NAK. `noise`: anything else, also a frame that is cut short by the SOH of the next one.
-    """
+    """Bytes that are not a frame. `checksum` and `format`: it began as a frame (SOH and a possible LEN) and has an
+    error later; a machine answers NAK. `noise`: anything else, also a frame cut short by the SOH of the next one."""
 
     data: bytes
     reason: Literal["noise", "checksum", "format"]
@@ -94,8 +87,7 @@ Event = Request | MachineReply | Nak | Syn | Garbage
 
 @lru_cache(maxsize=512)
 def _layout(length: int, is_reply: bool) -> _Layout:
-    """Which bytes may stand where: up to which offset (SOH is 0), which kind, as far as BCC: with ETX behind it a frame is whole. `length` counts
-    LEN to AMB."""
+    """Legal bytes by place, up to BCC: end offset (SOH is 0) and kind of each part. `length` counts LEN to AMB."""
     body: _Layout = ((length, _DATA_RUN),)
     if is_reply:
         brk = length - _REPLY_EXTRA
@@ -105,12 +97,12 @@ def _layout(length: int, is_reply: bool) -> _Layout:
 
 
 def _checksum(covered: bytes | bytearray) -> bytes:
-    """Of the bytes from LEN to AMB: their sum as four nibbles, high first, each + 30h."""
+    """The sum of the bytes from LEN to AMB as four nibbles, high first, each + 30h."""
     return (b"%04x" % sum(covered)).translate(_NIBBLES)
 
 
 def encode(frame: Request | MachineReply) -> bytes:
-    """ValueError when the frame cannot be put on the line: the caller's mistake, never the machine's."""
+    """Raises ValueError if the frame cannot be sent: a mistake of the caller, never of the machine."""
     if not MIN_SEQ <= frame.seq <= MAX_SEQ:
         raise ValueError(f"SEQ {frame.seq:#x} is outside 20h…FFh")
     if not MIN_CMD <= frame.cmd <= MAX_CMD:
@@ -131,7 +123,7 @@ def encode(frame: Request | MachineReply) -> bytes:
 
 
 def _read(raw: bytes, brk: int | None) -> Request | MachineReply | Garbage:
-    """Of a whole frame with every byte legal in its place; `brk` is the offset of BRK in a reply."""
+    """For a complete frame with only legal bytes; `brk` is the offset of BRK in a reply."""
     if raw[-5:-1] != _checksum(raw[1:-5]):
         return Garbage(raw, "checksum")
     if brk is None:
@@ -140,15 +132,15 @@ def _read(raw: bytes, brk: int | None) -> Request | MachineReply | Garbage:
 
 
 class Decoder:
-    """Feed `receive`, then take events until NEED_DATA; from then on it holds less than one frame."""
+    """Call `receive`, then take events until NEED_DATA; from then on less than one frame is buffered."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._legal = _BEGIN  # how many bytes of the frame that is arriving have been found in order
+        self._legal = _BEGIN  # number of legal bytes of the arriving frame
 
     @property
     def in_frame(self) -> bool:
-        """After NEED_DATA: the beginning of a frame has arrived, and its end has not."""
+        """After NEED_DATA: a frame has begun and not ended."""
         return bool(self._buffer)
 
     def receive(self, data: bytes) -> None:
@@ -166,7 +158,7 @@ class Decoder:
         if first == SYN:
             self._take(1)
             return Syn()
-        return Garbage(self._take(self._run_of(_IDLE, 1, len(self._buffer))), "noise")  # the first of them is noise
+        return Garbage(self._take(self._run_of(_IDLE, 1, len(self._buffer))), "noise")  # the first byte is noise
 
     def _frame(self) -> Event | type[NEED_DATA]:
         buffer = self._buffer

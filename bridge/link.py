@@ -1,11 +1,10 @@
-"""One exchange at a time over one port: a command goes out, its own answer comes back, or the link is over.
+"""One exchange at a time over one port: a command is sent and its answer returned, or the link ends.
 
-The same frame (same SEQ) goes out again on NAK, on silence, and on garbage followed by a moment of quiet; the machine
-repeats its last reply instead of executing twice, so that is safe (protocol section 1). A link that has given up is
-over for good: the answer to the abandoned command may still come, and only a new connection, which begins with the
-handshake, knows again where the machine stands. For the same reason a caller cancelled in the middle of a command
-ends the link: its command may have been executed, and nothing may follow it as if nothing had happened.
-"""
+The same frame (same SEQ) is sent again on NAK, on silence, and on garbage followed by quiet. That is safe: the machine
+repeats its last reply instead of executing twice (protocol section 1). A link that has given up has ended for good: the
+answer to the abandoned command may still come, and only a new connection, which begins with the handshake, finds out
+the machine's state. So a caller cancelled in the middle of a command ends the link: the command may have been executed,
+and nothing may follow it as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -24,14 +23,12 @@ from common.language import Text, sentence
 from common.language.reasons import CALLER_GAVE_UP, LINE_BUSY, LINK_CLOSED, NO_ANSWER
 
 LAST_SEQ = 0x7F
-"""What every machine takes (protocol 1); then it wraps to 20h."""
+"""The highest SEQ that every machine accepts (protocol 1); 20h follows."""
 
 
 class Port(Protocol):
-    """Bytes to and from one machine.
-
-    `on_lost` is called at most once; nothing is delivered after `close`, which may be called in any state.
-    """
+    """Bytes to and from one machine. `on_lost` is called at most once; nothing is delivered after `close`, which may be
+    called in any state."""
 
     def attach(self, on_bytes: Callable[[bytes], None], on_lost: Callable[[Exception], None]) -> None: ...
     def write(self, data: bytes) -> None: ...
@@ -42,26 +39,26 @@ class Timers(msgspec.Struct, frozen=True):
     """Seconds, and tries of the same frame (protocol section 1, all C facts)."""
 
     tries: int = 3
-    """of the same frame"""
+    """transmissions of the same frame"""
     first_byte: float = 0.5
-    """of the answer"""
+    """of the answer, as the next two"""
     first_byte_close: float = 3.0
     first_byte_credit: float = 90.0
     byte_gap: float = 0.5
     syn_gap: float = 0.5
     quiet: float = 0.1
-    """silence after garbage that says: it was the answer, and it is over; longer than a USB adapter holds bytes back"""
+    """silence after garbage: the answer is over; longer than a USB adapter buffers bytes"""
     overall: float = 30.0
     overall_credit: float = 120.0
-    """for one exchange, however many SYNs or stale replies come"""
+    """limits of one exchange, however many SYNs or stale replies arrive"""
     pending_every: float = 0.5
     pending_close: float = 10.0
     pending_credit: float = 90.0
-    """for a 38h that is answered by `P:` again and again"""
+    """limits of a 38h that is answered by `P:` repeatedly"""
 
 
 class LineStatistics(msgspec.Struct):
-    """Of one link since it began, or of all links of a line, when they are given the same; for metrics."""
+    """Of one link, or of all links of a line if they share it; for metrics."""
 
     exchanges: int = 0
     bytes_sent: int = 0
@@ -74,7 +71,7 @@ class LineStatistics(msgspec.Struct):
 
 
 class _Exchange(msgspec.Struct):
-    """The command under way and how long to wait for its reply."""
+    """The command in progress and the time limits of its reply."""
 
     request: Request
     raw: bytes
@@ -82,7 +79,7 @@ class _Exchange(msgspec.Struct):
     first_byte: float
     give_up_at: float
     tries_left: int
-    is_probe: bool = False
+    is_probe: bool
     answer_by: float = 0.0
     is_spoiled: bool = False
 
@@ -90,7 +87,7 @@ class _Exchange(msgspec.Struct):
         return reply.seq == self.request.seq and reply.cmd == self.request.cmd
 
     def extend(self, until: float) -> None:
-        """A sign of life: never shortens, since a 38h may be followed by SYNs and then by honest silence."""
+        """After a sign of life; never shortens, since a 38h may be followed by SYNs and then by legitimate silence."""
         self.answer_by = max(self.answer_by, until)
         self.is_spoiled = False
 
@@ -100,7 +97,7 @@ def log_to_stdlib(event: str, /, **fields: object) -> None:
 
 
 class Link:
-    """Owns its port: whatever ends the link closes the port. Data is never logged: it carries customers' names."""
+    """Owns its port: the end of the link closes the port. Data is never logged: it contains customers' names."""
 
     def __init__(
         self,
@@ -133,7 +130,7 @@ class Link:
         return self._end.done()
 
     async def ended(self) -> LinkEnded:
-        """Wait for the end of this link, also without a command under way; returns why it ended."""
+        """Waits for the end of this link, also without a command in progress; returns the reason."""
         return await asyncio.shield(self._end)
 
     async def exchange(
@@ -146,8 +143,8 @@ class Link:
         tries: int | None = None,
         is_probe: bool = False,
     ) -> MachineReply:
-        """The machine's reply; callers at the same time take turns. LineDown or PortVanished when the link is over; silence at a probe is
-        LineDown, and the link goes on."""
+        """The machine's reply; concurrent callers take turns. Raises LineDown or PortVanished if the link has ended; a
+        silent probe raises LineDown and the link stays."""
         timers = self.timers
         async with self._turn:
             if self._end.done():
@@ -177,7 +174,7 @@ class Link:
                 self._current = None
 
     async def probe(self, cmd: int, data: bytes = b"", tries: int = 1) -> MachineReply | None:
-        """Silence does not end the link: None. Only for what changes nothing in the machine."""
+        """None on silence, and the link stays. Only for commands that change nothing in the machine."""
         try:
             return await self.exchange(cmd, data, tries=tries, is_probe=True)
         except LineDown:
@@ -186,7 +183,7 @@ class Link:
             return None
 
     def give_up(self, detail: Text) -> LineDown:
-        """End the link in the middle of something whose effect is unknown; the error to raise is returned."""
+        """Ends the link in the middle of something with unknown effect; returns the error to raise."""
         error = LineDown(detail, sent=True)
         self._finish(error)
         return error
@@ -195,7 +192,7 @@ class Link:
         self._on_lost(LineDown(LINK_CLOSED))
 
     def _send(self, current: _Exchange) -> None:
-        """On the line before anything else is done: the machine works meanwhile."""
+        """Writes before anything else: the machine works meanwhile."""
         self._port.write(current.raw)
         current.tries_left -= 1
         current.is_spoiled = False
@@ -232,7 +229,7 @@ class Link:
             self._arm(self._current)
 
     def _on_event(self, current: _Exchange, event: Event) -> None:
-        """Anything but the answer."""
+        """Handles any event except the answer."""
         match event:
             case MachineReply():
                 self._drop(event)
@@ -245,7 +242,7 @@ class Link:
                 self._drop(event)
                 current.is_spoiled = True
             case _:
-                self._drop(event)  # a NAK after the last try: an answer may be on its way; or our own echo
+                self._drop(event)  # a NAK after the last try: an answer may still come; or our own echo
 
     def _drop(self, event: Event) -> None:
         match event:
@@ -260,10 +257,7 @@ class Link:
                 self._log_odd(f"out of turn: {what}", "line.out_of_turn", what=what)
 
     def _arm(self, current: _Exchange) -> None:
-        """Set the moment at which something has to be done.
-
-        The last try is waited out to its end, whatever garbage comes: there is no way back after it.
-        """
+        """Sets the timer. The last try waits its full time, whatever garbage arrives: it is final."""
         wake_at = current.answer_by
         if self._decoder.in_frame:
             gap_ends = self._loop.time() + self.timers.byte_gap
@@ -281,7 +275,7 @@ class Link:
             self._timer = None
 
     def _on_timer(self) -> None:
-        """One timer outlives the exchanges: most of them are answered long before it, and a new one each would cost more."""
+        """One timer serves all exchanges: most are answered long before it, and a new one for each would cost more."""
         self._timer = None
         current = self._current
         if current is None or current.answer.done():
@@ -294,7 +288,7 @@ class Link:
             self._fail(current, NO_ANSWER(after=f"{current.request.cmd:02X}h"))
         else:
             why = "garbage" if current.is_spoiled or self._decoder.in_frame else "silence"
-            self._decoder = Decoder()  # a frame that broke off must not wait for the next one
+            self._decoder = Decoder()  # an incomplete frame must not be joined with the next one
             self._send_again(current, why)
             self._arm(current)
 

@@ -1,4 +1,4 @@
-"""The typed face of one machine; Refused carries the machine's own text."""
+"""Typed commands of one machine; Refused has the machine's own text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from common.language.reasons import CALLER_GAVE_UP_CLOSING, CLOSE_PENDING
 T = TypeVar("T")
 
 ASK_AGAIN_SECONDS = 3600.0
-"""After which a command that the machine did not know is tried once more: it may have been the line after all."""
+"""After this a command that was unknown to the machine is tried again: the line may have been at fault."""
 
 
 class LinkedMachine:
-    """Over a link whose handshake is done. Every method may raise LinkEnded, Refused, Unsendable and Nonsense; `server_link` and `taxpayer` UnknownCommand."""
+    """Over a link after its handshake. Every method may raise LinkEnded, Refused, Unsendable and Nonsense;
+    `server_link` and `taxpayer` also UnknownCommand."""
 
     def __init__(self, link: Link, habits: MachineHabits = USUAL) -> None:
         self.link = link
@@ -49,10 +50,9 @@ class LinkedMachine:
     async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.
 
-        `P:` means not yet: after a moment 38h goes out again as a new command, because the same SEQ would only have
-        `P:` repeated. When the patience for that ends, or the caller goes away, the outcome is unknown and the link is
-        over (LineDown, `sent`), like any 38h without an answer. Nonsense here also leaves the outcome unknown.
-        """
+        `P:` means not yet: 38h is then sent again as a new command, because the same SEQ would only repeat `P:`. If the
+        time limit ends, or the caller is cancelled, the outcome is unknown and the link ends (LineDown, `sent`), as for
+        any 38h without an answer. Nonsense here also leaves the outcome unknown."""
         timers = self.link.timers
         first_byte, patience, overall = (
             (timers.first_byte_credit, timers.pending_credit, timers.overall_credit)
@@ -78,7 +78,7 @@ class LinkedMachine:
             raise
 
     async def cancel(self) -> bool:
-        """38h C: True when an invoice was open, and no longer is."""
+        """38h C: True if an invoice was open and was cancelled."""
         try:
             await self.ask(CancelInvoice(), first_byte=self.link.timers.first_byte_close, is_odd=False)
         except Refused:
@@ -93,7 +93,7 @@ class LinkedMachine:
         overall: float | None = None,
         is_odd: bool = True,
     ) -> T:
-        """`is_odd`: whether a refusal is worth an incident of the recording."""
+        """`is_odd`: whether a refusal becomes an incident of the recording."""
         data = command.encode(self.habits)
         if COMMANDS[command.cmd].is_optional:
             reply = await self._send_optional(command.cmd, data)
@@ -107,7 +107,7 @@ class LinkedMachine:
             raise
 
     async def _send_optional(self, cmd: int, data: bytes) -> MachineReply:
-        """UnknownCommand where the machine is silent at it and then tells its state; the command is not sent again for an hour."""
+        """Raises UnknownCommand if the machine is silent at it but answers C1h; it is not sent again for an hour."""
         clock = asyncio.get_running_loop().time
         if clock() >= self._unknown_until.get(cmd, 0.0):
             reply = await self.link.probe(cmd, data, self.link.timers.tries)
@@ -119,10 +119,9 @@ class LinkedMachine:
 
 
 async def handshake(link: Link, habits: MachineHabits = USUAL) -> StateReply:
-    """What the machine says first on a new connection (protocol section 5).
+    """The machine's first reply on a new connection (protocol section 5).
 
-    The SEQ of the last frame of an earlier run is unknown. Should our first one equal it by chance, the machine repeats
-    an old reply: so C1h goes out twice, with two SEQs, and only the second answer is believed. The first may stay out.
-    """
+    The SEQ of the previous run's last frame is unknown. If ours equals it by chance, the machine repeats an old reply:
+    so C1h is sent twice, with two SEQs, and only the second answer counts. The first may be missing."""
     await link.probe(ReadState.cmd)
     return await LinkedMachine(link, habits).state()

@@ -1,5 +1,5 @@
-"""A serial port on the event loop, and what a tty and a socket have in common: bytes over a descriptor. The only file that knows
-termios, and with `port_network` pyserial."""
+"""A serial port on the event loop, and the common part of a tty and a socket: bytes over a descriptor. The only file
+with termios, and with `port_network` the only one with pyserial."""
 
 from __future__ import annotations
 
@@ -42,10 +42,8 @@ _REASONS: dict[int, tuple[Why, str]] = {
 
 
 class DescriptorPort(ABC):
-    """`attach` once; then bytes and, at most once, the loss of the device are delivered by the event loop.
-
-    Nothing is delivered after `close`, which may be called in any state and any number of times.
-    """
+    """`attach` once; then the event loop delivers bytes and, at most once, the loss of the device. Nothing is delivered
+    after `close`, which may be called in any state and any number of times."""
 
     def __init__(self, fd: int, name: str) -> None:
         self._fd = fd
@@ -62,7 +60,7 @@ class DescriptorPort(ABC):
         self._loop.add_reader(self._fd, self._read)
 
     def write(self, data: bytes) -> None:
-        """Never blocks: what does not fit into the system's buffer now follows when there is room."""
+        """Never blocks: bytes that do not fit into the system's buffer are written later."""
         if not self._usable:
             return
         if self._backlog:
@@ -80,7 +78,7 @@ class DescriptorPort(ABC):
 
     @abstractmethod
     def _release(self) -> None:
-        """Give the device back; called by every `close`."""
+        """Releases the device; called by every `close`."""
 
     def _read(self) -> None:
         try:
@@ -143,7 +141,7 @@ class SerialPort(DescriptorPort):
 
 
 def open_port(path: str, baudrate: int = 115_200) -> SerialPort:
-    """8 data bits, no parity, 1 stop bit, raw, locked against other programs. PortUnavailable when it cannot be had."""
+    """8 data bits, no parity, 1 stop bit, raw, locked against other programs. Raises PortUnavailable."""
     try:
         device = serial.Serial(path, baudrate, exclusive=True)
     except (OSError, ValueError, termios.error) as error:
@@ -158,7 +156,7 @@ def open_port(path: str, baudrate: int = 115_200) -> SerialPort:
 
 
 def _make_raw(fd: int) -> None:
-    """What pyserial leaves: a break is no signal, and an empty read means hung up, never "nothing yet" (VMIN 1)."""
+    """Beyond pyserial: a break is no signal, and an empty read means hung up, never "nothing yet" (VMIN 1)."""
     attributes = termios.tcgetattr(fd)
     attributes[0] &= ~termios.BRKINT
     attributes[6][termios.VMIN] = 1
@@ -166,11 +164,8 @@ def _make_raw(fd: int) -> None:
 
 
 def _lock_out_others(fd: int) -> None:
-    """The `exclusive` of pyserial is only advisory; TIOCEXCL also keeps off programs that do not ask.
-
-    Not on a pseudo-terminal: its flag outlives us as long as the simulator keeps its end open, and after a kill
-    would lock out our own next start.
-    """
+    """The `exclusive` of pyserial is only advisory; TIOCEXCL also excludes programs that do not check it. Not on a
+    pseudo-terminal: there the flag outlives us with the simulator's end, and would exclude our next start."""
     if not _is_pseudo_terminal(fd):
         fcntl.ioctl(fd, termios.TIOCEXCL)
 
@@ -186,7 +181,7 @@ def _unavailable(path: str, error: Exception) -> PortUnavailable:
 
 
 def _errno(error: BaseException | None) -> int:
-    """Of the first error in the chain that has one: pyserial wraps `termios.error`, whose number is its first argument."""
+    """Of the first error in the chain with a number: pyserial wraps `termios.error`, whose first argument it is."""
     while error is not None:
         number = error.args[0] if error.args else None
         if isinstance(number, int):

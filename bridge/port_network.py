@@ -1,8 +1,8 @@
-"""A machine behind the network: raw TCP (`tcp://host:port`) and RFC 2217 (`rfc2217://host:port`, with baud rate and purge).
+"""A machine behind the network: raw TCP (`tcp://host:port`) and RFC 2217 (`rfc2217://host:port`, with baud rate and
+purge).
 
-A connection that is given up is reset, never closed politely: what the system has not delivered yet would otherwise still
-reach the machine, perhaps a minute later, when a new connection has judged already that it never came.
-"""
+An abandoned connection is reset, never closed normally: undelivered bytes would still reach the machine, perhaps a
+minute later, when a new connection has already concluded that they never came."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from common.language.reasons import ADDRESS_SILENT, CONNECTION_REFUSED, NAME_UNK
 SCHEMES = ("tcp", "rfc2217")
 CONNECT_SECONDS = 5.0
 NEGOTIATION_SECONDS = 12.0
-"""pyserial's own limits (connection, options, speed) end before that."""
+"""Longer than pyserial's own limits (connection, options, speed)."""
 _CHUNK = 4096
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 5, socket.TCP_KEEPINTVL: 2, socket.TCP_KEEPCNT: 3}
@@ -40,7 +40,7 @@ def is_network(place: str) -> bool:
 
 
 async def open_line(place: str, baudrate: int = 115_200) -> DescriptorPort:
-    """The port at `place`: a tty, or an address of the network. PortUnavailable when it cannot be had."""
+    """The port at `place`: a tty, or a network address. Raises PortUnavailable."""
     if not is_network(place):
         return open_port(place, baudrate)
     try:
@@ -65,7 +65,7 @@ class SocketPort(DescriptorPort):
 
 
 class Rfc2217Port(SocketPort):
-    """pyserial's client blocks: two threads carry its bytes to and from a pair of sockets of our own."""
+    """pyserial's client blocks: two threads copy its bytes to and from a socket pair."""
 
     def __init__(self, device: serial.SerialBase, name: str) -> None:
         ours, self._inner = socket.socketpair()
@@ -79,12 +79,12 @@ class Rfc2217Port(SocketPort):
     def _release(self) -> None:
         if self._is_abandoned.is_set():
             return
-        self._is_abandoned.set()  # before anything else: what still waits in the pair must not be sent any more
+        self._is_abandoned.set()  # first: bytes still in the pair must not be sent any more
         super()._release()
         threading.Thread(target=self._hang_up, name=f"hang up {self._name}", daemon=True).start()
 
     def _hang_up(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):  # its own reader may have taken the socket away meanwhile
+        with contextlib.suppress(OSError, AttributeError):  # its reader thread may have removed the socket
             self._device.close()
 
     def _carry_in(self) -> None:
@@ -102,7 +102,7 @@ class Rfc2217Port(SocketPort):
 
 
 async def _connect(place: str) -> socket.socket:
-    """To the first of the name's addresses that takes us."""
+    """Connects to the first of the name's addresses that accepts."""
     parts = urlsplit(place)
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM)
@@ -133,7 +133,7 @@ def _set_up(connection: socket.socket) -> None:
 
 
 async def _negotiated(place: str, baudrate: int) -> serial.SerialBase:
-    """In a thread of its own, for seconds. A caller who does not wait for its end does not leave it open."""
+    """In a thread, for seconds. If the caller is cancelled, the connection is closed later."""
     opening = asyncio.get_running_loop().run_in_executor(None, _open_rfc2217, place, baudrate)
     try:
         return await asyncio.shield(opening)
@@ -148,14 +148,14 @@ def _close_late(opened: asyncio.Future[serial.SerialBase]) -> None:
 
 
 def _open_rfc2217(place: str, baudrate: int) -> serial.SerialBase:
-    # A server without DTR and RTS says nothing to them.
+    # A server without DTR and RTS does not answer their options.
     device = serial.serial_for_url(f"{place}?ign_set_control", baudrate)
-    _set_up(device._socket)  # noqa: SLF001  # pyserial has no other way to it, and a polite close is no way to give up
+    _set_up(device._socket)  # noqa: SLF001  # pyserial has no public access to it, and a normal close is not enough
     return device
 
 
 def _reason(error: BaseException) -> tuple[Why, str]:
-    """Of the first error in the chain that is known: pyserial wraps the one of the system."""
+    """By the first known error in the chain: pyserial wraps the system's error."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):

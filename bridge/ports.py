@@ -1,5 +1,5 @@
-"""Which serial ports this box has, read from sysfs, and which programs have one open, read from /proc: nothing is opened, so nothing on
-a line is disturbed. Only root sees everybody's programs."""
+"""The serial ports of this box, from sysfs, and the programs that have one open, from /proc: no port is opened, so no
+line is disturbed. Only root sees the programs of all users."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import msgspec
 SYS = Path("/sys/class/tty")
 DEV = Path("/dev")
 STABLE = ("serial/by-id/*", "mcf-at-*", "mcf-[!a]*", "mcf-a[!t]*")
-"""Links whose names stay, the better later: the system's own, then our udev rule's by USB socket, then by serial number."""
+"""Links with permanent names, the better later: the system's own, our udev rule's by USB socket, by serial number."""
 
 NO_UART = "0"
-"""The `type` of a ttyS that the kernel keeps a place for, without a chip behind it."""
+"""`type` of a ttyS without a chip: the kernel only reserves its name."""
 PROC = Path("/proc")
 FAR_END = "ptmx"
-"""Who has this open holds the far end of a pseudo-terminal: the machine (a simulator), not another till."""
+"""The process with this open is the far end of a pseudo-terminal: the machine (a simulator), not another till."""
 
 
 class FoundPort(msgspec.Struct, frozen=True):
-    """`stable` is the best name for a configuration, `path` itself where there is no better one; `usb` as `03eb:6119`;
-    `console` where the system itself talks (a Raspberry Pi's own port, as it comes)."""
+    """`stable` is the best name for a configuration, `path` if there is no better one; `usb` as `03eb:6119`; `console`:
+    the system itself uses the port (a Raspberry Pi's own port by default)."""
 
     path: Path
     stable: Path
@@ -34,7 +34,7 @@ class FoundPort(msgspec.Struct, frozen=True):
 
 
 def find_ports(sys: Path = SYS, dev: Path = DEV) -> list[FoundPort]:
-    """By name. A pseudo-terminal is none."""
+    """Sorted by name, without pseudo-terminals."""
     links = dict(_stable_links(dev))
     consoles = _read(sys / "console" / "active").split()
     found = [_found(entry, dev, links) for entry in sorted(sys.glob("*")) if _is_port(entry)]
@@ -59,7 +59,7 @@ def _found(entry: Path, dev: Path, links: dict[Path, Path]) -> FoundPort:
 
 
 def _stable_links(dev: Path) -> Iterator[tuple[Path, Path]]:
-    """Device → link; the better name last, so that it stays."""
+    """Device → link; the best name last, so that it wins."""
     for pattern in STABLE:
         for link in sorted(dev.glob(pattern), reverse=True):
             yield link.resolve(), link
@@ -81,7 +81,7 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 def find_holders(device: Path, proc: Path = PROC) -> list[Holder]:
-    """Without this process; a link stands for what it leads to."""
+    """Processes, except this one, that have the device (or a link to it) open."""
     target = os.path.realpath(device)
     identity = _identity(target)
     others = (process for process in proc.glob("[0-9]*") if int(process.name) != os.getpid())
@@ -90,7 +90,7 @@ def find_holders(device: Path, proc: Path = PROC) -> list[Holder]:
 
 
 def _holds(process: Path, target: str, identity: tuple[int, int] | None) -> bool:
-    """The name alone does not tell: a container has a /dev/pts/0 of its own."""
+    """Compares the device too: a container has a /dev/pts/0 of its own."""
     holds = False
     try:
         with os.scandir(process / "fd") as descriptors:
@@ -99,7 +99,7 @@ def _holds(process: Path, target: str, identity: tuple[int, int] | None) -> bool
                 if leads_to.endswith(FAR_END):
                     return False
                 holds = holds or (leads_to == target and _identity(descriptor.path) == identity)
-    except OSError:  # not ours to see, or gone meanwhile
+    except OSError:  # no permission, or the process has ended
         return False
     return holds
 
@@ -114,7 +114,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _link(path: str) -> str:
     try:
-        return os.readlink(path)  # noqa: PTH115  thousands of them: strings will do
+        return os.readlink(path)  # noqa: PTH115  thousands of them: strings are faster
     except OSError:
         return ""
 

@@ -1,4 +1,4 @@
-"""What `make demo` and `make demo-hq` share: processes of their own, with their messages in a folder that each run starts afresh."""
+"""Shared by `make demo` and `make demo-hq`: child processes, with their messages in a folder that each run empties."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Demo:
         parser.add_argument("--once", action="store_true", help="stop after printing")
         once = parser.parse_args().once
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        # A script that starts this in the background has SIGINT ignored; what is started here hears it all the same, and so does this.
+        # In a script's background SIGINT is ignored. The child processes react to it all the same, and so must this
+        # one.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
@@ -65,7 +66,7 @@ class Demo:
         sys.stdout.flush()
 
     def free_port(self, wanted: int = 0) -> int:
-        """That one, or, when something else listens there, a free one; says which."""
+        """`wanted`, or a free port if another program listens there; prints which."""
         for port in (wanted, 0):
             with socket.socket() as probe, contextlib.suppress(OSError):
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,13 +78,13 @@ class Demo:
         raise DemoError("no free port on 127.0.0.1")
 
     def start(self, log: str, program: str, *arguments: str) -> subprocess.Popen[str]:
-        """Stopped at the end whatever happens; its messages are in `LOG.log`."""
+        """The process is always stopped at the end; its messages are in `LOG.log`."""
         process = self.until_end.enter_context(self._process(self.folder / f"{log}.log", program, *arguments))
         self._processes.append(process)
         return process
 
     def stop(self, process: subprocess.Popen[str]) -> None:
-        """One that is meant to end before the others."""
+        """Ends one process before the others."""
         self._processes.remove(process)
         process.terminate()
         process.wait(timeout=120)
@@ -105,7 +106,7 @@ class Demo:
                     process.wait()
 
     def run(self, program: str, *arguments: str, stdin: str = "") -> str:
-        """What it prints."""
+        """Returns stdout. Raises DemoError if the program fails."""
         done = subprocess.run(  # noqa: S603  our own commands
             [str(_BIN / program), *arguments], check=False, capture_output=True, text=True, input=stdin
         )

@@ -1,4 +1,4 @@
-"""Files that are never half there: written beside, made durable, then put in place."""
+"""Atomic writes: a file is written beside its place, synced to the disk, then renamed into place."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ LARGEST = 64 * 1024
 
 
 def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1) -> None:
-    """Replaces `path`; after a power cut it holds the old content or the new. `uid` and `gid` as for chown, -1 leaves them."""
+    """Replaces `path`; after a power cut it has the old content or the new. `uid` and `gid` as for chown."""
     with replacing(path, mode, uid, gid) as file:
         file.write(content)
 
 
 def write_stream(path: Path, source: BinaryIO, mode: int) -> None:
-    """The same with what can be read from `source`, however large; nothing that stands at `path` is followed or written into."""
+    """The same for a stream of any size; a link or file at `path` is replaced, never followed or written into."""
     with replacing(path, mode) as file:
         shutil.copyfileobj(source, file)
 
 
 @contextlib.contextmanager
 def replacing(path: Path, mode: int, uid: int = -1, gid: int = -1) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` once it is written, durably; on an error nothing has changed."""
+    """A file that durably replaces `path` once it is written; on an error nothing has changed."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -45,7 +45,7 @@ def replacing(path: Path, mode: int, uid: int = -1, gid: int = -1) -> Iterator[B
 
 
 def sync_path(path: Path) -> None:
-    """A file, or the names in a folder."""
+    """Syncs a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -54,16 +54,13 @@ def sync_path(path: Path) -> None:
 
 
 def real_path(path: Path) -> Path:
-    """Where it is itself, whatever symbolic links lead there: what stands beside it is found by that."""
+    """The path without symbolic links: other files are looked for beside the file itself."""
     return Path(os.path.realpath(path))
 
 
 def secret_path(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The file itself, or the systemd credential that stands for it.
-
-    Under `LoadCredential=upstream.secret:…` the credential has the file's name; where a whole directory
-    is loaded, systemd calls it `<id>_<name>`, and the id is taken to be the directory's name.
-    """
+    """The file itself, or its systemd credential. With `LoadCredential=upstream.secret:…` the credential has the file's
+    name. For a whole directory systemd names it `<id>_<name>`; the id is expected to be the directory's name."""
     if directory := environ.get("CREDENTIALS_DIRECTORY"):
         for name in (path.name, f"{path.parent.name}_{path.name}"):
             credential = Path(directory, name)
@@ -73,6 +70,6 @@ def secret_path(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def read_secret(path: Path, environ: Mapping[str, str] = os.environ) -> bytes:
-    """The content without surrounding white space; OSError as it comes."""
+    """The content without surrounding white space. Raises OSError."""
     with secret_path(path, environ).open("rb") as file:
         return file.read(LARGEST).strip()

@@ -1,9 +1,8 @@
-"""HAProxy in front of a server that faces a network: its configuration, its certificate, and its process where no unit runs it.
+"""HAProxy in front of a server on a network: its configuration, its certificate, and its process if no unit runs it.
 
-HAProxy ends TLS, sets the deadlines of heads and idle connections, limits connections and requests by address (an IPv6 address by its /64),
-and forwards the client's address. The server listens on a Unix socket in the folder that both share. An answer with the header `TRUSTED_HEADER` (`front_config`)
-belongs to a client with a valid key: its address has the larger limits for an hour.
-"""
+HAProxy ends TLS, limits the time of heads and idle connections, limits connections and requests by address (IPv6: by
+/64), and forwards the client's address. The server listens on a Unix socket in the shared folder. `TRUSTED_HEADER`
+(`front_config`) in an answer gives the client's address the larger limits for an hour: it has a valid key."""
 
 from __future__ import annotations
 
@@ -36,17 +35,17 @@ BIND_PAUSE: Final = 0.05
 
 
 class FrontError(Exception):
-    """HAProxy is not there, or does not accept what it was given."""
+    """HAProxy is missing, or refuses its configuration or certificate."""
 
 
 class BadCertificate(Exception):
-    """Certificate and key are no pair to serve with; names both files."""
+    """Certificate and key are unreadable or do not match; names both files."""
 
 
 def check_pair(cert: Path, key: Path) -> bytes:
-    """Both in one PEM, as HAProxy reads them; BadCertificate when they cannot be read or do not fit each other."""
+    """Both in one PEM, as HAProxy needs it. Raises BadCertificate if they are unreadable or do not match."""
     try:
-        # An empty password: OpenSSL would ask for one at the terminal.
+        # Without a password OpenSSL would prompt for one at the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
         parts = [cert.read_bytes()] if cert == key else [cert.read_bytes(), key.read_bytes()]
     except OSError as error:
@@ -57,7 +56,7 @@ def check_pair(cert: Path, key: Path) -> bytes:
 
 
 async def withdraw(folder: Path | None, host: str, port: int) -> None:
-    """HAProxy's unit does not start without a configuration; one that runs still gives the port back, which the server needs itself."""
+    """Removes the configuration, so that HAProxy's unit does not start; a running one releases the port."""
     if folder is None or not (folder / "haproxy.cfg").exists():
         return
     _replace(folder / "haproxy.cfg", idle_configuration(folder).encode())
@@ -69,13 +68,13 @@ async def withdraw(folder: Path | None, host: str, port: int) -> None:
 
 
 def front_of(folder: Path, host: str, port: int, *, tls: bool, limits: FrontLimits | None = None) -> Front:
-    """As its unit gets it: HAProxy binds the addresses itself."""
+    """For HAProxy's unit: HAProxy binds the addresses itself."""
     return Front(folder=folder, binds=tuple(_unit_binds(host, port)), tls=tls, limits=limits or FrontLimits())
 
 
 class FrontServer:
-    """`folder` is that of HAProxy's unit; without one HAProxy runs as a child of this process. `start` before the server listens on
-    `socket`; OSError when the address cannot be had, FrontError without HAProxy."""
+    """`folder` is HAProxy's unit's; without it HAProxy is a child of this process. Call `start` before the server
+    listens on `socket`: OSError if the address cannot be bound, FrontError without HAProxy."""
 
     def __init__(
         self, folder: Path | None, host: str, port: int, *, pem: bytes | None = None, limits: FrontLimits | None = None
@@ -107,8 +106,8 @@ class FrontServer:
         self._running = asyncio.get_running_loop().create_task(self._keep(haproxy), name="front")
 
     async def renew(self, pem: bytes) -> None:
-        """Shown from the next handshake on; open connections go on. FrontError when HAProxy refuses it; when it does not run, it reads the
-        file at its start."""
+        """Used from the next handshake on; open connections stay. Raises FrontError if HAProxy refuses it. A HAProxy
+        that is not running reads the file at its start."""
         file, control = self._folder / "server.pem", self._folder / "control.sock"
         if not _replace(file, pem):
             return
@@ -122,7 +121,7 @@ class FrontServer:
             raise FrontError(f"HAProxy does not take the certificate: {answer.strip()}")
 
     async def stop(self) -> None:
-        """The child accepts nothing more, sends what it has, and ends; a unit's HAProxy goes on and answers 503."""
+        """The child accepts no more, sends what it has, and ends; a unit's HAProxy continues and answers 503."""
         if not self._is_child:
             return
         if self._running is not None:
@@ -146,7 +145,7 @@ class FrontServer:
         self.port = self._listeners[0].getsockname()[1]
 
     def _write(self, binds: Sequence[str]) -> bool:
-        """Whether the configuration has changed."""
+        """Returns whether the configuration has changed."""
         front = Front(folder=self._folder, binds=tuple(binds), tls=self._pem is not None, limits=self._limits)
         if self._pem is not None:
             _replace(self._folder / "server.pem", self._pem)
@@ -155,7 +154,7 @@ class FrontServer:
         return _replace(self._folder / "haproxy.cfg", configuration(front).encode())
 
     async def _keep(self, haproxy: str) -> None:
-        """HAProxy as a child that ends with this process, started again when it ends by itself."""
+        """Runs HAProxy as a child that ends with this process; restarts it when it ends by itself."""
         command = ("setpriv", "--pdeathsig", "KILL", haproxy, "-db", "-q", "-f", str(self._folder / "haproxy.cfg"))
         descriptors = [listener.fileno() for listener in self._listeners]
         while True:
@@ -172,7 +171,7 @@ class FrontServer:
 
 
 async def _bound(host: str, port: int) -> list[socket.socket]:
-    """Tried again for a moment: a HAProxy that reloads, or whose parent was killed, gives the port back a little later."""
+    """Retries for a moment: a HAProxy that reloads, or whose parent was killed, releases the port with a delay."""
     for _ in range(BIND_TRIES):
         with contextlib.suppress(OSError):
             return bind(host, port)
@@ -181,7 +180,7 @@ async def _bound(host: str, port: int) -> list[socket.socket]:
 
 
 async def _command(place: Path, text: str) -> str:
-    """OSError, also when there is no answer in time."""
+    """Returns the answer. Raises OSError, also without an answer in time."""
     async with asyncio.timeout(COMMAND_SECONDS):
         reader, writer = await asyncio.open_unix_connection(place)
         try:
@@ -200,7 +199,7 @@ def _unit_binds(host: str, port: int) -> list[str]:
 
 
 def _replace(file: Path, content: bytes) -> bool:
-    """For the group to read; whether it was another one."""
+    """Writes a file readable by the group; returns whether it has changed."""
     with contextlib.suppress(OSError):
         if file.read_bytes() == content:
             return False

@@ -14,10 +14,10 @@ import msgspec
 from common.problems import problem_content
 
 STRONG: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Of TLS 1.2, what has forward secrecy and authenticates what it encrypts; all of TLS 1.3 has both."""
+"""Ciphers of TLS 1.2 with forward secrecy and authenticated encryption; all of TLS 1.3 have both."""
 SBIN: Final = "/usr/local/sbin:/usr/sbin:/sbin"
 TRUSTED_HEADER: Final = b"mcfd-known"
-"""Header of an answer to a client with a valid key; HAProxy takes it out."""
+"""Header of an answer to a client with a valid key; HAProxy removes it."""
 
 ERRORS: Final = {
     400: ("BAD_REQUEST", "The request cannot be read", "this cannot be read as HTTP, or its headers are too large"),
@@ -27,7 +27,7 @@ ERRORS: Final = {
     503: ("UNAVAILABLE", "The server is not ready", "the server is starting or stopping; nothing was done"),
     504: ("GATEWAY_TIMEOUT", "The server did not answer", "there was no answer in time; send the same request again with the same key"),
 }  # fmt: skip
-"""What HAProxy answers by itself, as the problems of decision 11; where it has not read a whole head, its own words stand."""
+"""HAProxy's own answers, as problems (decision 11); before a complete request head it uses its own texts."""
 
 _TRUSTED_ADDRESSES: Final = """\
 backend known
@@ -67,8 +67,8 @@ backend server
 
 
 class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """`connections` at once in all, of which `reserved` are for addresses with a valid key. Of one address: connections at once, new ones
-    in ten seconds, requests and errors (4xx) in ten seconds; those of an address without a key have `unknown` in their names."""
+    """`connections`: the limit of all; `reserved`: its part for addresses with a valid key. Per address: connections at
+    once; new connections, requests and errors (4xx) in ten seconds. `unknown_…`: of an address without a key."""
 
     connections: int = 800
     reserved: int = 200
@@ -87,7 +87,7 @@ class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Front(msgspec.Struct, frozen=True, kw_only=True):
-    """`binds` are HAProxy's words for the addresses; with `tls` the certificate is `server.pem` in `folder`."""
+    """`binds` are addresses in HAProxy's syntax; with `tls` the certificate is `server.pem` in `folder`."""
 
     folder: Path
     binds: tuple[str, ...]
@@ -96,12 +96,12 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def program() -> str | None:
-    """HAProxy's path; it is not on the path of everybody."""
+    """HAProxy's path; not every user has its folder in PATH."""
     return shutil.which("haproxy", path=os.pathsep.join((os.environ.get("PATH", ""), SBIN)))
 
 
 def error_files() -> dict[str, bytes]:
-    """By name; HAProxy has no request ID for what it cannot read."""
+    """By name. Without a request id: HAProxy has none for a request that it cannot read."""
     return {f"{status}.http": _problem(status, *texts) for status, texts in ERRORS.items()}
 
 
@@ -134,7 +134,7 @@ def configuration(front: Front) -> str:
 
 
 def idle_configuration(folder: Path) -> str:
-    """Nothing on the network."""
+    """Listens on no network address."""
     return f"""\
 global
     stats socket {folder}/control.sock mode 660 level admin expose-fd listeners
@@ -154,7 +154,7 @@ def _binds(front: Front) -> list[str]:
 
 
 def _global(front: Front) -> str:
-    # HAProxy reckons its table of descriptors from maxconn, and ends where an inherited listener's number lies beyond it.
+    # HAProxy sizes its table of descriptors by maxconn, and exits if an inherited listener's number is beyond it.
     inherited = [int(bind.removeprefix("fd@")) for bind in front.binds if bind.startswith("fd@")]
     return f"""\
 # Written by mcfd at its start: what is changed here is lost.
@@ -186,7 +186,7 @@ defaults
 
 
 def _admission(front: Front) -> list[str]:
-    """Before the first byte is read."""
+    """Limits before the first byte is read."""
     limits = front.limits
     return [
         f"stick-table type ipv6 size {limits.addresses} expire 1m store conn_cur,conn_rate(10s)",
@@ -203,7 +203,7 @@ def _admission(front: Front) -> list[str]:
 
 
 def _outer(front: Front) -> str:
-    """TCP: connections are counted, and what is no TLS goes to the redirection."""
+    """TCP: counts connections, and sends all that is not TLS to the redirection."""
     lines = (
         "mode tcp",
         "timeout client 15m",

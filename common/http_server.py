@@ -1,8 +1,7 @@
-"""The HTTP server inside an event loop that is already running: uvicorn by its public parameters, on loopback or behind HAProxy.
+"""The HTTP server inside a running event loop: uvicorn by its public parameters, on loopback or behind HAProxy.
 
-It speaks HTTP/1.1 without TLS. h11 costs 0.14 ms a request more than httptools, and reads what httptools does not: the body behind an
-`Upgrade: h2c`, which Java's client sends with its first request; heads no larger than a limit; no chunks to HTTP/1.0. What faces a network is `common.front`.
-"""
+HTTP/1.1 without TLS; a network is faced by `common.front`. h11 takes 0.14 ms more per request than httptools, but reads
+the body behind an `Upgrade: h2c`, which Java's client sends first, limits heads, and sends no chunks to HTTP/1.0."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ Send: TypeAlias = Callable[[Any], Awaitable[None]]
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 KEY_ACCEPTED: Final = "key_shown"
-"""In the state of a request: it came with a valid key, so that HAProxy gives its address the larger limits."""
+"""In the state of a request with a valid key: HAProxy then gives its address the larger limits."""
 IDLE_SECONDS: Final = 75
 HEAD_BYTES: Final = 16 * 1024
 STARTED_TICK: Final = 0.002
@@ -35,8 +34,8 @@ _WHOLE_URL: Final = re.compile(rb"https?://([^/]+)(.*)", re.IGNORECASE)
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """`port` 0 takes a free one. With `behind`, the Unix socket that HAProxy connects to, host and port are HAProxy's. `grace` seconds are
-    left to answers at the stop."""
+    """`port` 0 takes a free one. `behind` is the Unix socket for HAProxy, which then has host and port. `grace` is the
+    time for answers at the stop, in seconds."""
 
     host: str = "127.0.0.1"
     port: int = 8480
@@ -45,7 +44,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpServer:
-    """`start` raises OSError when the address cannot be had."""
+    """`start` raises OSError if the address cannot be bound."""
 
     def __init__(self, app: App, config: ServerConfig) -> None:
         self._config = config
@@ -70,7 +69,7 @@ class HttpServer:
             self._task.result()
 
     async def until(self, stop: asyncio.Event) -> None:
-        """Until that event, or until the server ends by itself; its error, if it ends by one."""
+        """Returns at the event or when the server ends; raises the server's error, if any."""
         waiting = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait({waiting, *((self._task,) if self._task else ())}, return_when=asyncio.FIRST_COMPLETED)
@@ -80,7 +79,7 @@ class HttpServer:
             self._task.result()
 
     async def stop(self, work: Awaitable[object] | None = None) -> None:
-        """No new connections. Once `work` is done, what is being answered has `grace` seconds; then whatever is left is cut."""
+        """Accepts no more connections. After `work`, answers in progress have `grace` seconds; the rest is cut."""
         if self._task is None:
             return
         self._server.should_exit = True
@@ -93,7 +92,7 @@ class HttpServer:
 
 
 class _TellsFront:
-    """The application, whose answers to requests with a valid key say so to HAProxy."""
+    """The application, with `TRUSTED_HEADER` in answers to requests with a valid key."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -108,7 +107,7 @@ class _TellsFront:
 
 
 def _with_whole_urls(app: App) -> App:
-    """The application, for request lines with a whole URL too (RFC 9112, 3.2.2), which uvicorn leaves in the path."""
+    """The application, also for request lines with a whole URL (RFC 9112, 3.2.2), which uvicorn leaves in the path."""
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if not scope["raw_path"].startswith(b"/") and (found := _WHOLE_URL.fullmatch(scope["raw_path"])):
@@ -130,7 +129,7 @@ def _uvicorn_config(app: App, config: ServerConfig) -> uvicorn.Config:
         lifespan="off",
         interface="asgi3",
         proxy_headers=is_behind,
-        forwarded_allow_ips="*" if is_behind else None,  # of the Unix socket, which only HAProxy may open
+        forwarded_allow_ips="*" if is_behind else None,  # on the Unix socket, which only HAProxy may open
         access_log=False,
         log_config=None,
         log_level="critical",

@@ -1,11 +1,10 @@
-"""Checks passwords: in a thread, one after the other, within limits.
+"""Checks passwords in a thread, one at a time, and limits the tries by account, address and device, without locking
+anyone out.
 
-How often a password may be tried: by account and by address, without locking anyone out.
-
-Guesses at one account that come from anywhere share a small budget, however many addresses they come from. A device that has logged in to that
-account before is known by a cookie, an address by having logged in here; neither is subject to that budget, so that foreign guesses never
-keep the person out of where they usually are. A device has a budget of its own, and an address one for all accounts, so that neither can
-be used to go on guessing, and no address takes anything from another. Nothing is ever locked: budgets fill up again by themselves."""
+Guesses at one account from unknown places share one small budget, whatever the number of addresses. A device that has
+logged in to the account has a cookie, and an address that has is remembered: both are exempt from that budget, so that
+guesses of others never lock the person out. A device has its own budget, and an address one for all accounts, so that
+neither allows endless guessing and no address uses up another's. Budgets refill with time."""
 
 from __future__ import annotations
 
@@ -24,16 +23,16 @@ from common.passwords import DUMMY_HASH, fits, hash_password
 from common.turns import Turns
 
 MOST_NAMES: Final = 4096
-"""Addresses, devices and names in memory, of each; what was quiet longest is forgotten first."""
+"""Limit of addresses, of devices and of names in memory; the one unused for longest is dropped first."""
 DEVICE_SECONDS: Final = 180 * 86_400
 _NONCE_BYTES: Final = 16
 _ADDRESSES_OF_NAME: Final = 8
-"""Of one account."""
+"""For one account."""
 _SCOPE: Final = "%"
 
 
 def network_of(host: str) -> str:
-    """Who is counted as one address: an IPv4 address, or the /64 in which a single computer on IPv6 may choose its own; empty for none."""
+    """The unit that counts as one address: an IPv4 address, or an IPv6 /64, in which one computer chooses its own."""
     name, _, scope = host.partition(_SCOPE)
     try:
         address = ipaddress.ip_address(name)
@@ -48,14 +47,14 @@ def network_of(host: str) -> str:
 
 
 class Budget(NamedTuple):
-    """So many tries at once, and one more each `seconds`."""
+    """`most` tries at once, and one more every `seconds`."""
 
     most: int
     seconds: float
 
 
 class LoginRules(NamedTuple):
-    """`account`: tries of one name from places that it is not known from. `address`: of any name. `device`: of a known one."""
+    """`account`: tries of one name from unknown places; `address`: of any name; `device`: of a known device."""
 
     account: Budget
     address: Budget
@@ -64,14 +63,14 @@ class LoginRules(NamedTuple):
 
 
 class LoginPlace(NamedTuple):
-    """Where a login comes from. `network` as `network_of` says it; empty where it is not known. `device` as `known_device` says it; empty where there is none."""
+    """Origin of a login: `network` from `network_of`, `device` from `trusted_device`; either may be empty."""
 
     network: str
     device: str = ""
 
 
 class LoginLimits:
-    """In bounded memory. A try is counted when it begins, and taken back when the password was right."""
+    """In bounded memory. A try counts from its beginning and is taken back if the password was right."""
 
     def __init__(self, rules: LoginRules, clock: Callable[[], float] = time.monotonic) -> None:
         self._rules = rules
@@ -84,12 +83,12 @@ class LoginLimits:
         self._trusted: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     def is_trusted(self, name: str, place: LoginPlace) -> bool:
-        """Whether that account was logged in to from there before."""
+        """Whether there was a login to that account from there before."""
         return bool(place.device) or place.network in self._trusted.get(name, ())
 
     def begin(self, name: str, place: LoginPlace, *, exists: bool) -> int:
-        """Whole seconds until it may be tried from there; 0 when it may now, which then counts. `exists`: made-up names are counted apart, so that
-        they push out no budget of an account."""
+        """Whole seconds until the next try from there; 0: now, and the try counts. Names without an account (`exists`)
+        are counted separately, so that they displace no account's budget."""
         budgets = self._budgets(name, place, exists=exists)
         wait = max((tries.wait(key, budget) for tries, key, budget in budgets), default=0.0)
         if wait > 0:
@@ -99,12 +98,12 @@ class LoginLimits:
         return 0
 
     def take_back(self, name: str, place: LoginPlace, *, exists: bool) -> None:
-        """It was not tried after all."""
+        """Uncounts a try that did not happen."""
         for tries, key, budget in self._budgets(name, place, exists=exists):
             tries.add(key, budget, -1)
 
     def right(self, name: str, place: LoginPlace) -> None:
-        """The password was right: the try does not count, and the address is known from now on."""
+        """The password was right: the try does not count, and the address is remembered."""
         self.take_back(name, place, exists=True)
         if place.network:
             networks = self._trusted.setdefault(name, OrderedDict())
@@ -127,7 +126,7 @@ class LoginLimits:
 
 
 class _Tries:
-    """Of each key: how many, less those that time has taken away."""
+    """Tries by key; they decrease with time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -152,14 +151,14 @@ def _forget(entries: OrderedDict[Any, Any], most: int) -> None:
 
 
 def new_device(name: str, stored: str, now: float) -> str:
-    """What the cookie of a device holds that has just logged in to that account. It is signed with the stored hash of the password: nothing else has
-    to be stored, any instance and any start of the program knows it, and it ends with the password."""
+    """The cookie for a device that has just logged in to that account. It is signed with the stored password hash:
+    nothing else is stored, every instance and every start of the program accepts it, and it ends with the password."""
     nonce, ends = secrets.token_urlsafe(_NONCE_BYTES), int(now) + DEVICE_SECONDS
     return f"{nonce}.{ends}.{_signed(name, stored, nonce, ends)}"
 
 
 def trusted_device(cookie: str, name: str, stored: str | None, now: float) -> str:
-    """Which device it is, of those that have logged in to that account; empty when it is none of them."""
+    """The id of a device that has logged in to that account; empty for any other cookie."""
     nonce, _, rest = cookie.partition(".")
     ends, _, signature = rest.partition(".")
     if stored is None or not (ends.isascii() and ends.isdecimal()) or len(ends) > len(str(DEVICE_SECONDS)) + 4:
@@ -174,7 +173,7 @@ def _signed(name: str, stored: str, nonce: str, ends: int) -> str:
 
 
 class TooManyTries(Exception):
-    """`seconds` until it may be tried again."""
+    """`seconds` until the next try."""
 
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
@@ -182,7 +181,7 @@ class TooManyTries(Exception):
 
 
 class Attempted(NamedTuple):
-    """A name and a password as typed, the address they come from (empty where it is not known) and what the cookie of the device holds."""
+    """Name and password as typed, the address (empty if unknown) and the device's cookie."""
 
     name: str
     password: str
@@ -191,14 +190,15 @@ class Attempted(NamedTuple):
 
 
 class LoginGuard:
-    """One for each program. Guessing costs it neither memory nor the time of others, and locks no one out."""
+    """One for each program. Guesses take neither its memory nor the time of others, and lock no one out."""
 
     def __init__(self, rules: LoginRules, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = LoginLimits(rules, clock)
         self._turns = Turns()
 
     async def check(self, tried: Attempted, stored: str | None, now: float) -> bool:
-        """`stored`: the hash of that person; None for an unknown name, which takes as long. `now`: seconds since 1970. TooManyTries, or Busy."""
+        """`stored` is the person's hash; None (unknown name) takes the same time. `now` in seconds since 1970.
+        Raises TooManyTries, or Busy."""
         exists = stored is not None
         device = trusted_device(tried.device, tried.name, stored, now)
         place = LoginPlace(network_of(tried.address), device)
@@ -216,6 +216,6 @@ class LoginGuard:
         return True
 
     async def hash(self, password: str) -> str:
-        """The hash of a new password, of a person who is logged in. Busy when too many passwords wait."""
+        """Hashes a new password of a person who is logged in. Raises Busy if too many passwords wait."""
         async with self._turns.turn(is_trusted=True):
             return await asyncio.to_thread(hash_password, password)

@@ -1,9 +1,8 @@
-"""What the daemon and headquarters write to stderr: one event a line, named, with keys; JSON unless stderr is a terminal.
+"""The log of daemon and headquarters on stderr: one event with keys a line; JSON unless stderr is a terminal.
 
-An event has a fixed name (`certification.ended`, `line.up`: a noun and what happened to it) and values beside it; `request_id` and the like are bound with
-`structlog.contextvars`. No line carries an API key, a secret, a customer or a body: those are not given to the log, and a second
-wall here takes out what looks like one. What goes through the standard library's `logging` comes out of the same door.
-"""
+An event has a fixed name (`certification.ended`, `line.up`: a noun and what happened) and values; `request_id` and the
+like are bound with `structlog.contextvars`. API keys, secrets, customers and bodies are never passed to the log, and
+what looks like one is removed here as a second barrier. Records of `logging` take the same way."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ TALKATIVE = (
     "sqlalchemy",
     "uvicorn",
 )
-"""Loggers of libraries that would write SQL values, addresses or bodies at `info` or `debug`: warnings and worse only."""
+"""Loggers of libraries that write SQL values, addresses or bodies at `info` or `debug`: limited to warnings."""
 
 FORBIDDEN = frozenset({"authorization", "api_key", "secret", "password", "cookie", "customer", "customer_name", "body"})
 PLAIN = frozenset({str, int, float, bool, NoneType})
@@ -46,14 +45,14 @@ WITHHELD = "[withheld]"
 SECRETS = re.compile(r"(?P<kind>ak_(?:live|test)_|whsec_|whsk_)[A-Za-z0-9+/=_-]+|(?P<scheme>[Bb]earer\s+)[^\s\"',\\]+")
 
 RECENT: deque[Mapping[str, Any]] = deque(maxlen=500)
-"""The newest events, for the page, as they went out but for their secrets; what is most of all and stands elsewhere is not among them."""
+"""The newest events for the page, without secrets; except frequent ones that are stored elsewhere."""
 NOT_RECENT = frozenset({("request.answered", "info"), ("certification.ended", "info")})
 
 _threshold = LEVELS["info"]
 
 
 def configure(level: str = "info", form: Format = "auto", stream: IO[str] | None = None) -> None:
-    """Bring structlog and `logging` into one line format on `stream` (stderr); may be called again."""
+    """Gives structlog and `logging` one line format on `stream` (stderr); may be called again."""
     out = stream or sys.stderr
     eyes = out.isatty() if form == "auto" else form == "console"
     set_level(level)
@@ -71,14 +70,14 @@ def configure(level: str = "info", form: Format = "auto", stream: IO[str] | None
 
 
 def set_level(level: str) -> None:
-    """Takes effect at once, also for loggers already bound (SIGHUP)."""
+    """Takes effect at once, also for bound loggers (SIGHUP)."""
     global _threshold  # noqa: PLW0603  # the one setting of a log that changes while it runs
     _threshold = LEVELS[level]
     logging.getLogger().setLevel(_threshold)
 
 
 def withhold_fields(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Values as plain text and numbers; what has no business in a log leaves a mark that it was there."""
+    """Makes values plain text and numbers; replaces forbidden fields by a mark."""
     for name, value in event.items():
         if name in FORBIDDEN:
             event[name] = WITHHELD
@@ -98,18 +97,18 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, (BaseException, PurePath, UUID, Decimal, date)):
         return str(value)
-    return f"<{type(value).__name__}>"  # a record or a request would bring a customer along
+    return f"<{type(value).__name__}>"  # a record or a request would contain a customer
 
 
 def withhold_text(_: WrappedLogger, __: str, line: str | EventDict) -> str | EventDict:
-    """What looks like an API key, a signing secret or a bearer token anywhere in the finished line is cut after its kind."""
+    """Cuts API keys, signing secrets and bearer tokens anywhere in the finished line after their prefix."""
     if isinstance(line, str) and ("ak_" in line or "wh" in line or "earer" in line):
         return SECRETS.sub(lambda found: (found["kind"] or found["scheme"]) + WITHHELD, line)
     return line
 
 
 class _Lines:
-    """Where a finished line goes. A stderr that is gone must not stop a certification: such a line is lost."""
+    """Writes finished lines. A lost stderr must not stop a certification: such a line is lost."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -123,7 +122,7 @@ class _Lines:
 
 
 class _Door(logging.Handler):
-    """From `logging` into structlog: the logger's name as `logger`, its text as the event."""
+    """Passes records of `logging` to structlog: the logger's name as `logger`, the text as the event."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log = structlog.get_logger()
@@ -159,7 +158,7 @@ def _remember(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _render_console(out: IO[str]) -> Processor:
-    # Not the pretty tracebacks: they print local variables.
+    # Plain tracebacks: the pretty ones print local variables.
     return structlog.dev.ConsoleRenderer(
         timestamp_key="time", colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
@@ -168,6 +167,6 @@ def _render_console(out: IO[str]) -> Processor:
 def _render_json(_: WrappedLogger, __: str, event: MutableMapping[str, Any]) -> str:
     line = {"time": event.pop("time"), "level": event.pop("level"), "event": event.pop("event"), **event}
     try:
-        return msgspec.json.encode(line, enc_hook=str).decode()  # a text in two languages is one of its own kind
-    except (ValueError, OverflowError):  # half a surrogate pair, a number of more than 64 bits
+        return msgspec.json.encode(line, enc_hook=str).decode()  # enc_hook: a Text is a subclass of str
+    except (ValueError, OverflowError):  # a lone surrogate, an integer of more than 64 bits
         return json.dumps(line, default=str)

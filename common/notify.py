@@ -1,4 +1,4 @@
-"""What systemd wants to hear from a `Type=notify` service (sd_notify(3)); silent without a listener."""
+"""Messages of a `Type=notify` service to systemd (sd_notify(3)); none without NOTIFY_SOCKET."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import time
 
 _channel: socket.socket | None = None
-"""Kept open: when descriptors have run out, a beat must not need one."""
+"""Stays open: a watchdog message must not need a new descriptor when they have run out."""
 
 
 def _send(state: str) -> None:
@@ -26,12 +26,12 @@ def _send(state: str) -> None:
             _channel.setblocking(False)  # the event loop calls this
         _channel.sendto(state.encode(), address)
     except OSError:
-        # A manager that cannot be reached is no reason to stop certifying; its watchdog restarts the service.
+        # An unreachable manager must not stop certification; its watchdog restarts the service.
         return
 
 
 def is_heard() -> bool:
-    """Whether a manager started this process and listens."""
+    """Whether a service manager started this process and listens."""
     return bool(os.environ.get("NOTIFY_SOCKET"))
 
 
@@ -40,12 +40,12 @@ def ready() -> None:
 
 
 def still_starting(seconds: float) -> None:
-    """The start may take that long from now, whatever the unit allows; to be sent again before it is over."""
+    """Extends the start's time limit to `seconds` from now; repeat it before they are over."""
     _send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
 
 
 def reloading() -> None:
-    """Until the next `ready`. The time is what systemd 253 and newer wants with it."""
+    """Until the next `ready`. systemd 253 and newer needs the time with it."""
     _send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
 
@@ -54,7 +54,7 @@ def watchdog() -> None:
 
 
 async def keep_watchdog() -> None:
-    """For ever; at once over where the manager does not watch."""
+    """Runs for ever; returns at once if the manager does not watch."""
     while (every := watchdog_interval()) is not None:
         watchdog()
         await asyncio.sleep(every)
@@ -65,12 +65,12 @@ def stopping() -> None:
 
 
 def status(text: str) -> None:
-    """One line for `systemctl status`; a line break in `text` would begin another variable, so it becomes a space."""
+    """One line for `systemctl status`; line breaks become spaces, since they would begin another variable."""
     _send(f"STATUS={' '.join(text.splitlines())}")
 
 
 def watchdog_interval() -> float | None:
-    """Seconds between two calls of `watchdog`: half of what the manager allows, or None when it watches another process."""
+    """Seconds between two calls of `watchdog`: half of the manager's limit; None if it does not watch this process."""
     allowed = os.environ.get("WATCHDOG_USEC", "")
     if not allowed.isdecimal() or int(allowed) == 0:
         return None

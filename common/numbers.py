@@ -1,6 +1,6 @@
-"""Amounts, quantities and rates as people write them; exact, from integers alone. The no-break space is in every font and in the code pages
-of receipt printers, which the narrow one is not. Text that others wrote, in the cell of a spreadsheet: such a cell gets an apostrophe in
-front where it looks like a formula (OWASP: CSV injection)."""
+"""Amounts, quantities and rates for people, exact, computed with integers. The no-break space is in every font and in
+the code pages of receipt printers; the narrow one is not. Also cells of spreadsheets: text from others that looks like
+a formula gets an apostrophe in front (OWASP: CSV injection)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from common.language import Language
 THOUSAND: Final = 1000
 SPACE: Final = "\N{NO-BREAK SPACE}"
 _UNITS: Final[dict[Language, tuple[str, ...]]] = {"fr": ("k", "M", "Md", "T"), "en": ("k", "M", "bn", "T")}
-"""Of a thousand, and each a thousand times the one before."""
+"""A thousand, and each a thousand times the previous one."""
 _POINTS: Final[dict[Language, str]] = {"fr": ",", "en": "."}
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _BEFORE_A_FORMULA: Final = " ;,\t\"'\N{NO-BREAK SPACE}"
-"""A spreadsheet may skip these, or take them for the end of a cell, before it looks for a formula."""
+"""Characters that a spreadsheet may skip, or take for the end of a cell, before a formula."""
 _INSIDE: Final = re.compile(r"""([;|\t\r\n][\s"']*)(?=[=+@\-＝＋－＠])""")
-"""Where a spreadsheet that cuts at semicolons, as French ones do, would begin another cell."""
+"""Places where a spreadsheet that splits at semicolons, as in French, begins another cell."""
 
 
 def amount(value: int) -> str:
-    """In threes, in every language: a comma is a decimal one to who reads French."""
+    """In groups of three with spaces, in every language: French readers take a comma for the decimal one."""
     return f"{value:,}".replace(",", SPACE)
 
 
@@ -32,7 +32,7 @@ def money(value: int) -> str:
 
 
 def compact(value: int, language: Language) -> str:
-    """For a narrow cell or beside an axis, three digits: `450`, `924 k`, `1,25 M`, `2,6 Md` (milliards; `2.6 bn` in English)."""
+    """Three digits, for a narrow cell or an axis: `450`, `924 k`, `1,25 M`, `2,6 Md` (`2.6 bn` in English)."""
     for power, unit in enumerate(_UNITS[language] if abs(value) >= THOUSAND else (), 1):
         for decimals in (2, 1, 0):
             step = THOUSAND**power // 10**decimals
@@ -42,7 +42,7 @@ def compact(value: int, language: Language) -> str:
 
 
 def scaled(value: int, decimals: int, language: Language) -> str:
-    """`value` in units of 10^-decimals; decimals that are nought are left out."""
+    """`value` in units of 10^-decimals, without trailing zeros."""
     sign = "-" if value < 0 else ""
     whole, rest = divmod(abs(value), 10**decimals)
     digits = str(rest).rjust(decimals, "0").rstrip("0")
@@ -55,12 +55,12 @@ def percentage(rate: int, language: Language) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """The text with an apostrophe wherever a spreadsheet would see a formula; other text as it is."""
+    """The text with an apostrophe before each place that a spreadsheet would take for a formula."""
     risky = text.startswith(_FORMULA) or text.lstrip(_BEFORE_A_FORMULA).startswith(_FORMULA)
     inside = _INSIDE.sub(r"\1'", text)
     return f"'{inside}" if risky else inside
 
 
 def whole_number(text: str, digits: int = 9) -> int | None:
-    """What at most so many ASCII digits say; None for any other text."""
+    """The number of at most `digits` ASCII digits; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None

@@ -1,4 +1,4 @@
-"""What goes wrong in an HTTP request, as `application/problem+json` has it (RFC 9457, decision 11): for box, relay and HAProxy alike."""
+"""Errors of an HTTP request as `application/problem+json` (RFC 9457, decision 11), for box, relay and HAProxy alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _numbers = itertools.count(1)
 
 
 def request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """The client's own, when it can be printed (decision 7); otherwise one of ours."""
+    """The client's own if it is printable (decision 7), otherwise a new one."""
     for name, value in headers:
         if name == b"x-request-id" and _PRINTABLE_ID.fullmatch(value):
             return value.decode("ascii")
@@ -23,7 +23,7 @@ def request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def new_request_id() -> str:
-    """Not to be found twice in the logs of a box: random at each start, then counted."""
+    """Unique in the logs of a box: random for each start, then counted."""
     return f"{_start}-{next(_numbers):x}"
 
 
@@ -31,8 +31,9 @@ def problem_type(code: str) -> str:
     return "urn:mcfd:problem:" + code.lower().replace("_", "-")
 
 
-def problem_content(status: int, code: str, title: str, detail: str, request_id: str) -> dict[str, str | int]:
-    """`error` is `detail` again, for clients that are older than this document."""
+def problem_content(status: int, code: str, title: str, detail: str, request_id: str) -> dict[str, object]:
+    """`error` repeats `detail`, for clients that are older than this format. The detail of an INVALID_REQUEST is `field: message`."""
+    field, _, message = detail.partition(": ") if code == "INVALID_REQUEST" else ("", "", "")
     return {
         "type": problem_type(code),
         "title": title,
@@ -41,4 +42,5 @@ def problem_content(status: int, code: str, title: str, detail: str, request_id:
         "code": code,
         "error": detail,
         "request_id": request_id,
+        **({"errors": [{"field": field, "message": message}]} if field else {}),
     }

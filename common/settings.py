@@ -1,4 +1,4 @@
-"""A program's configuration: a TOML file read into msgspec structs. What is wrong in it is one line that names the key and why."""
+"""A program's configuration: a TOML file read into msgspec structs. An error is one line with key and reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from common.language.system import reason
 
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 _LONGEST_VALUE: Final = 80
-"""Characters of a wrong value that a message repeats."""
+"""Characters of a wrong value in a message, at most."""
 _STEP: Final = re.compile(r"[^.\[\]]+|\.\.\.")
 _INDEX: Final = re.compile(r"\[.*?\]")
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
@@ -25,14 +25,14 @@ _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One table of the file; an unknown key in it is an error. Each field is described by the docstring below it."""
+    """One table of the file; an unknown key is an error. The docstring below a field describes it."""
 
 
 S = TypeVar("S", bound=Section)
 
 
 class SettingsError(Exception):
-    """The configuration cannot be used; one line that names where, which key, and why."""
+    """The configuration cannot be used; one line with the place, the key, and the reason."""
 
     def __init__(self, source: object, key: str, reason: object) -> None:
         self.source = str(source)
@@ -49,7 +49,7 @@ def read_toml(content: bytes, file: Path) -> dict[str, Any]:
 
 
 def load(file: Path, kind: type[S]) -> S:
-    """SettingsError when it cannot be read, or anything in it is wrong or unknown."""
+    """Raises SettingsError if the file cannot be read, or anything in it is wrong or unknown."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -64,7 +64,7 @@ def convert(
     *,
     sources: Mapping[str, str] | None = None,
 ) -> S:
-    """Relative paths are taken from the file's directory. `sources`: keys that came from somewhere else than the file, and from where."""
+    """Relative paths are relative to the file's directory. `sources`: keys from elsewhere, with their origin."""
     base = file.absolute().parent
 
     def decode(path: type, value: object) -> object:
@@ -82,14 +82,14 @@ def convert(
 
 
 def misspelt(name: str, names: Iterable[str], problem: str) -> str:
-    """The problem, with the nearest name that exists where there is one."""
+    """The problem, with the most similar existing name, if any."""
     if best := difflib.get_close_matches(name, list(names), n=1):
         return tr("{problem} (did you mean {best}?)", problem=problem, best=best[0])
     return problem
 
 
 def named_paths(section: Section, within: str = "") -> Iterator[tuple[str, Path]]:
-    """Each path of a configuration with its key, such as `webhook[0].secret_file`."""
+    """Each path in a configuration, with its key, for example `webhook[0].secret_file`."""
     for name in section.__struct_fields__:
         value, key = getattr(section, name), f"{within}{name}"
         if isinstance(value, Path):
@@ -103,7 +103,7 @@ def named_paths(section: Section, within: str = "") -> Iterator[tuple[str, Path]
 
 
 def describe_type(kind: msgspec.inspect.Type) -> Text:
-    """What a value of that type has to be, in words."""
+    """The values that a type allows, in words."""
     text = Text("a path")
     match plain_type(kind):
         case msgspec.inspect.StructType():
@@ -129,7 +129,7 @@ def describe_type(kind: msgspec.inspect.Type) -> Text:
 
 
 def plain_type(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
-    """Without `| None`."""
+    """The type without `| None`."""
     if isinstance(kind, msgspec.inspect.UnionType):
         return next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
     return kind
@@ -143,7 +143,7 @@ def _number(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> Text:
 
 
 def _explain(message: str, tables: dict[str, Any], kind: type[Section]) -> tuple[str, str]:
-    """From msgspec's message the key as it stands in the file, and a sentence."""
+    """The key as in the file, and a sentence, from msgspec's message."""
     match = _MESSAGE.fullmatch(message)
     what, path = (match["what"], match["path"] or "") if match else (message, "")
     prefix = f"{path}." if path else ""
@@ -157,13 +157,13 @@ def _explain(message: str, tables: dict[str, Any], kind: type[Section]) -> tuple
     found = _type_at(kind, path)
     expected = describe_type(found)
     if isinstance(getattr(found, "item_type", found), msgspec.inspect.StructType):
-        return path, tr("must be {expected}", expected=expected)  # what is in a section need not be for every eye
+        return path, tr("must be {expected}", expected=expected)  # a section may contain secrets
     value = _quoted(_value_at(tables, path))
     return path, tr("{value} is not allowed: it must be {expected}", value=value, expected=expected)
 
 
 def _type_at(kind: type[Section], path: str) -> msgspec.inspect.Type:
-    """The type of the value under a path such as `machine[1].nim` or `reports.payment_labels[...]`."""
+    """Type of the value at a path, for example `machine[1].nim` or `reports.payment_labels[...]`."""
     found = msgspec.inspect.type_info(kind)
     for step in _STEP.findall(path):
         match found:
@@ -176,7 +176,7 @@ def _type_at(kind: type[Section], path: str) -> msgspec.inspect.Type:
 
 
 def _value_at(value: Any, path: str) -> Any:
-    """The value under that path; the nearest one that exists."""
+    """The value at that path, or of its nearest existing parent."""
     for step in _STEP.findall(path):
         if isinstance(value, dict) and step in value:
             value = value[step]
@@ -188,6 +188,6 @@ def _value_at(value: Any, path: str) -> Any:
 def _quoted(value: object) -> str:
     try:
         text = msgspec.json.encode(value).decode()
-    except TypeError:  # TOML's dates of the local kind
+    except TypeError:  # TOML's local dates
         text = str(value)
     return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"

@@ -1,4 +1,4 @@
-"""Listening sockets, and by which names and addresses others reach this box."""
+"""Listening sockets, and the names and addresses of this box on the network."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 BACKLOG: Final = 4096
-"""As many as Linux takes (`somaxconn`): what finds no room in it tries again after a second."""
+"""Linux's maximum (`somaxconn`): a connection beyond it is tried again after a second."""
 _CREDENTIALS: Final = struct.Struct("3i")
-"""Process, user and group."""
+"""Process, user and group id."""
 
 PROC_NET = Path("/proc/self/net")
 LABELS = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.ASCII)
@@ -28,7 +28,7 @@ Address = IPv4Address | IPv6Address
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """A listening socket for each address of `host`, all on one port. OSError names the address."""
+    """A listening socket for each address of `host`, all on one port. The OSError names the address."""
     listeners: list[socket.socket] = []
     try:
         for family, address in addresses(host, port):
@@ -48,14 +48,14 @@ def bind(host: str, port: int) -> list[socket.socket]:
 
 
 def addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
-    # Bytes where they will do: for text Python loads all that it knows of international names, for 127.0.0.1 as well.
+    # Bytes if possible: for text Python loads its tables of international names, even for 127.0.0.1.
     name = host.encode() if host.isascii() else host
     found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """A listening Unix socket for the owner and the group of its folder, in place of the last one."""
+    """A listening Unix socket for the owner and the group of its folder; replaces an existing one."""
     fresh = path.with_suffix(".new")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -74,7 +74,7 @@ def bind_unix(path: Path) -> socket.socket:
 
 @contextmanager
 def unix_address(path: Path) -> Iterator[str]:
-    """By a descriptor of its folder: an address has 107 bytes, a path may have more."""
+    """The address by a descriptor of its folder: an address has at most 107 bytes, a path may have more."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"
@@ -83,18 +83,18 @@ def unix_address(path: Path) -> Iterator[str]:
 
 
 def peer_user(connection: socket.socket) -> int:
-    """Who is at the other end of a Unix socket, as the kernel has it."""
+    """User id of the process at the other end of a Unix socket, from the kernel."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return int(_CREDENTIALS.unpack(found)[1])
 
 
 def in_url(host: str) -> str:
-    """An IPv6 address stands in brackets there."""
+    """The host in a URL: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this computer can be meant."""
+    """Whether the host is this computer only."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -102,7 +102,7 @@ def is_loopback(host: str) -> bool:
 
 
 def box_names(host: str, allowed_hosts: Iterable[str]) -> tuple[str, ...]:
-    """What a certificate has to stand for when mcfd listens on `host`: host names first, then addresses; each once."""
+    """Names for the certificate of a server on `host`: host names first, then addresses; each once."""
     names = ["localhost", *host_names(), *(name.lower().rstrip(".") for name in allowed_hosts)]
     addresses: list[Address] = [ip_address("127.0.0.1"), ip_address("::1")]
     listening = address_of(host)
@@ -117,7 +117,7 @@ def box_names(host: str, allowed_hosts: Iterable[str]) -> tuple[str, ...]:
 
 
 def host_names() -> tuple[str, str]:
-    """The box's own name, and the one that mDNS (Avahi) makes of it."""
+    """The box's own name, and its name in mDNS (Avahi)."""
     own = socket.gethostname().lower()
     return own, f"{own.partition('.')[0]}.local"
 
@@ -130,13 +130,13 @@ def address_of(text: str) -> Address | None:
 
 
 def box_addresses(net: Path = PROC_NET) -> list[Address]:
-    """Those that other boxes can use; empty where the system does not tell."""
+    """Addresses that other computers can use; empty if the system does not list them."""
     found = [*_v4(_lines(net / "fib_trie")), *_v6(_lines(net / "if_inet6"))]
     return [address for address in dict.fromkeys(found) if not address.is_loopback and not address.is_link_local]
 
 
 def _v4(lines: list[str]) -> Iterator[Address]:
-    """An address of this box is a leaf of the routing table that is marked so, one line further down."""
+    """A leaf of the routing table with the mark LOCAL in the next line is an address of this box."""
     for leaf, kind in pairwise(lines):
         if kind.split() == ["/32", "host", "LOCAL"]:
             yield ip_address(leaf.split()[-1])

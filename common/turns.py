@@ -1,4 +1,4 @@
-"""Expensive work on request: one after the other, known clients first, and few of unknown ones."""
+"""Expensive work on request: one at a time, known clients first, and few unknown ones."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final
 
 WAITING: Final = 4
-"""Of each kind, with the one that is at work."""
+"""Known clients, and unknown ones, that may wait; the one at work included."""
 WAITING_OF_ONE: Final = 2
-"""From one address."""
+"""For one address."""
 
 AGAIN_SECONDS = 0.1
 
 
 class Busy(Exception):
-    """Too many wait already."""
+    """Too many are waiting."""
 
 
 class Turns:
-    """For one event loop. Strangers, however many, never keep those out who are known."""
+    """For one event loop. Unknown clients, however many, never keep known ones out."""
 
     def __init__(self, most: int = WAITING) -> None:
         self._most = most
@@ -32,7 +32,7 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def turn(self, network: str = "", *, is_trusted: bool = False) -> AsyncIterator[None]:
-        """Alone. Busy when too many were first, or too many of that address."""
+        """Exclusive. Raises Busy if too many wait, in all or from that address."""
         if self._pending[is_trusted] >= self._most or (network and self._of_one[network] >= WAITING_OF_ONE):
             raise Busy
         self._pending[is_trusted] += 1
@@ -59,7 +59,7 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._next()  # it was given to one that no longer wants it
+                self._next()  # the turn came after the cancellation
             raise
 
     def _next(self) -> None:
@@ -73,14 +73,14 @@ class Turns:
 
 
 def heed_cancellation() -> None:
-    """Called once in each round of a loop that runs until it is cancelled. Raises CancelledError in a task that was."""
+    """For each round of a loop that runs until it is cancelled: raises CancelledError in a cancelled task."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
 
 
 async def ended(*tasks: asyncio.Task[Any]) -> None:
-    """Cancelled until they are over."""
+    """Cancels the tasks, again and again until all are over."""
     left = set(tasks)
     while left:
         for task in left:
@@ -89,5 +89,5 @@ async def ended(*tasks: asyncio.Task[Any]) -> None:
 
 
 def beside(stack: contextlib.AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
-    """Work that goes on until the stack is left."""
+    """Runs `work` until the stack is left."""
     stack.push_async_callback(ended, asyncio.get_running_loop().create_task(work, name=name))

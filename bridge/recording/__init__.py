@@ -1,1 +1,1 @@
-"""What goes over a line, written down with everything private masked."""
+"""Recordings of a line, with everything private masked."""

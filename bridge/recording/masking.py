@@ -1,9 +1,8 @@
-"""A recording without the people in it: customers, operators, the taxpayer's IFU, name and address, byte for byte.
+"""Masks people in a recording, byte for byte: customers, operators, the taxpayer's IFU, name and address.
 
-Every byte of such a field becomes `x`, so that lengths, gaps and the shape of a frame stay as they were; a frame's checksum is
-set to that of its new content, and is as wrong afterwards as it was before. Of a reply only what has the form of a number, a
-time, a NIM, a code stays; of what is no whole frame, nothing but what frames it.
-"""
+Every byte of such a field becomes `x`, so that lengths, gaps and frames keep their form. The checksum is adapted to the
+new content, and stays wrong if it was wrong. In a reply only numbers, times, NIMs and codes stay; in bytes that are no
+complete frame, only the framing bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ MASK = 0x78
 _HEAD, _TAIL = 4, 6
 _NIBBLES = (12, 8, 4, 0)
 _SHORTEST = 4
-"""Bytes of a name that is looked for elsewhere: a shorter one would hide amounts and codes all over."""
+"""Bytes of a name that is searched elsewhere: shorter ones would mask amounts and codes everywhere."""
 _SHORTEST_NUMBER = 7
 _CODE_PAGES = ("utf-8", "cp1252", "cp850", "cp437", "mac-roman")
 _ESCAPES = {b"^xa;": b"\r", b"^xd;": b"\n", b"^x2c;": b",", b"^lt;": b"<", b"^gt;": b">", b"^amp;": b"&"}
@@ -58,7 +57,7 @@ def _run(events: Iterable[LineEvent], kind: str) -> bytes:
 
 
 def _heard(stream: bytes) -> Iterator[tuple[Event, bytes]]:
-    """Each event and its own bytes; what never became one comes last, as garbage. A frame of the machine's may be an echo."""
+    """Each event with its bytes; an incomplete rest comes last, as garbage. A request may be the machine's echo."""
     decoder = Decoder()
     decoder.receive(stream)
     at = 0
@@ -83,11 +82,11 @@ def _size(event: Event) -> int:
 
 
 class _People:
-    """What the frames themselves say of people, to be found wherever else it stands."""
+    """Texts about people in the frames themselves, to be masked wherever else they occur."""
 
     def __init__(self, *heard: Iterable[tuple[Event, bytes]]) -> None:
         texts = {text for frames in heard for event, _ in frames for text in _personal(event)}
-        # What is sought in either case is sought once.
+        # The search ignores case: each word once.
         words = sorted({word.lower() for text in texts for word in _spellings(text)}, key=len, reverse=True)
         self._words = re.compile(b"|".join(map(re.escape, words)), re.IGNORECASE) if words else None
 
@@ -113,7 +112,7 @@ class _People:
 
 
 def set_checksum(new: bytes, old: bytes) -> bytes:
-    """`new`, a whole frame, with a checksum that is right, or as wrong as that of `old`."""
+    """`new`, a complete frame, with a checksum that is right, or as wrong as the one of `old`."""
     checksum = sum((byte & 15) << shift for byte, shift in zip(old[-5:-1], _NIBBLES, strict=True))
     total = (checksum + sum(new[1:-5]) - sum(old[1:-5])) & 0xFFFF
     return new[:-5] + bytes(0x30 + (total >> shift & 15) for shift in _NIBBLES) + new[-1:]
@@ -124,7 +123,7 @@ def _x(text: bytes) -> bytes:
 
 
 def _only_frame_words(raw: bytes) -> bytes:
-    """The head and the tail of what may be a frame; nothing in between. A head counts only with a command that there is."""
+    """Only the head and the tail of possible frames. A head counts only with an existing command."""
     content = bytearray(_x(raw))
     for found in _FRAME_WORDS.finditer(raw):
         text = found[0]
@@ -135,7 +134,7 @@ def _only_frame_words(raw: bytes) -> bytes:
     return bytes(content)
 
 
-# -- what is about people -----------------------------------------------------------------------------------------------
+# -- what is about people ----------------------------------------------------------------------------------------------
 
 
 def _personal(event: Event) -> Iterator[bytes]:
@@ -150,7 +149,7 @@ def _personal(event: Event) -> Iterator[bytes]:
 
 
 def _spellings(text: bytes) -> Iterator[bytes]:
-    """Of the whole, and of each word in it, in every code page and case that it may come back in."""
+    """The whole text, and each word in it, in every code page and case in which it may be echoed."""
     yield from _long_enough(text)
     for escaped, plain in _ESCAPES.items():
         text = text.replace(escaped, plain)
@@ -165,7 +164,7 @@ def _spellings(text: bytes) -> Iterator[bytes]:
 
 
 def _encoded(text: str) -> Iterator[bytes]:
-    """A machine puts `?` for what its code page lacks."""
+    """A machine replaces characters outside its code page by `?`."""
     for page in _CODE_PAGES:
         yield from _long_enough(text.encode(page, "replace"))
 
@@ -179,7 +178,7 @@ def _taxpayer_text(data: bytes) -> bytes:
     return data[3:] if re.match(rb"I[0-9],", data) else data
 
 
-# -- what is masked wherever it stands ------------------------------------------------------------------------------------
+# -- what is masked wherever it stands ---------------------------------------------------------------------------------
 
 
 def _mask_request(request: Request) -> bytes:
@@ -198,7 +197,7 @@ def _mask_request(request: Request) -> bytes:
 def _mask_reply(reply: MachineReply) -> bytes:
     data = reply.data
     if data.startswith((b"E:", b"P:")):
-        return data  # the machine's own words; what of people is in them is found by `_People`
+        return data  # the machine's own words; `_People` finds people in them
     if reply.cmd == TAXPAYER:
         text = _taxpayer_text(data)
         return data[: len(data) - len(text)] + _x(text)

@@ -1,14 +1,13 @@
-r"""The written form of what moved on a line: one event a line, to be read, edited by hand, sent by mail, and played again;
-and the recorder, which notes it in memory: no till waits for it, another task takes it and stores it.
+r"""The text format of a recording: one event a line, to be read, edited by hand, mailed, and replayed; and the
+recorder, which notes events in memory: no till waits for it, and another task stores them.
 
     mcfd-recording 1 nim=EL02000015-1 port=/dev/mcf-EL02000015 baudrate=115200
     1763769157123456 > \x01$!\xc1\x050145\x03
     1763769157125001 < \x01\xb6!\xc1EL02000015-1,…
     1763769157625990 # retry: silence
 
-Microseconds since 1970; `>` to the machine, `<` from it, `#` why the driver did what it did. Bytes are ASCII where they are
-printable and escaped as in C where they are not, so that each byte of the line is in the file.
-"""
+Microseconds since 1970; `>` to the machine, `<` from it, `#` the driver's reason for an action. Printable ASCII is
+written as it is, other bytes are escaped as in C, so that each byte of the line is in the file."""
 
 from __future__ import annotations
 
@@ -34,11 +33,11 @@ _PARTS = 3
 
 MINUTE = 60_000_000_000
 LONGEST_INCIDENT = 10 * MINUTE
-"""Nanoseconds: a line that is bad for hours makes one incident after the other, not one without end."""
+"""Nanoseconds: a line that is bad for hours makes a series of incidents, not one without end."""
 MOST_EVENTS = 20_000
-"""Held while they are not taken (a disk that stalls); the oldest go first."""
+"""Limit of events in memory while they are not taken (a slow disk); the oldest are dropped first."""
 CLOCK_STEP = 50_000
-"""Microseconds by which the box's clock may drift before the events' times follow it."""
+"""Drift of the box's clock, in microseconds, from which on the events' times are corrected."""
 
 
 class LineEvent(NamedTuple):
@@ -54,14 +53,14 @@ class LineEvent(NamedTuple):
 
 
 class RecordingProblem(NamedTuple):
-    """What is wrong with one line of the file, the first being 1."""
+    """The fault of one line of the file, counted from 1."""
 
     line: int
     what: str
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """`lines`: where in the file each event stands."""
+    """`lines`: the line number of each event."""
 
     about: Mapping[str, str]
     events: tuple[LineEvent, ...]
@@ -70,7 +69,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 def header(about: Mapping[str, str]) -> str:
-    """A blank in a value would end it."""
+    """Blanks in values become `_`: a blank ends a value."""
     return " ".join((MAGIC, VERSION, *(f"{key}={value.replace(' ', '_')}" for key, value in about.items()))) + "\n"
 
 
@@ -79,7 +78,7 @@ def written(events: Iterable[LineEvent]) -> str:
 
 
 def read(text: str) -> Recording:
-    """Of one file, or of several one after the other. Unreadable lines are reported; the rest is read."""
+    """Reads one file, or several concatenated ones. Unreadable lines are reported; the rest is read."""
     about: dict[str, str] = {}
     events: list[LineEvent] = []
     lines: list[int] = []
@@ -131,7 +130,7 @@ def _unescaped(kind: Kind, text: str) -> bytes:
 
 
 def _backwards(events: list[LineEvent], lines: list[int]) -> list[RecordingProblem]:
-    """The box's clock may have been set meanwhile; a line may have been moved by hand."""
+    """The box's clock may have been set, or a line moved by hand."""
     pairs = zip(events, events[1:], lines[1:], strict=False)
     return [
         RecordingProblem(line, f"the time goes back by {(before.at - after.at) / 1e6:.6f} s")
@@ -141,12 +140,12 @@ def _backwards(events: list[LineEvent], lines: list[int]) -> list[RecordingProbl
 
 
 class Recorder:
-    """`on_event(urgent)` is called for the first event that is not taken yet, and, urgently, of the beginning of an incident. `clock`
-    counts nanoseconds and never goes back."""
+    """`on_event(urgent)` is called for the first event that is not taken yet, and urgently for the begin of an
+    incident. `clock` counts nanoseconds and never goes back."""
 
     def __init__(self, on_event: Callable[[bool], None], clock: Callable[[], int] = time.monotonic_ns) -> None:
         self.incident = ""
-        """The one recorded last, whether or not it is over."""
+        """The last incident, finished or not."""
         self._on_event = on_event
         self._events: deque[tuple[int, Kind, bytes]] = deque(maxlen=MOST_EVENTS)
         self._lost = 0
@@ -161,11 +160,11 @@ class Recorder:
         self._add(RECEIVED, data)
 
     def note(self, text: str) -> None:
-        """Why the driver did what it did; never a word of the machine or a till."""
+        """Notes the driver's reason for an action; never words of the machine or a till."""
         self._add(NOTE, text.encode())
 
     def odd(self, why: str) -> str:
-        """The same, of something that is worth a file of its own: its name. What follows within a minute belongs to it."""
+        """Notes an incident; returns its name. Events within a minute belong to it and get a file of their own."""
         now = self._clock()
         if now >= self._incident_until or now - self._incident_began > LONGEST_INCIDENT:
             self.incident = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -177,11 +176,11 @@ class Recorder:
 
     @property
     def under_way(self) -> str:
-        """The incident whose minute is not over."""
+        """The incident that has not ended yet."""
         return self.incident if self._clock() < self._incident_until else ""
 
     def take(self) -> list[LineEvent]:
-        """What is not taken yet; from then on it is the caller's."""
+        """Removes and returns all events not taken yet."""
         taken = list(self._events)
         self._events.clear()
         lost, self._lost = self._lost, 0
@@ -203,8 +202,8 @@ class Recorder:
 
 
 class LinkRecord:
-    """One connection's part of a recording, or of none. On a line that has not answered yet nothing is odd: while a machine is
-    switched off, the stored incidents would soon all be of that."""
+    """One connection's part of a recording, or of none. Before the first answer nothing is an incident: while a machine
+    is switched off, incidents of that would soon displace all others."""
 
     def __init__(self, recorder: Recorder | None) -> None:
         self.has_answered = False
@@ -214,7 +213,7 @@ class LinkRecord:
 
     @property
     def incident(self) -> str:
-        """The one under way, empty without one."""
+        """The current incident, empty without one."""
         return "" if self._recorder is None else self._recorder.under_way
 
     def sent(self, data: bytes) -> None:
@@ -226,7 +225,7 @@ class LinkRecord:
             self._recorder.received(data)
 
     def odd(self, why: str) -> str:
-        """The incident that it belongs to, empty when there is none."""
+        """Returns the incident that the event belongs to, empty without one."""
         if self._recorder is None:
             return ""
         if self.has_answered:
@@ -240,5 +239,5 @@ class LinkRecord:
 
 
 def _epoch(clock: Callable[[], int]) -> int:
-    """When that clock was 0, in microseconds since 1970."""
+    """Time at which that clock was 0, in microseconds since 1970."""
     return (time.time_ns() - clock()) // 1000

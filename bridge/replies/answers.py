@@ -1,5 +1,5 @@
-"""What each reply says: C1h (counters, last invoice, rates), C2h, C0h, 31h, 33h (totals and VAT of the sixteen groups), 35h, 38h, and those
-that only say yes."""
+"""The content of each reply: C1h (counters, last invoice, rates), C2h, C0h, 31h, 33h (totals and VAT of the sixteen
+groups), 35h, 38h, and plain acknowledgements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from common.language.reasons import (
     LAST_INVOICE_TOTAL,
     LINE_AMOUNT,
     LINE_TOTALS,
-    NUMBER,
     PAYMENT_ANSWER,
     STATE_INCOMPLETE,
     SUBTOTAL_AMOUNT,
@@ -50,13 +49,13 @@ _STATE_FIELDS = 6
 _LAST_FIELDS = 5
 _TOTAL_AND_RATES = 1 + _EACH
 _COMMAS_MOST = 4
-"""pieces of a number with commas of its own"""
+"""pieces of a number that contains commas"""
 _WHOLE_RATE = 10_000
 
 
 class ServerLinkReply(msgspec.Struct, frozen=True):
-    """Transactions acknowledged by the tax server and waiting in the machine; `last_contact` empty if never; `state` is CON,
-    TRA or DIS, or another word of the machine's own."""
+    """Transactions acknowledged by the tax server, and waiting in the machine; `last_contact` empty if never; `state`
+    is CON, TRA or DIS, or another word of the machine."""
 
     acknowledged: int
     documents: int
@@ -77,7 +76,7 @@ class ServerLinkReply(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The machine took it; what else it says is free."""
+    """The command was accepted; the rest of the reply is free text."""
 
     text: str
 
@@ -93,7 +92,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class LineTotals(msgspec.Struct, frozen=True):
-    """Of one line, in hundredths of a franc."""
+    """Totals of one line, in hundredths of a franc."""
 
     ttc: int
     ht: int
@@ -108,7 +107,7 @@ class LineTotals(msgspec.Struct, frozen=True):
 
 
 class Balance(msgspec.Struct, frozen=True):
-    """After a payment, in whole XOF: what is still due, or the change to give back; the other one is 0."""
+    """After a payment, in whole XOF: the amount still due, or the change; the other is 0."""
 
     due: int
     change: int
@@ -123,7 +122,7 @@ class Balance(msgspec.Struct, frozen=True):
 
 
 class Closed(msgspec.Struct, frozen=True):
-    """`fc` is the counter of the type just certified, None if left out; `code` without dashes; `nim` empty if it is none;
+    """`fc` is the counter of the certified type, None if left out; `code` without dashes; `nim` empty if invalid;
     `number` empty if left out, and with anything that follows it."""
 
     fc: int | None
@@ -137,7 +136,7 @@ class Closed(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Nonsense where a receipt would lack something: C1h tells it too."""
+        """Raises Nonsense if the receipt would be incomplete: C1h has the same data."""
         fc, tc, kind, time, nim, ifu, code, *number = _split(text, 7, 8, CERTIFICATION)
         return cls(
             fc=read_counter(fc, "FC") if fc.strip() else None,
@@ -165,7 +164,7 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 def _split(text: str, least: int, most: int, what: str) -> list[str]:
-    """The last of `most` fields keeps any further commas."""
+    """Splits into at most `most` fields; the last one keeps further commas."""
     fields = text.split(",", most - 1)
     if len(fields) < least:
         raise nonsense(what, text)
@@ -173,8 +172,8 @@ def _split(text: str, least: int, most: int, what: str) -> list[str]:
 
 
 class SubtotalReply(msgspec.Struct, frozen=True):
-    """In hundredths of a franc. `groups` are the totals and `vat` the VAT in them, of the groups A to P. Whether the totals
-    are with VAT, the total of all tells, which is. `specific` is None when it was left out."""
+    """In hundredths of a franc. `groups` are the totals of the groups A to P, `vat` the VAT in them. The grand total,
+    which includes VAT, shows whether the groups do. `specific` is None if left out."""
 
     total: int
     groups: tuple[int, ...]
@@ -192,8 +191,8 @@ class SubtotalReply(msgspec.Struct, frozen=True):
 
 
 def _subtotal(fields: list[str]) -> list[int]:
-    """34 numbers: total, groups, VAT, specific tax, which may be left out; what follows is of no concern, unless a comma for the
-    decimal point cut the numbers themselves."""
+    """34 numbers: total, groups, VAT, specific tax, which may be missing. More fields are ignored, unless decimal
+    commas have split the numbers themselves."""
     if len(fields) <= _SUBTOTAL_FIELDS:
         return _amounts([*fields, ""][:_SUBTOTAL_FIELDS])
     found = _adding_up(fields)
@@ -204,7 +203,7 @@ def _subtotal(fields: list[str]) -> list[int]:
 
 
 def _adding_up(fields: list[str]) -> list[int] | None:
-    """As they stand, if that is a subtotal."""
+    """The numbers without rejoining, if they are a consistent subtotal."""
     if "00" in fields:
         return None
     try:
@@ -223,7 +222,7 @@ def _no_bound(_place: int, _value: int) -> bool:
 
 
 def _adds_up(numbers: list[int]) -> bool:
-    """Within a franc for each group, and VAT only where something was sold."""
+    """Within one franc for each group, and VAT only in groups with sales."""
     total, groups, vat = numbers[0], numbers[1 : 1 + _EACH], numbers[1 + _EACH : 1 + 2 * _EACH]
     sold = sum(1 for amount in groups if amount)
     off = min(abs(total - sum(groups)), abs(total - sum(groups) - sum(vat)))
@@ -231,9 +230,8 @@ def _adds_up(numbers: list[int]) -> bool:
 
 
 class LastInvoiceReply(msgspec.Struct, frozen=True):
-    """`code` without dashes; `number` as the machine has it (a `^` is not escaped: `A^lt;1` comes back as `A<1`).
-
-    It may be foreign: a type of their own, no code or no time (empty), a total that cannot be read (0)."""
+    """`code` without dashes; `number` as the machine returns it (it unescapes: `A^lt;1` comes back as `A<1`). It may be
+    from another program: unknown type, no code or time (empty), unreadable total (0)."""
 
     time: str
     type: str
@@ -243,7 +241,7 @@ class LastInvoiceReply(msgspec.Struct, frozen=True):
 
 
 class StateReply(msgspec.Struct, frozen=True):
-    """`nim` with its suffix where the firmware sends one; `rates` of the groups from A on, P at the most; `time` empty when
+    """`nim` with its suffix if the firmware sends one; `rates` of the groups from A on, to P at most; `time` empty if
     the clock cannot be read."""
 
     nim: str
@@ -275,11 +273,11 @@ class StateReply(msgspec.Struct, frozen=True):
 
 
 def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[int, ...]]:
-    """None before the first invoice: its fields are left out, or empty, where a time and a total may be zeros."""
+    """None before the first invoice: its fields are then missing or empty; time and total may be zeros."""
     if not _has_block(fields):
-        return None, _rates(fields[:_EACH])
+        return None, _rates_alone(fields)
     if _is_blank(fields[:_LAST_FIELDS]):
-        return None, _rates(fields[_LAST_FIELDS : _LAST_FIELDS + _EACH])
+        return None, _rates_alone(fields[_LAST_FIELDS:])
     time, kind, code, *rest = fields
     size, total, rates = _total_and_rates(rest)
     last = LastInvoiceReply(
@@ -293,25 +291,30 @@ def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[i
 
 
 def _has_block(fields: Sequence[str]) -> bool:
-    """Whether C1h tells of a last invoice before its rates, be it empty: it has letters or a time, or as many fields as both take,
-    or nothing where the rates would begin."""
+    """Whether C1h has fields of a last invoice before its rates, even empty ones: it has letters or a time, or enough
+    fields for both, or only blanks where the rates would begin. Rates with a
+    decimal comma are as many, but begin with 0: group A is exempt."""
     block = fields[:_LAST_FIELDS]
     if len(block) < _LAST_FIELDS:
         return False
     if any(char.isalpha() for field in block for char in field) or read_time_if_any(block[0]):
         return True
-    return len(fields) >= _LAST_FIELDS + _EACH or (len(fields) > _EACH and _is_blank(block))
+    return (len(fields) >= _LAST_FIELDS + _EACH and block[0] != "0") or (len(fields) > _EACH and _is_blank(block))
 
 
 def _is_blank(block: Sequence[str]) -> bool:
     return not any(field.strip("0. ") for field in block)
 
 
-def _total_and_rates(fields: list[str]) -> tuple[int, int, tuple[int, ...]]:
-    """How many fields the invoice's number takes, its total, and the rates.
+def _rates_alone(fields: list[str]) -> tuple[int, ...]:
+    """Read as behind a last invoice, with an invented number and total before them."""
+    return _total_and_rates(["", "1", *fields])[2]
 
-    Where there are more than eighteen, a comma without an escape may stand in the number, in the total (`15000,00`) or in the
-    rates, or fields that we do not know may follow. The first of these that gives a total above 0 and rates is taken."""
+
+def _total_and_rates(fields: list[str]) -> tuple[int, int, tuple[int, ...]]:
+    """Number of fields of the invoice number, total, and rates. With more than eighteen fields, an unescaped comma may
+    be in the number, in the total (`15000,00`) or in the rates, or unknown fields may follow. The first of these
+    readings with a total above 0 and valid rates is taken."""
     exact = len(fields) - _TOTAL_AND_RATES
     if exact > 1:
         for size, found in _readings(fields, min(exact, _COMMAS_MOST)):
@@ -321,11 +324,9 @@ def _total_and_rates(fields: list[str]) -> tuple[int, int, tuple[int, ...]]:
 
 
 def _readings(fields: list[str], most: int) -> Iterator[tuple[int, list[int] | None]]:
-    """The number takes `size` fields. Cents other than `00` come last: there are none in this country."""
+    """The number takes `size` fields. Cents other than `00` are tried last: this currency has none."""
     for size in range(1, most + 1):
         yield size, _rejoined(fields[size:], whole=True)
-    for size in range(most, 0, -1):
-        yield size, _plain(fields[size : size + _TOTAL_AND_RATES])
     yield 1, _rejoined(fields[1:], whole=False)
     yield 1, _rejoined(fields[1:], whole=True, count=_TOTAL_AND_RATES - 1)
 
@@ -338,19 +339,8 @@ def _anything(_: object) -> bool:
     return True
 
 
-def _plain(fields: Sequence[str]) -> list[int] | None:
-    """As they stand. A zero of two digits is the half of a number."""
-    if "00" in fields:
-        return None
-    try:
-        numbers = [read_hundredths(field, NUMBER) for field in fields]
-    except Nonsense:
-        return None
-    return numbers if all(_total_or_rate(place, value) for place, value in enumerate(numbers)) else None
-
-
 def _total_or_rate(place: int, value: int) -> bool:
-    """What may stand there: group A is exempt by law, which tells a total's decimals from the first rate."""
+    """Allowed values: group A is exempt by law, which distinguishes a total's decimals from the first rate."""
     if place <= 1:
         return (value > 0) is (place == 0)
     return value <= _WHOLE_RATE
@@ -362,7 +352,7 @@ def _rates(fields: Sequence[str]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=16)
 def _read_rates(fields: tuple[str, ...]) -> tuple[int, ...]:
-    """They are the same in nearly every C1h of a machine, and took as long to read as the rest of it."""
+    """Cached: they are the same in nearly every C1h of a machine, and took as long to read as the rest."""
     return tuple(read_hundredths(rate, VAT_RATE) for rate in fields)
 
 

@@ -1,9 +1,9 @@
-"""Numbers, times and codes of a reply, in every spelling that a machine in good order may use (first-contact.fr.md), and numbers that were cut in
-two by their own comma.
+"""Numbers, times and codes of a reply, in every notation that a sound machine may use (first-contact.fr.md), and
+numbers that were split by their own decimal comma.
 
-How a machine writes a number is a habit: decimals or none, a comma for the point, thousands set apart, leading zeros, empty
-for zero. What the protocol page is sure of bounds the reading: an amount has at most two decimals, so three digits after
-a lone separator are thousands. Money is read in hundredths of a franc, and rates in hundredths of a percent."""
+A machine's notation is a habit: decimals or none, a comma for the point, grouped thousands, leading zeros, empty for
+zero. Certain facts of the protocol limit the reading: an amount has at most two decimals, so three digits after a
+single separator are thousands. Money is in hundredths of a franc, rates in hundredths of a percent."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_counter(text: str, what: str) -> int:
 
 
 def read_hundredths(text: str, what: str) -> int:
-    """`18`, `18.0`, `18,00`, ` 018.00 ` and `18 %` are all 1800; `15 000`, `15.000` and `15,000.00` are 1500000; empty is 0."""
+    """`18`, `18.0`, `18,00`, ` 018.00 `, `18 %`: 1800; `15 000`, `15.000`, `15,000.00`: 1500000; empty: 0."""
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
         return int(text) * 100
     match = _NUMBER.fullmatch(_with_point(_bare(text)))
@@ -64,23 +64,22 @@ def read_hundredths(text: str, what: str) -> int:
 
 
 def read_money(text: str, what: str) -> int:
-    """Whole XOF, rounded half up where the machine tells cents."""
+    """Whole XOF, rounded half up if the machine sends cents."""
     return francs(read_hundredths(text, what))
 
 
 def francs(hundredths: int) -> int:
-    """Rounded half up."""
     return (hundredths + 50) // 100
 
 
 def _bare(text: str) -> str:
-    """Without blanks, without a unit behind it, and without what only sets thousands apart."""
+    """Without blanks, a unit at the end, and grouping characters."""
     bare = _GAPS.sub("", text.replace("^x2c;", ","))
     return _UNIT.sub("", bare)
 
 
 def _with_point(text: str) -> str:
-    """Digits with at most one point, the decimal one."""
+    """Digits with at most one point, the decimal point."""
     if _THOUSANDS.fullmatch(text) and not text.startswith("0"):
         return text.replace(",", "").replace(".", "")
     point = max(text.rfind("."), text.rfind(","))
@@ -95,7 +94,7 @@ def _with_point(text: str) -> str:
 
 
 def read_time(text: str, what: str) -> str:
-    """14 digits; also of `2026-07-31 09:30:00`, `31/07/2026 09:30` and the like."""
+    """14 digits; also from `2026-07-31 09:30:00`, `31/07/2026 09:30` and similar."""
     compact = text.strip()
     match = _DAY_FIRST.fullmatch(re.sub(r"\s", "T", compact))
     if match:
@@ -108,7 +107,7 @@ def read_time(text: str, what: str) -> str:
 
 
 def read_time_if_any(text: str) -> str:
-    """Empty where it is none: a clock that cannot be read is no reason to leave a machine out of service."""
+    """Empty for an invalid time: an unreadable clock is no reason to put a machine out of service."""
     try:
         return read_time(text, "")
     except Nonsense:
@@ -116,9 +115,8 @@ def read_time_if_any(text: str) -> str:
 
 
 def read_code(text: str) -> str:
-    """A certification code without the dashes and blanks that some firmware prints.
-
-    Its 24 characters are not insisted on: an odd code of an invoice that is certified must not get lost."""
+    """A certification code without dashes and blanks, which some firmware prints. Its 24 characters are not mandatory:
+    an unusual code of a certified invoice must not get lost."""
     code = _IN_CODES.sub("", text)
     if not _CODE.fullmatch(code):
         raise nonsense("certification code", text)
@@ -138,10 +136,8 @@ def nonsense(what: str, text: str) -> Nonsense:
 
 
 class Rejoining:
-    """Numbers of a list that were cut in two by their own comma, as `15000,00` or `15,000` between other commas.
-
-    `may_be` looks at one number with its place, as soon as it is put together; `fits` at all `count` of them. `whole`: no
-    other cents than `00` are put together, and no thousands."""
+    """Rejoins numbers that were split by their own comma, as `15000,00` or `15,000` between other commas. `may_be`
+    checks one number with its place, `fits` all `count` of them. `whole`: only `00` as cents, and no thousands."""
 
     def __init__(
         self,
@@ -159,8 +155,8 @@ class Rejoining:
         self._steps = _STEPS_MOST
 
     def read(self, pieces: Sequence[str]) -> list[int] | None:
-        """The numbers, in hundredths; a few pieces at the end may be something else. None when no way to put the others together gives
-        such numbers, or none is found soon."""
+        """The numbers, in hundredths; a few pieces at the end may be something else. None if no way of joining gives
+        such numbers, or none is found within the step limit."""
         ends = range(len(pieces), max(self._count, len(pieces) - _UNKNOWN_MOST) - 1, -1)
         return next((found for end in ends if (found := self._arrange(pieces[:end], 0, [])) is not None), None)
 
@@ -179,8 +175,8 @@ class Rejoining:
         return None
 
     def _numbers_at(self, pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
-        """How many pieces, and the number that they are, in the order in which to try them: a zero stands alone if it can, any
-        other piece takes what may be its decimals or its thousands."""
+        """Pairs of piece count and number, in the order of trial: a zero stands alone if possible; any other piece is
+        joined with possible decimals or thousands first."""
         first, after = pieces[at], pieces[at + 1] if at + 1 < len(pieces) else ""
         alone = _alone(first)
         if alone == 0:
@@ -194,7 +190,7 @@ class Rejoining:
 
 
 def _thousands(pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
-    end = at + 2  # the first two belong together, as is known
+    end = at + 2  # the caller has checked the first two
     while end < len(pieces) and _THREE.fullmatch(pieces[end]) and "." not in pieces[end - 1]:
         end += 1
     for stop in range(min(end, at + _GROUPS_MOST), at + 1, -1):
@@ -202,7 +198,7 @@ def _thousands(pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
 
 
 def _alone(piece: str) -> int | None:
-    """A zero with two digits is taken for decimals."""
+    """A zero with two digits counts as decimals: None."""
     if _CENTS.fullmatch(piece) and piece.startswith("0"):
         return None
     try:

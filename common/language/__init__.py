@@ -1,7 +1,7 @@
 """Texts for people: English in the code, translations by gettext.
 
-The English text is its own id; `locales/fr/LC_MESSAGES/mcfd.po` has the French. `make venv` compiles it, `make check` fails
-on an entry that is missing, fuzzy or no longer used (CONTRIBUTING: how a text is added)."""
+The English text is its own id; `locales/fr/LC_MESSAGES/mcfd.po` has the French. `make venv` compiles it, `make check`
+fails on an entry that is missing, fuzzy or no longer used (CONTRIBUTING: how a text is added)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_WISH = 256
 
 
 def ambient(environ: Mapping[str, str] = os.environ) -> Language:
-    """Of the terminal: French unless the locale says English (the first that is set of `LC_ALL`, `LC_MESSAGES`, `LANG`)."""
+    """The terminal's language: French, unless the first of `LC_ALL`, `LC_MESSAGES`, `LANG` that is set is English."""
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := environ.get(name):
             return "en" if value.lower().startswith("en") else "fr"
@@ -32,7 +32,7 @@ def ambient(environ: Mapping[str, str] = os.environ) -> Language:
 
 @cache
 def catalogue(language: Language) -> gettext.NullTranslations:
-    """English is what stands in the code. A catalogue that is not there must not stop a till: then the French is English."""
+    """English is the text in the code. A missing catalogue must not stop a till: then French falls back to English."""
     if language == "en":
         return gettext.NullTranslations()
     return gettext.translation(DOMAIN, FOLDER, [language], fallback=True)
@@ -43,10 +43,8 @@ def translated(message: str, language: Language) -> str:
 
 
 class Text(str):
-    """A sentence for people whose language is known only when it is printed.
-
-    As a string it is the English sentence with its values in it, for logs and for what is stored; `in_language` gives it in any
-    language. Values that are texts themselves are translated too."""
+    """A sentence for people, translated only when it is printed. As a string it is the English sentence with its
+    values, for logs and storage; `in_language` returns it in any language and translates values that are texts."""
 
     __slots__ = ("message", "values")
 
@@ -74,9 +72,8 @@ NO_TEXT = Text(_EMPTY)
 
 
 class Counted(Text):
-    """So many of something, in the words for one of them or for several; `number` decides, and is `{count}` unless that is given otherwise.
-
-    The catalogue has each of the two as a text of its own."""
+    """A number of things, with the singular or the plural text; `number` decides, and is `{count}` unless `values` has
+    one. Each of the two is a text of its own in the catalogue."""
 
     __slots__ = ("number", "one", "several")
 
@@ -90,33 +87,33 @@ class Counted(Text):
         return text
 
     def in_language(self, language: Language) -> str:
-        """French says none of something as one of it, English as several."""
+        """For zero, French uses the singular, English the plural."""
         is_one = self.number == 1 or (self.number == 0 and language == "fr")
         return Text(self.one if is_one else self.several, **self.values).in_language(language)
 
 
 def tell(value: object, language: Language) -> object:
-    """A text in that language, or an error whose sentence is one; anything else as it is."""
+    """A text, or an error's text, in that language; any other value unchanged."""
     if isinstance(value, Exception):
         value = sentence(value)
     return value.in_language(language) if isinstance(value, Text) else value
 
 
 def sentence(error: Exception) -> Text:
-    """What an error says: its text where it was raised with one, so that it can still be translated."""
+    """An error's message: the Text it was raised with, so that it can still be translated, else its string."""
     return next((part for part in error.args if isinstance(part, Text)), None) or Text(str(error))
 
 
 def chosen(choice: str, accept_language: str, configured: Language) -> Language:
-    """Of a page: the person's choice, then the browser's, then the configuration's."""
+    """The language of a page: the person's choice, then the browser's, then the configured one."""
     return next((language for language in LANGUAGES if language == choice), None) or preferred(
         accept_language, configured
     )
 
 
 def preferred(accept_language: str, otherwise: Language = "en") -> Language:
-    """Of an Accept-Language header: the first of ours in it by weight; `otherwise`, English for programs, where it names none. What no browser
-    would send is not looked at: a stranger's header must not cost more than his bytes."""
+    """The supported language with the highest weight in an Accept-Language header; `otherwise` (English, for programs)
+    if there is none. Only `LONGEST_WISH` characters are read: a long header from a stranger must not cost time."""
     best, weight = otherwise, 0.0
     for part in accept_language[:LONGEST_WISH].split(","):
         name, _, options = part.strip().partition(";")
@@ -133,12 +130,12 @@ def preferred(accept_language: str, otherwise: Language = "en") -> Language:
 
 
 def tr(message: str, /, **values: object) -> str:
-    """A sentence in the language of the terminal; of a text for later, too."""
+    """A sentence in the terminal's language."""
     return Speaker(ambient())(message, **values)
 
 
 class Speaker:
-    """Tells sentences in one language; called `say` where it is used, which is what the extraction looks for."""
+    """Translates into one language. Variables of it are named `say`: the extraction of texts looks for that name."""
 
     def __init__(self, language: Language) -> None:
         self.language = language

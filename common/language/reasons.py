@@ -1,4 +1,4 @@
-"""Sentences with a code: what is stored or decided by, with their values."""
+"""Sentences with a code, for storage and for decisions of programs, with their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_DEPTH = 4
 
 
 class Reason(Text):
-    """`code` in snake case, unique; the message is English and names its values in braces."""
+    """`code` is unique, in snake case; the message is English with its values' names in braces."""
 
     __slots__ = ("code",)
 
@@ -30,7 +30,7 @@ class Reason(Text):
         return Reason(self.code, self.message, **values)
 
     def codes(self) -> Iterator[str]:
-        """Its own, then those of the reasons among its values."""
+        """Its own code, then the codes of the reasons among its values."""
         yield self.code
         for value in self.values.values():
             cause = sentence(value) if isinstance(value, Exception) else value
@@ -38,7 +38,7 @@ class Reason(Text):
                 yield from cause.codes()
 
 
-# The line. `port` is a path or an address, `cause` the reason beneath or the system's words, `after` the command without an answer.
+# The line. `port`: path or address; `cause`: the inner reason or the system's message; `after`: the unanswered command.
 PORT_MISSING: Final = Reason("port_missing", "there is no such device (unplugged?)")
 PORT_PERMISSION: Final = Reason(
     "port_permission", "no permission to open it (is this user in its group, often dialout?)"
@@ -67,7 +67,7 @@ CLOSE_PENDING: Final = Reason("close_pending", "the machine did not come to an e
 CALLER_GAVE_UP: Final = Reason("caller_gave_up", "given up by the caller in the middle of a command")
 CALLER_GAVE_UP_CLOSING: Final = Reason("caller_gave_up_closing", "given up by the caller while 38h was pending")
 
-# A machine that is not at work.
+# A machine that is not in operation.
 NOT_YET_CONNECTED: Final = Reason("not_yet_connected", "the machine has not answered yet")
 SWITCHED_OFF: Final = Reason("switched_off", "this machine is switched off in the configuration")
 NOT_CONFIGURED: Final = Reason("not_configured", "it is no longer in the configuration")
@@ -90,7 +90,7 @@ OUTCOME_NOT_SETTLED: Final = Reason("outcome_not_settled", "the outcome of an in
 DECISION_NOT_APPLIED: Final = Reason("decision_not_applied", "what was settled could not be taken up: {error}")
 INVOICE_NOT_CANCELLED: Final = Reason("invoice_not_cancelled", "the open invoice could not be cancelled: {error}")
 
-# What a machine answers that is no answer. `what` names the part, `shown` the beginning of what came.
+# Unreadable answers of a machine. `what`: the part; `shown`: the beginning of the answer.
 UNREADABLE: Final = Reason("unreadable", "{what} cannot be read: {shown!r}")
 STATE_INCOMPLETE: Final = Reason("state_incomplete", "the machine's state has {count} fields")
 FRAME_OVERFLOW: Final = Reason(
@@ -123,7 +123,7 @@ SUBTOTAL_DIFFERS: Final = Reason(
     "specific tax {our_specific}",
 )
 
-# How an attempt ended that certified nothing.
+# Why an attempt certified nothing.
 NOT_SENT: Final = Reason("not_sent", "not sent")
 NOT_SENT_BECAUSE: Final = Reason("not_sent_because", "not sent: {cause}")
 CANCELLED_BECAUSE: Final = Reason("cancelled_because", "cancelled before 38h: {cause}")
@@ -145,7 +145,8 @@ CREDIT_EXCEEDS_ORIGINAL: Final = Reason(
     "credits of {reference} would come to {credited_ttc}, the original is {original_ttc}",
 )
 
-# Why a machine needs a decision. `known`, `counters`: TC, FVC and FRC of ledger and machine; `last`: the machine's last invoice.
+# Why a machine needs a decision. `known`, `counters`: TC, FVC and FRC of ledger and machine; `last`: the machine's last
+# invoice.
 OUTCOME_UNKNOWN: Final = Reason(
     "outcome_unknown",
     "invoice {number!r} ({type}, {total} XOF) has no known outcome: the ledger knows {known}, the machine says "
@@ -259,7 +260,7 @@ ENTRY_UNREADABLE: Final = Reason(
     "{nim} ({mode}): entry {seq} (invoice {number!r}) cannot be read",
 )
 
-# What was adjusted in a certified invoice instead of being refused (`Warn.message`); `fold`: why a specific tax was folded.
+# Adjustments of a certified invoice (`Warn.message`); `fold`: why a specific tax was folded.
 TEST_MODE: Final = Reason("test_mode", "the machine works in test mode: this invoice has no fiscal value")
 NO_CODE_FROM_MACHINE: Final = Reason(
     "code_not_told",
@@ -320,7 +321,7 @@ REASONS: Final = {reason.code: reason for reason in globals().values() if isinst
 
 
 def codes_of(text: object) -> tuple[str, ...]:
-    """Of a text or an error, the outermost first; none where it has no code."""
+    """Codes of a text or an error, the outermost first; empty without a code."""
     text = sentence(text) if isinstance(text, Exception) else text
     return tuple(text.codes()) if isinstance(text, Reason) else ()
 
@@ -336,22 +337,22 @@ WRAPPERS: Final = frozenset(
         RECORDED_INCIDENT,
     )
 )
-"""Codes that say what could not be done because of another reason."""
+"""Codes of reasons that only wrap another reason."""
 
 
 def code_of(text: object) -> str:
-    """The code that a program decides by: the first that is no wrapper; empty where there is none."""
+    """The code for programs: the first that is no wrapper; empty without a code."""
     codes = codes_of(text)
     return next((code for code in codes if code not in WRAPPERS), codes[0] if codes else "")
 
 
 def to_stored(text: str) -> str:
-    """As a column holds it: a text without a code as it is."""
+    """The form for a column: a reason as JSON, any other text unchanged."""
     return json.dumps(_plain(text), ensure_ascii=False) if isinstance(text, Reason) else str(text)
 
 
 def from_stored(stored: str) -> Text:
-    """The reason, or the words as they stand where they are no code of ours; a text as it is."""
+    """The stored reason; any other string as a plain text."""
     return stored if isinstance(stored, Text) else _parsed(stored)
 
 

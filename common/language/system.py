@@ -1,4 +1,4 @@
-"""Why the operating system refused, in words."""
+"""Errors of the operating system in words."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ WORDS: Final = {
 
 
 def reason(error: OSError) -> str:
-    """Why, without the path; translated where it becomes part of a text."""
+    """The error without its path; translated as part of a text."""
     return WORDS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__

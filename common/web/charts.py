@@ -1,4 +1,4 @@
-"""Charts as SVG made on the server: no script, readable without colour, each bar with its words, its value shown where it is pointed at."""
+"""Charts as SVG from the server: no script, readable without colour; each bar has a text, and its value on hover."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from common.numbers import SPACE, amount, compact
 
 WIDTH, HEIGHT, TALL, FOOT, SIDE, HEAD = 720, 210, 400, 24, 84, 18
 STEPS = (1, 2, 2.5, 5, 10)
-"""Of the axis, in powers of ten."""
+"""Steps of the axis, times a power of ten."""
 LINES = 4
 
 
 def money_cell(value: int) -> Markup:
-    """Money in a table; where there is little room, the style leaves its unit out."""
+    """Money in a table; the style omits the unit if there is little room."""
     return Markup(f'{amount(value)}<span class="unit">{SPACE}F{SPACE}CFA</span>')  # noqa: S704  a number
 
 
@@ -29,8 +29,8 @@ def bars(
     language: Language,
     tall: bool = False,
 ) -> Markup:
-    """One bar for each (name, value, words); `label` says what the chart is to who cannot see it. A bar without a name has none under it;
-    nothing below 0 has a bar. `before` is a line over them: what it was then. `tall` is for a column of its own beside a list."""
+    """One bar for each (name, value, words); `label` describes the chart to a screen reader. An empty name is not
+    printed; values below 0 have no bar. `before` is a line of earlier values. `tall` is for a column beside a list."""
     high = TALL if tall else HEIGHT
     step = _step(max((*before, *(value for _, value, _ in values)), default=0))
     top = step * LINES
@@ -60,7 +60,7 @@ def _height(value: int, top: int, high: int) -> int:
 
 
 def _hit(left: float, wide: float, high: int) -> str:
-    """The whole column is pointed at or tapped, however low its bar."""
+    """Makes the whole column sensitive to pointer and touch, however low its bar."""
     return f'<path class="hit" d="M{left:.1f} {HEAD}h{wide:.1f}V{high - FOOT}h-{wide:.1f}z"/>'
 
 
@@ -73,7 +73,7 @@ def _axis(step: int, line: int, high: int, language: Language) -> str:
 
 
 def _step(most: int) -> int:
-    """A round number of which four are at least the most."""
+    """The smallest round number of which `LINES` are at least `most`."""
     power = 1
     while True:
         for step in STEPS:

@@ -1,4 +1,4 @@
-"""Times as people write them. Texts of others, on a terminal."""
+"""Times for people; foreign text for a terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]
 
 
 def day(text: str, language: Language) -> str:
-    """A day of YYYY-MM-DD: 06/12/2025, or 6 Dec 2025."""
+    """YYYY-MM-DD as 06/12/2025, or 6 Dec 2025."""
     found = date.fromisoformat(text)
     if language == "fr":
         return f"{found:%d/%m/%Y}"
@@ -35,13 +35,13 @@ def day(text: str, language: Language) -> str:
 
 
 def month(text: str, language: Language) -> str:
-    """A month of YYYY-MM: décembre 2025."""
+    """YYYY-MM as décembre 2025."""
     year, number_of = text.split("-")
     return f"{_MONTHS[language][int(number_of) - 1]} {year}"
 
 
 def moment(at: int, zone: tzinfo, language: Language) -> str:
-    """Milliseconds since 1970 as day and time there."""
+    """Milliseconds since 1970 as day and time in `zone`."""
     local = _START + timedelta(milliseconds=at)
     with contextlib.suppress(OverflowError):  # within hours of the year 1 or 9999
         local = local.astimezone(zone)
@@ -49,12 +49,12 @@ def moment(at: int, zone: tzinfo, language: Language) -> str:
 
 
 def is_month(text: str) -> bool:
-    """Of this century: no year before has a box."""
+    """Whether it is YYYY-MM of this century: no box is older."""
     return _MONTH.fullmatch(text) is not None
 
 
 def depth(total: int, most: int) -> int:
-    """The step of a day's colour: its share of the greatest day's money, on a linear scale from zero; 0 without sales."""
+    """Step of a day's colour: its share of the largest day's total, linear from zero; 0 without sales."""
     return 0 if total <= 0 or most <= 0 else max(1, (2 * total * DEPTHS + most) // (2 * most))
 
 
@@ -64,11 +64,11 @@ def days_of(month: str) -> list[date]:
 
 
 def beside(month: str, step: int) -> str:
-    """So many months later, or earlier."""
+    """The month `step` months later, or earlier."""
     at = int(month[:4]) * 12 + int(month[5:]) - 1 + step
     return f"{at // 12:04d}-{at % 12 + 1:02d}"
 
 
 def visible(text: str) -> str:
-    """A name at the login, a label, a machine, as a terminal may show it: no escape sequence, no line of its own, no change of direction."""
+    """Makes text safe for a terminal: no escape sequences, no line breaks, no change of direction."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -1,5 +1,5 @@
-"""Fields of queries and forms; and what was typed in a form whose session had ended, which the browser keeps until a login has led back to its
-screen."""
+"""Fields of queries and forms. Also the content of a form whose session had ended: the browser stores it until the
+person is back on that screen after a login."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from common.web.security import cookie_of, return_url
 
 MAX_FIELDS: Final = 200
 LONGEST_TYPED: Final = 3500
-"""Of the 4 096 bytes of a cookie; more than eight lines of an invoice."""
+"""Of a cookie's 4096 bytes; more than eight lines of an invoice."""
 SECRETS: Final = frozenset({"password", "current", "again"})
 BACK_AGAIN: Final = Text(
     "Your session had ended, and nothing was done. What you typed stands here: look at it and send it again."
@@ -29,7 +29,7 @@ def fields(text: str) -> dict[str, str]:
 
 
 def typed_value(request: Request[Any, Any, Any], content: bytes) -> str:
-    """Of the cookie that keeps a form for its screen, without passwords; empty where it is long. In it is nothing that a cookie has to quote."""
+    """The cookie with a form's fields for its screen, without passwords; empty if too long. It needs no quoting."""
     form = {name: text for name, text in fields(content.decode("utf-8", "replace")).items() if name not in SECRETS}
     screen, action = (quote(path, safe="") for path in (urlsplit(return_url(request)).path, request.scope["path"]))
     value = f"{screen}!{action}!{urlencode(form).replace('=', ':')}"
@@ -37,7 +37,7 @@ def typed_value(request: Request[Any, Any, Any], content: bytes) -> str:
 
 
 def typed_before(request: Request[Any, Any, Any], cookie: str) -> tuple[str, dict[str, str]] | None:
-    """Of the screen that is requested: the path that the form leads to, and what was typed; None without any."""
+    """For the requested screen: the form's path and its fields; None without any."""
     screen, _, rest = cookie_of(request.scope["headers"], cookie).partition("!")
     if not rest or unquote(screen) != request.scope["path"]:
         return None

@@ -1,4 +1,4 @@
-"""Tabler's icons, in the page itself: a template says `icon("home")`. `make web` takes those that templates name, and these."""
+"""Tabler's icons, inside the page: a template calls `icon("home")`. `make web` collects theirs and these."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MENU_ICONS: Final = (
     "help",
     "trending-down",
 )
-"""Those whose names stand in Python, or behind an `else` of a template."""
+"""Icons named in Python, or after an `else` of a template."""
 
 
 @cache
 def icon(name: str) -> Markup:
-    """Beside words that say the same: hidden from a screen reader."""
+    """An icon beside a text with the same meaning: hidden from a screen reader."""
     return Markup(  # noqa: S704  a file of the package
         '<svg class="icon" width="24" height="24" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" '
         f'stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">{_shapes()[name]}</svg>'
@@ -54,9 +54,9 @@ class MenuItem(NamedTuple):
     icon: str
     is_here: bool
     waits: int = 0
-    """how much waits there"""
+    """number of pending items there"""
 
 
 def is_here(path: str, here: str) -> bool:
-    """Whether the screen `here` is that of the menu's `path`, or one below it; the first screen has none below."""
+    """Whether the screen `here` is the menu's `path` or below it; nothing is below the first screen."""
     return path.rstrip("/") == here.rstrip("/") or (path != "/ui/" and here.startswith(f"{path}/"))

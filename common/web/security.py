@@ -1,6 +1,6 @@
-"""What a page needs against other sites and guessers; and the screen that was requested before the login, which the
-browser keeps in a cookie until they have logged in. What comes back in it is never believed: it has to lead to a screen of this page, and to
-one that the role may see. A handler that answers with a whole screen has in its `opt`, as `RIGHT`, what that screen needs."""
+"""Protection of a page against other sites and guessers, and the return to the requested screen after a login. The
+browser has that screen in a cookie, which is not trusted: it must lead to a screen of this page that the role may see.
+A handler that answers with a whole screen has the right it needs in its `opt`, as `RIGHT`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADERS = {
 
 FIRST: Final = "/ui/"
 ENDED: Final = Text("Your session had ended: what you sent was not done. Log in and send it again.")
-"""At the login, where a form led."""
+"""At the login, after a form."""
 RIGHT: Final = "screen_right"
 LONGEST: Final = 1000
 COOKIE_SECONDS: Final = 3600
@@ -36,8 +36,7 @@ PREFIX: Final = "__Host-"
 
 
 def is_own_form(headers: Mapping[str, str]) -> bool:
-    """Whether a POST comes from a page of this site: browsers say so by `Sec-Fetch-Site` or `Origin`, and one that says neither
-    is believed only when it has no cookie to abuse, which the caller's session then lacks."""
+    """Whether a POST comes from a page of this site, by `Sec-Fetch-Site` or `Origin`; False without either."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
@@ -45,8 +44,7 @@ def is_own_form(headers: Mapping[str, str]) -> bool:
 
 
 def is_own_origin(headers: Mapping[str, str]) -> bool:
-    """False where a browser says that a page of another site sent it; for a form that needs no session, as the login, which scripts of people send
-    too."""
+    """False if a browser says that another site sent it. For the login, without a session; scripts send it too."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
         return site in ("same-origin", "none")
@@ -54,7 +52,7 @@ def is_own_origin(headers: Mapping[str, str]) -> bool:
 
 
 def return_url(request: Request[Any, Any, Any]) -> str:
-    """Path and query; empty where they are too long. A part of a screen, and a form, stand for the screen they are of."""
+    """Path and query; empty if too long. A part of a screen, or a form, counts as its screen."""
     url = request.scope["raw_path"].decode("latin-1")
     if query := request.scope["query_string"].decode("latin-1"):
         url = f"{url}?{query}"
@@ -68,20 +66,20 @@ def return_url(request: Request[Any, Any, Any]) -> str:
 
 
 def return_cookie(name: str, url: str) -> str:
-    """The content of `Set-Cookie` beside the way to the login; an empty path deletes it."""
+    """Value of `Set-Cookie` for the return after a login; an empty path deletes the cookie."""
     age = COOKIE_SECONDS if url else 0
     return f"{name}={quote(url, safe='/')}; Path=/ui/login; HttpOnly; SameSite=Strict; Max-Age={age}"
 
 
 def redirect_after_login(request: Request[Any, Any, Any], name: str, may: Callable[[Any], bool]) -> str:
-    """The screen after a login with the rights `may`: the one that was requested, else the first one."""
+    """The screen after a login with the rights `may`: the requested one, else the first."""
     url = unquote(cookie_of(request.scope["headers"], name))
     right = _right_of(request, url)
     return url if right is not None and may(right) else FIRST
 
 
 def _right_of(request: Request[Any, Any, Any], url: str) -> Any:
-    """What the screen at this address needs; None where there is no such screen, or where it is none of ours."""
+    """The right for the screen at this address; None if there is no such screen."""
     if not (url.startswith(FIRST) and url.isascii() and url.isprintable()):
         return None
     path = unquote(url.partition("?")[0])
@@ -93,11 +91,10 @@ def _right_of(request: Request[Any, Any, Any], url: str) -> Any:
 
 
 def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str) -> str:
-    """The value of the first cookie of that name, as it stands there (none of ours needs quotes); empty without one. One with the prefix counts
-    before one without, which plain HTTP has, and a session of an older version.
+    """The value of the first cookie of that name, as sent (ours need no quotes); empty without one. One with the prefix
+    goes before one without, which plain HTTP and sessions of older versions have.
 
-    Not by `http.cookies`, which needs the square of the time for backslashes (CVE-2024-7592), and stops at the first cookie that it
-    does not like, whosever it is."""
+    Not `http.cookies`: quadratic time for backslashes (CVE-2024-7592), and it stops at the first invalid cookie."""
     content = [value for header, value in headers if header == b"cookie"]
     return _first(content, PREFIX + name) or _first(content, name)
 
@@ -114,7 +111,7 @@ def _first(content: Iterable[bytes], name: str) -> str:
 
 
 def name_of(name: str, *, tls: bool) -> str:
-    """As it is set."""
+    """The name as in `Set-Cookie`."""
     return f"{PREFIX if tls else ''}{name}"
 
 
@@ -127,7 +124,7 @@ def set_cookie(
     same_site: Literal["Strict", "Lax"] = "Strict",
     http_only: bool = True,
 ) -> str:
-    """The content of `Set-Cookie`; an empty `value` takes the cookie back. `age` in seconds; None: until the browser ends."""
+    """Value of `Set-Cookie`; an empty `value` deletes the cookie. `age` in seconds; None: until the browser ends."""
     age = age if value else 0
     parts = [f"{name_of(name, tls=tls)}={value}", "Path=/", f"SameSite={same_site}"]
     parts += ["HttpOnly"] if http_only else []

@@ -1,4 +1,4 @@
-"""The files of a page. Their address has a hash of their content: a browser has each as long as it likes, and another one after an upgrade."""
+"""A page's static files. A URL has a hash of its content: browsers cache it without limit; an upgrade changes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources import files
 
 @cache
 def content(package: str, name: str) -> bytes:
-    """`name` is one that the caller knows, never one from outside."""
+    """`name` is a constant of the caller, never from outside."""
     return files(package).joinpath("static", name).read_bytes()
 
 
@@ -20,10 +20,10 @@ def tag(body: bytes) -> str:
 
 
 def addresses(packages: Mapping[str, str]) -> dict[str, str]:
-    """By the name of each file, for templates; `packages` says where it is."""
+    """URLs by file name, for templates; `packages` has the package of each file."""
     return {name: f"/ui/static/{name}?{tag(content(package, name))}" for name, package in packages.items()}
 
 
 def cache_control(body: bytes, query: bytes) -> str:
-    """An address without the hash, or with that of another version, is asked for anew each time."""
+    """A URL without the hash, or with another version's, is requested again each time."""
     return "max-age=31536000, immutable" if query.decode("latin-1") == tag(body) else "no-cache"

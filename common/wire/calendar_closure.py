@@ -1,4 +1,5 @@
-"""The closure of a month or a year as it is sent: CloudEvents 1.0, structured JSON, beside the closures of days (`common.wire.closure`).
+"""The closure of a month or a year as it is sent: CloudEvents 1.0, structured JSON, beside the closures of days
+(`common.wire.closure`).
 
 Fields may be added; none is renamed, dropped or retyped within version 1."""
 
@@ -33,8 +34,8 @@ class CalendarGrandTotal(Shape, frozen=True):
 
 
 class CalendarData(Shape, frozen=True):
-    """`data` of the event: the report as the box keeps it, and what proves it. `body` is the report byte for byte, `chain_head` its hash in the
-    chain of its book."""
+    """`data` of the event: the report, and its proof. `body` is the report as the box stores it, byte for byte;
+    `chain_head` is its hash in the book's chain."""
 
     kind: CalendarKind
     nim: Nim
@@ -74,7 +75,7 @@ class _Kind(msgspec.Struct):
 
 
 def is_calendar(content: bytes) -> bool:
-    """Whether a message says that it is one."""
+    """Whether a message has the type of a calendar closure."""
     try:
         return decoded(content, _Kind).type in TYPES.values()
     except BadEvent:
@@ -82,7 +83,7 @@ def is_calendar(content: bytes) -> bool:
 
 
 def read_calendar(content: bytes) -> CalendarEvent:
-    """BadEvent, naming the field, unless it is one closure and says the same of itself everywhere."""
+    """Raises BadEvent, naming the field, unless it is one closure whose fields agree with each other."""
     event = decoded(content, CalendarEvent)
     data = event.data
     event.check(

@@ -1,7 +1,7 @@
-"""A call: one HTTP request on its way from the relay to a box, and what the box answers (decision 46 of docs/decisions.md).
+"""A call: one HTTP request from the relay to a box, and the box's reply (decision 46 of docs/decisions.md).
 
-NATS request and reply on `mcf.<NIM>.call`, each side MessagePack, so that bodies are the client's bytes. An empty request asks who is
-there: every box that listens answers with its `boot` and the status 0. Fields may be added; none is renamed, dropped or retyped."""
+NATS request and reply on `mcf.<NIM>.call`, both MessagePack, so that bodies are the client's bytes. An empty request is
+a ping: each listening box replies with its `boot` and status 0. Fields may be added; none is renamed or dropped."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ MOST_BODY: Final = 256 * 1024
 """Bytes of a request's body; an invoice of a thousand items has some 200 KB."""
 MOST_PATH: Final = 4096
 MOST_HEADERS: Final = 8 * 1024
-"""Bytes of all names and values."""
+"""Bytes of all names and values together."""
 MOST_CALL: Final = MOST_BODY + 2 * MOST_PATH + 2 * MOST_HEADERS
-"""Bytes of an encoded call; a sealed one (`LaterCall`) is some hundred bytes larger than what is in it."""
+"""Bytes of an encoded call; a sealed one (`LaterCall`) is some hundred bytes larger than its content."""
 MOST_REPLY: Final = 960 * 1024
 """Bytes of an encoded reply: `max_payload` of config/nats/jetstream.conf is 1 MB."""
 ANSWER_SECONDS: Final = 90.0
-"""How long a client waits at the most; a credit note may take the machine a minute."""
+"""Longest wait of a client; a credit note may take the machine a minute."""
 LATER_SECONDS: Final = 24 * 3600
-"""How long a sale may wait for a box that is off."""
+"""Longest wait of a sale for a box that is off."""
 
 METHOD = Literal["GET", "POST", "DELETE"]
 REQUEST_HEADERS: Final = frozenset(
@@ -47,7 +47,7 @@ REQUEST_HEADERS: Final = frozenset(
         "x-request-id",
     }
 )
-"""What passes of a request's headers; a box ignores the others."""
+"""Request headers that are passed on; a box ignores all others."""
 IDEMPOTENCY_KEY: Final = re.compile(r"[ -~]{1,200}", re.ASCII)
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _RESPOND_ASYNC: Final = re.compile(r"respond-async(\s*=\s*)?", re.IGNORECASE)
@@ -57,13 +57,13 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
 
 Millis = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 Headers = tuple[tuple[str, str], ...]
-"""Names in small letters; values as HTTP has them, each character one byte."""
+"""Names in lower case; values as in HTTP, one byte for each character."""
 T = TypeVar("T", bound=Shape)
 
 
 class RelayedCall(Shape, frozen=True, omit_defaults=True):
-    """`boot` names the box that is meant, as its last presence did; any other one does not carry the call out. Times in milliseconds since
-    1970: `not_after`, from when on the box refuses it, and `sent_at`, both by the relay's clock."""
+    """`boot` names the box, from its last presence; any other box does not carry the call out. Times are milliseconds
+    since 1970 by the relay's clock: the box refuses the call from `not_after` on; `sent_at` is the time of sending."""
 
     boot: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     not_after: Millis
@@ -74,32 +74,32 @@ class RelayedCall(Shape, frozen=True, omit_defaults=True):
     headers: Headers = ()
     body: bytes = b""
     sealed: bytes = b""
-    """A call that waited for the box (`LaterCall.sealed`), in the place of the four above."""
+    """A call that waited for the box (`LaterCall.sealed`), instead of the four fields above."""
 
 
 class LaterCall(Shape, frozen=True, omit_defaults=True):
-    """A sale for a box that is off, as the stream CALLS keeps it on `mcf.<NIM>.later`: `sealed` is an age file for the box's key
-    (`common.wire.keys`) with an encoded `RelayedCall` in it."""
+    """A sale for a box that is off, stored by the stream CALLS on `mcf.<NIM>.later`. `sealed` is an encoded
+    `RelayedCall` in an age file for the box's key (`common.wire.keys`)."""
 
     not_after: Millis
     sealed: bytes
 
 
 class RelayedReply(Shape, frozen=True, omit_defaults=True):
-    """Status 0: not carried out, as the box of `boot` is another one, or the call only looked whether it is there."""
+    """Status 0: not carried out, since `boot` is another box's or the call was a ping."""
 
     boot: str
     line: str = ""
-    """Names the connection over which the box listens: an answer to what came by an earlier one never comes."""
+    """Names the box's connection: no reply comes to a call that arrived by an earlier one."""
     nim: str = ""
-    """With status 0: the name that the machine's presences are published under."""
+    """With status 0: the name under which the machine's presences are published."""
     status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
     headers: Headers = ()
     body: bytes = b""
 
 
 def prefers_async(preferences: Iterable[str]) -> bool:
-    """`Prefer: respond-async` (RFC 7240), among whatever else these headers say; an empty value is none."""
+    """Whether `Prefer: respond-async` (RFC 7240) is among these headers; an empty value counts as none."""
     each_one = _QUOTED.sub("", ",".join(preferences)).split(",")
     return any(_RESPOND_ASYNC.fullmatch(each.partition(";")[0].strip()) for each in each_one)
 
@@ -109,7 +109,7 @@ def encode(message: RelayedCall | RelayedReply | LaterCall) -> bytes:
 
 
 def read_call(content: bytes) -> RelayedCall:
-    """BadEvent, naming the field, for whatever is no call or is over a limit."""
+    """Raises BadEvent, naming the field, for anything that is not a call or is over a limit."""
     call = _decoded(content, RelayedCall, MOST_CALL + MOST_HEADERS)
     if call.sealed:
         return call
@@ -118,7 +118,7 @@ def read_call(content: bytes) -> RelayedCall:
 
 
 def check_call(call: RelayedCall) -> None:
-    """BadEvent, naming the field, where a path, header or body is over its limit or none of HTTP."""
+    """Raises BadEvent, naming the field, for a path, header or body over its limit or not allowed in HTTP."""
     if len(call.path) > MOST_PATH or not _PATH.fullmatch(call.path):
         raise BadEvent("path", f"none below /v1, or longer than {MOST_PATH} characters")
     if len(call.body) > MOST_BODY:
@@ -130,7 +130,7 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
     size = 0
     for name, value in headers:
         size += len(name) + len(value)
-        # A signature does not cover the blanks around a value: with them one signed request would be many.
+        # A signature does not cover blanks around a value: with them one signed request would become many.
         if not _NAME.fullmatch(name) or _UNPRINTABLE.search(value) or value != value.strip(" \t"):
             raise BadEvent("headers", "none of HTTP")
     if size > MOST_HEADERS:
@@ -138,14 +138,14 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
 
 
 def read_reply(content: bytes) -> RelayedReply:
-    """BadEvent for whatever is no reply."""
+    """Raises BadEvent for anything that is not a reply."""
     reply = _decoded(content, RelayedReply, MOST_REPLY)
     check_headers(reply.headers)
     return reply
 
 
 def read_later(content: bytes) -> LaterCall:
-    """BadEvent for whatever is none."""
+    """Raises BadEvent for anything that is not a later call."""
     return _decoded(content, LaterCall, MOST_CALL + MOST_HEADERS)
 
 

@@ -1,16 +1,13 @@
-"""A closure (Z) as it is sent: CloudEvents 1.0, structured JSON; `docs/closure-event.schema.json` is its shape in full.
+"""A closure (Z) in transit: CloudEvents 1.0, structured JSON; `docs/closure-event.schema.json` is the complete schema.
+Fields may be added; none is renamed, dropped or retyped within version 1. An added field has a default here, which
+a receiver reads in the event of an older box.
 
-Fields may be added; none is renamed, dropped or retyped within version 1. What was added has a default here, which is what a
-receiver reads in the event of an older box.
+The chain head of a book at a closure is `SHA-256(previous ‖ MessagePack(list))`; a receiver can recompute it. The list
+is flat except for the counters and begins with the kind, so that no closure can pass for a certification. Times are
+milliseconds since 1970; the body is the bytes that the box stored, never encoded again.
 
-The head of a book's chain at a closure, as a receiver can compute it again.
-
-`SHA-256(previous ‖ MessagePack(list))`. The list is flat but for the counters and begins with the kind, so that no closure can
-pass for a certification; times are milliseconds since 1970, and the body goes in as the bytes that the box stored, never as
-encoded afresh.
-
-A trial says nothing: who sets up a box wants to know before the first Z whether address, certificate and key are right. It is signed like a closure,
-and never stored: headquarters checks the signature and answers with a receipt."""
+A trial has no content: it shows before the first Z whether address, certificate and key are right. It is signed like a
+closure and never stored: headquarters checks the signature and answers with a receipt."""
 
 from __future__ import annotations
 
@@ -25,24 +22,24 @@ from common.wire.errors import BadEvent, decoded
 from common.wire.instants import instant_millis
 
 GENESIS = bytes(32)
-"""What the first entry of a book is chained to."""
+"""Chain head before the first entry of a book."""
 
 Mode = Literal["live", "test"]
 Whole = Annotated[int, msgspec.Meta(ge=1 - 2**53, le=2**53 - 1)]
-"""What JSON carries exactly everywhere."""
+"""Integers that JSON carries exactly everywhere."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 NIM: Final = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?")
-"""A machine's name, with its activation counter where it tells one."""
+"""A machine's name, with its activation counter if it reports one."""
 Nim = Annotated[str, msgspec.Meta(pattern=rf"^{NIM.pattern}\Z")]
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
 LedgerId = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?\Z")]
 Text = Annotated[str, msgspec.Meta(max_length=255)]
 
 TYPES: dict[Mode, str] = {"live": "bf.mcfd.closure.v1", "test": "bf.mcfd.closure.test.v1"}
-"""The second is of the sandbox: no tax, no money."""
+"""The second is for the sandbox: no tax, no money."""
 CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 MOST_BYTES = 131_072
-"""A closure has some ten kilobytes at the most; what is larger is none."""
+"""A closure has some ten kilobytes at most; a larger message is none."""
 _HASH = re.compile(r"([0-9a-f]{64})?")
 
 TRIAL_TYPE = "bf.mcfd.test.v1"
@@ -50,7 +47,7 @@ MOST_TRIAL_BYTES = 2048
 
 
 class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hash of a closure is over. `counters` are (tc, fvc, frc)."""
+    """The content of a closure's hash. `counters` are (tc, fvc, frc)."""
 
     z_number: int
     report_id: str
@@ -67,12 +64,12 @@ class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def closure_head(previous: bytes, link: ChainLink) -> bytes:
-    """`previous` is what the closure is chained to: the report's `chain_previous`."""
+    """`previous` is the chain head before the closure: the report's `chain_previous`."""
     return chained(previous, "closure", *msgspec.structs.astuple(link))
 
 
 def chained(previous: bytes, *content: object) -> bytes:
-    """One link: the hash before it, and a flat list that begins with the kind."""
+    """One link: the previous hash, and a flat list that begins with the kind."""
     return hashlib.sha256(previous + msgspec.msgpack.encode(content)).digest()
 
 
@@ -129,7 +126,8 @@ class Withholding(Shape, frozen=True):
 
 
 class CashDrawer(Shape, frozen=True):
-    """`expected` is what the period should have left in the drawer: cash payments + stamp duty + deposits - withdrawals."""
+    """`expected` is what the period should have left in the drawer: cash payments + stamp duty + deposits -
+    withdrawals."""
 
     deposits: Annotated[Whole, msgspec.Meta(description="Put into the drawer, XOF")]
     withdrawals: Annotated[Whole, msgspec.Meta(description="Taken out, XOF, positive")]
@@ -157,8 +155,8 @@ class WaitingSales(Shape, frozen=True):
 
 
 class ZGap(Shape, frozen=True):
-    """Z numbers `first` to `last` that the ledger will never send: they were given by one that it has replaced; `known_from` says who
-    remembers."""
+    """Z numbers `first` to `last` that the ledger will never send: they were given by one that it has replaced;
+    `known_from` says who remembers."""
 
     first: Count
     last: Count
@@ -199,32 +197,32 @@ class ClosureData(Shape, frozen=True):
     letterhead: Text = ""
     stamp_duty: Whole = 0
     cash: CashDrawer | None = None
-    """None in the event of a box that does not know of cash."""
+    """None in the event of a box without cash figures."""
     cash_count: CashCount | msgspec.UnsetType = msgspec.UNSET
-    """Left out where it was not counted."""
+    """Left out if it was not counted."""
     waiting: WaitingSales | msgspec.UnsetType = msgspec.UNSET
     """Left out by a box that certifies no sale later."""
     chain_previous: str = ""
-    """What the closure is chained to: the last entry of its period, or the closure before when there is none."""
+    """Chain head before the closure: of the last entry of its period, or of the previous closure if there is none."""
     chain_head: str = ""
     ledger_id: LedgerId = ""
-    """Of the ledger's file, for as long as it lives."""
+    """Id of the ledger's file, for its whole life."""
     epoch: Count = 0
-    """Goes up each time that the ledger is put back from a backup; of when the closure was made."""
+    """At the time of the closure; a restore from a backup increases it."""
     previous_report_id: Id | None = None
     """None for the first closure of a book."""
     previous_chain_head: str = GENESIS.hex()
     first_seq: Count = 0
-    """The entries of the book that are in it; `last_seq` is one less than `first_seq` in an empty period."""
+    """Range of the book's entries; `last_seq` is one less than `first_seq` in an empty period."""
     last_seq: Count = 0
     opening_counters: CounterValues | None = None
-    """The machine's at the beginning of the period; None when the ledger does not know them (a book's first closure)."""
+    """The machine's at the beginning of the period; None if the ledger does not have them (a book's first closure)."""
     gaps: tuple[ZGap, ...] = ()
-    """Between the closure before and this one."""
+    """Between the previous closure and this one."""
     body: str = ""
-    """The report as the box stored it, byte for byte in UTF-8: `chain_head` is over it."""
+    """The report as the box stored it, byte for byte in UTF-8: `chain_head` includes it."""
     key_id: Text = ""
-    """Of the key that signs first."""
+    """Id of the first signing key."""
 
 
 class CloudEvent(Shape, frozen=True):
@@ -237,7 +235,7 @@ class CloudEvent(Shape, frozen=True):
     datacontenttype: Literal["application/json"]
 
     def check(self, **expected: str) -> None:
-        """BadEvent, naming the field, for what does not agree with `data`."""
+        """Raises BadEvent, naming the field, if a field does not agree with `data`."""
         for field, content in expected.items():
             if getattr(self, field) != content:
                 raise BadEvent(field, f"does not agree with data ({content})")
@@ -252,8 +250,8 @@ class ClosureEvent(CloudEvent, frozen=True):
 
 
 def read_closure(content: bytes) -> ClosureEvent:
-    """BadEvent, naming the field, unless it is one closure and says the same of itself everywhere. The proof of its figures is
-    `proves_itself`'s business, and who sent it the signature's."""
+    """Raises BadEvent, naming the field, unless it is one closure whose fields agree with each other. `proves_itself`
+    checks its figures, and the signature its sender."""
     if len(content) > MOST_BYTES:
         raise BadEvent("", f"larger than {MOST_BYTES} bytes")
     event = decoded(content, ClosureEvent)
@@ -289,11 +287,11 @@ _Stored = msgspec.defstruct(
     [(field.name, field.type | msgspec.UnsetType, msgspec.UNSET) for field in msgspec.structs.fields(ClosureData)],
     frozen=True,
 )
-"""The report as a box stored it: of a closure's fields those that its version had."""
+"""The stored report: those fields of a closure that the box's version had."""
 
 
 def _check_body(data: ClosureData) -> None:
-    """Each figure beside the body is the one in it: what is read is what is proven."""
+    """Each field beside the body must equal the one in it: what is read is what is proven."""
     expected = _values(data)
     stored = _values(decoded(data.body, _Stored, "data.body"))
     found = tuple(
@@ -305,7 +303,7 @@ def _check_body(data: ClosureData) -> None:
 
 
 def link_of(data: ClosureData) -> ChainLink:
-    """What `chain_head` is over."""
+    """The content of `chain_head`."""
     counters = data.mcf_counters
     return ChainLink(
         z_number=data.z_number,
@@ -324,7 +322,7 @@ def link_of(data: ClosureData) -> ChainLink:
 
 
 def proves_itself(data: ClosureData) -> bool:
-    """Whether `chain_head` is the hash of this closure; False also for one of an older box, which carries no body."""
+    """Whether `chain_head` is this closure's hash; False also for an older box's closure, which has no body."""
     if not (data.body and data.chain_head and data.chain_previous):
         return False
     return closure_head(bytes.fromhex(data.chain_previous), link_of(data)).hex() == data.chain_head
@@ -339,7 +337,7 @@ class TrialData(Shape, frozen=True):
     nim: Nim
     box: Text = ""
     key_id: Text = ""
-    """Of the key that signs first."""
+    """Id of the first signing key."""
 
 
 class Trial(Shape, frozen=True, kw_only=True):
@@ -358,7 +356,7 @@ def encode_trial(trial: Trial) -> bytes:
 
 
 def read_trial(content: bytes) -> Trial | None:
-    """None when it is something else."""
+    """None if it is not a trial."""
     if len(content) > MOST_TRIAL_BYTES or TRIAL_TYPE.encode() not in content:
         return None
     try:

@@ -15,7 +15,7 @@ class NatsError(Exception):
 
 
 class NoAnswer(NatsError):
-    """Nothing came in time."""
+    """No answer in time."""
 
 
 class ConnectionLost(NatsError):
@@ -23,23 +23,23 @@ class ConnectionLost(NatsError):
 
 
 class Denied(NatsError):
-    """This key may not publish on that subject. Of that request alone; the connection goes on."""
+    """This key may not publish on that subject. Concerns that request only; the connection stays open."""
 
 
 class NoResponders(NatsError):
-    """No one subscribes to that subject."""
+    """The subject has no subscriber."""
 
 
 class MessageTooLarge(NatsError):
-    """More bytes, headers included, than the server takes in one message. Nothing was sent."""
+    """More bytes, headers included, than the server accepts in one message. Nothing was sent."""
 
 
 class NotNats(NatsError):
-    """What answers does not speak the protocol."""
+    """The other side does not speak the protocol."""
 
 
 class BadEvent(ValueError):
-    """What came is not what it says it is. `field` is the path of what is wrong, empty for the whole."""
+    """A message does not match its format. `field` is the path of the wrong field, empty for the whole message."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}" if field else reason)
@@ -48,7 +48,7 @@ class BadEvent(ValueError):
 
 
 def decoded(content: bytes | str, shape: type[T], within: str = "") -> T:
-    """The JSON as that type; BadEvent, naming the field, for everything that it may be instead."""
+    """The JSON as `shape`. Raises BadEvent, naming the field, for any other content."""
     try:
         return msgspec.json.decode(content, type=shape)
     except msgspec.MsgspecError as error:
@@ -56,7 +56,7 @@ def decoded(content: bytes | str, shape: type[T], within: str = "") -> T:
     except (
         UnicodeError,
         RecursionError,
-    ) as error:  # what msgspec lets through: bytes that are no text, a tower of brackets
+    ) as error:  # not caught by msgspec: invalid UTF-8, deeply nested brackets
         raise BadEvent(within, f"is not JSON ({type(error).__name__})") from None
 
 

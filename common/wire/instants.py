@@ -1,4 +1,4 @@
-"""Times: RFC 3339 in UTC with `Z` where people read, milliseconds since 1970 where hashes are taken."""
+"""Times: RFC 3339 in UTC with `Z` for people, milliseconds since 1970 for hashes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
 
 
 def now_millis() -> int:
-    """Since 1970, UTC."""
+    """Milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000
 
 
 def instant_millis(text: str, field: str) -> int:
-    """BadEvent, naming the field, when it is no instant."""
+    """Raises BadEvent, naming the field, if it is not an instant."""
     millis = _millis(text)
     if millis is None:
         raise BadEvent(field, "is not an instant in UTC")
     return millis
 
 
-@lru_cache(maxsize=1024)  # a closure's times are read at each of its checks
+@lru_cache(maxsize=1024)  # each check of a closure reads its times
 def _millis(text: str) -> int | None:
     if _INSTANT.fullmatch(text) is None:
         return None

@@ -1,7 +1,7 @@
-"""How a box joins a headquarters: a code for one use, the public half of the key that the box has made, and what the box needs from then on.
+"""Joining: a box sends a one-time code and the public half of its new key; headquarters answers with what it needs.
 
-`POST /join`, signed by that key as every message (`common.wire.signing`), at any time of the box's clock: a box that is new may not know the
-date. The same request may be made again: headquarters knows the box by its key."""
+`POST /join`, signed with that key as every message (`common.wire.signing`), accepted at any time of the box's clock: a
+new box may not know the date. The request may be repeated: headquarters recognises the box by its key."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MOST_MACHINES: Final = 64
 PIN_DIGITS: Final = 64
 CODE_LENGTH: Final = 12
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Crockford's base32: no letter that is read as another one. 12 of them are 60 bits."""
+"""Crockford's base32, without letters that look alike. 12 of them are 60 bits."""
 _ALIKE: Final = str.maketrans({"O": "0", "I": "1", "L": "1", "-": None, " ": None})
 _CODE: Final = re.compile(rf"[{_ALPHABET}]{{{CODE_LENGTH}}}")
 _PIN: Final = re.compile(rf"[0-9a-f]{{{PIN_DIGITS}}}")
 
 LongText = Annotated[str, msgspec.Meta(max_length=32_768)]
 JoinRefusal = Literal["CODE_UNKNOWN", "CODE_USED", "CODE_EXPIRED", "OTHER_MACHINES", "KEY_REVOKED"]
-"""Codes of the errors of `POST /join` beside those of every request."""
+"""Error codes of `POST /join`, besides those of every request."""
 
 
 class JoinRequest(Shape, frozen=True):
@@ -40,30 +40,30 @@ class JoinRequest(Shape, frozen=True):
     key: Text
     """`whpk_…`; its private half has signed this."""
     nims: Annotated[tuple[Nim, ...], msgspec.Meta(min_length=1, max_length=MOST_MACHINES)]
-    """The machines of the box, as its configuration names them."""
+    """The machines of the box, named as in its configuration."""
     version: Text = ""
 
 
 class JoinAnswer(Shape, frozen=True):
     kind: Literal["https", "nats"]
     url: LongText
-    """Where closures go: servers of NATS with commas between, or a path beside that of the request."""
+    """Address for closures: NATS servers separated by commas, or a path beside the request's."""
     jwt: LongText = ""
-    """nats: what the servers let the key in with; empty where they know the key itself."""
+    """nats: the key's permission for the servers; empty if they know the key itself."""
     ca: LongText = ""
-    """PEM of the authority of these servers; empty where the system trusts them already."""
+    """PEM of these servers' authority; empty if the system trusts them already."""
     label: Text = ""
-    """What headquarters calls the shop."""
+    """Headquarters' name for the shop."""
 
 
 class JoinLink(msgspec.Struct, frozen=True):
-    """A code, and the headquarters that gave it: `https://hq.example/join/K7QF-92XM-4HTR#<pin>`."""
+    """A code and its headquarters: `https://hq.example/join/K7QF-92XM-4HTR#<pin>`."""
 
     code: str
     url: str = ""
-    """Empty: a code alone."""
+    """Empty for a code alone."""
     pin: str = ""
-    """SHA-256 of the certificate (DER) that headquarters shows, where no public authority vouches for it; 64 hex digits."""
+    """SHA-256 of headquarters' certificate (DER) if no public authority issued it; 64 hex digits."""
 
     def __str__(self) -> str:
         groups = "-".join(self.code[first : first + 4] for first in range(0, CODE_LENGTH, 4))
@@ -77,7 +77,7 @@ def new_code() -> str:
 
 
 def read_code(text: str) -> str:
-    """The code as it is compared; ValueError when it is none."""
+    """The code in normal form. Raises ValueError if it is none."""
     code = text.strip().upper().translate(_ALIKE)
     if _CODE.fullmatch(code) is None:
         raise ValueError("not a code of a headquarters")
@@ -85,7 +85,7 @@ def read_code(text: str) -> str:
 
 
 def read_link(text: str) -> JoinLink:
-    """A code alone, or the address that headquarters shows. ValueError when it is neither."""
+    """From a code alone, or the address that headquarters shows. Raises ValueError for anything else."""
     text = text.strip()
     if "://" not in text:
         return JoinLink(read_code(text))
@@ -104,10 +104,10 @@ def hash_of(code: str) -> str:
 
 
 def read_request(content: bytes) -> JoinRequest:
-    """BadEvent, naming the field, when it is none."""
+    """Raises BadEvent, naming the field, for anything else."""
     return decoded(content, JoinRequest)
 
 
 def read_answer(content: bytes) -> JoinAnswer:
-    """BadEvent when it is none."""
+    """Raises BadEvent for anything else."""
     return decoded(content, JoinAnswer)

@@ -1,6 +1,6 @@
-"""Keys that sign and keys that verify: a shared `whsec_…`, our own `whsk_…`, its public half `whpk_…`, a NATS user's `U…`. Keys as NATS
-writes them: Ed25519 in base32, with a prefix that shows as a letter and a checksum. A NATS credentials file: `.creds` as `nsc` writes it,
-or the seed of an nkey alone. What is sealed for the box that has such a key, while it is off: an age file, as age takes a key of OpenSSH."""
+"""Keys that sign or verify: a shared `whsec_…`, our own `whsk_…`, its public half `whpk_…`, a NATS user's `U…`. An nkey
+of NATS is Ed25519 in base32 with a checksum and a prefix that appears as a letter; credentials are a `.creds` file of
+`nsc` or an nkey's seed. Content for a box that is off is sealed for its key: an age file for an OpenSSH key."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from urllib.parse import SplitResult
 from common.files import read_secret
 
 USER, ACCOUNT, OPERATOR = 20 << 3, 0, 14 << 3
-"""The prefixes that show as U, A and O."""
+"""The prefixes that appear as U, A and O."""
 
-_SEED = 18 << 3  # the prefix that shows as S
+_SEED = 18 << 3  # the prefix that appears as S
 _SEED_BYTES = 36  # two of prefix, 32 of key, two of checksum
 _PUBLIC_BYTES = 35  # one of prefix
 
@@ -29,7 +29,7 @@ PUBLIC = "whpk_"
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 SECRET_BYTES = range(24, 65)
-"""What Standard Webhooks asks of a shared secret: fewer can be guessed, more is a mistake."""
+"""Standard Webhooks' range for a shared secret: a shorter one can be guessed, a longer one is a mistake."""
 ID_DIGITS = 16
 
 _BLOCK = re.compile(r"-{3,}BEGIN ([A-Z ]+)-{3,}\s+(\S+)\s+-{3,}END [A-Z ]+-{3,}")
@@ -44,12 +44,12 @@ def encode_nkey(prefix: bytes, key: bytes) -> str:
 
 
 def encode_seed(seed: bytes, kind: int = USER) -> str:
-    """The seed of a user, `SU…`, or of what `kind` says."""
+    """The seed of a user, `SU…`, or of another `kind`."""
     return encode_nkey(_seed_prefix(kind), seed)
 
 
 def decode_seed(text: str, kind: int = USER) -> bytes:
-    """The 32 bytes in the seed of a user, or of what `kind` says; ValueError, which shows nothing of it."""
+    """The 32 bytes in the seed of a user, or of another `kind`. Raises ValueError, which shows nothing of it."""
     data = _decode(text)
     if len(data) != _SEED_BYTES or data[:2] != _seed_prefix(kind):
         raise ValueError("not such a seed")
@@ -61,7 +61,7 @@ def _seed_prefix(kind: int) -> bytes:
 
 
 def decode_public(text: str) -> bytes:
-    """The 32 bytes of a user's public key, `U…`; ValueError when it is none."""
+    """The 32 bytes of a user's public key, `U…`. Raises ValueError if it is none."""
     data = _decode(text)
     if len(data) != _PUBLIC_BYTES or data[0] != USER:
         raise ValueError("not the public key of a user")
@@ -79,7 +79,7 @@ def _decode(text: str) -> bytes:
 
 
 class BadKey(ValueError):
-    """Says what is wrong with a key, and shows nothing of it."""
+    """The fault of a key; shows nothing of the key."""
 
 
 class SharedKey:
@@ -88,14 +88,14 @@ class SharedKey:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self.id = hmac.digest(secret, b"mcfd key id", hashlib.sha256).hex()[:ID_DIGITS]
-        """Names the key without showing it: 16 hex digits, the same on both sides."""
+        """Identifies the key without showing it: 16 hex digits, the same on both sides."""
 
     def sign(self, content: bytes) -> str:
-        """As it stands in the header: version, comma, base64."""
+        """As in the header: version, comma, base64."""
         return "v1," + encode(hmac.digest(self._secret, content, hashlib.sha256))
 
     def holds(self, signature: str, content: bytes) -> bool:
-        """Whether that one signature, as it stands in the header, is of this key and this content."""
+        """Whether that signature, in the header's form, is by this key and of this content."""
         return hmac.compare_digest(signature.encode(), self.sign(content).encode())
 
 
@@ -113,9 +113,9 @@ class PrivateKey:
 
 
 def _key_pair(seed: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
-    """The public half, and what makes a signature: by OpenSSL, which a box has for its certificates, or by libsodium, which headquarters has for
-    its checks. The bytes are the same."""
-    # Where only shared secrets sign, a box is spared the 6 MB of it.
+    """The public half, and the function that signs: by OpenSSL, which a box has for its certificates, or by libsodium,
+    which headquarters has for its checks. The bytes are the same."""
+    # Imported here: without private keys a box saves its 6 MB.
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # see above
     except ImportError:
@@ -128,8 +128,8 @@ def _key_pair(seed: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
 
 
 class PublicKey:
-    """Verifies; `v1a`. Headquarters holds tens of thousands of them: no more than these bytes each. libsodium, which its extra `hq` brings,
-    takes half the time of OpenSSL, and lets the other threads run meanwhile."""
+    """Verifies; `v1a`. Headquarters stores tens of thousands of them: only these bytes each. libsodium, from the extra
+    `hq`, takes half the time of OpenSSL and lets other threads run meanwhile."""
 
     __slots__ = ("_public", "id")
 
@@ -138,7 +138,7 @@ class PublicKey:
         self.id = _public_id(public)
 
     def holds(self, signature: str, content: bytes) -> bool:
-        # A box only signs, and does not have it.
+        # A box only signs, and does not have libsodium.
         from nacl.bindings import crypto_sign_open  # noqa: PLC0415  # see above
         from nacl.exceptions import BadSignatureError  # noqa: PLC0415  # see above
 
@@ -173,7 +173,7 @@ def signing_key(line: str) -> SigningKey:
 
 
 def verifying_key(line: str) -> VerifyingKey:
-    """What headquarters holds of a box: the shared secret, or the public half of its key, as keygen or as NATS writes it."""
+    """The key of a box at headquarters: the shared secret, or its public half as written by keygen or NATS."""
     if line.startswith(SHARED):
         return _shared(line)
     if line.startswith(PUBLIC):
@@ -188,7 +188,7 @@ def verifying_key(line: str) -> VerifyingKey:
 
 
 def private_line(seed: bytes) -> str:
-    """A private key as it stands in its file: seed and public key, as other tools of Standard Webhooks write it."""
+    """A private key as in its file: seed and public key, as other tools of Standard Webhooks write it."""
     return PRIVATE + encode(seed + decode(PrivateKey(seed).public.removeprefix(PUBLIC)))
 
 
@@ -219,18 +219,18 @@ def _public_id(public: bytes) -> str:
 
 
 class BadCredentials(Exception):
-    """Says which key of the configuration, which file, and what is wrong; shows nothing of the file."""
+    """Names the key of the configuration, the file and the fault; shows nothing of the file."""
 
 
 class Credentials:
-    """`public` is the user's public nkey, `U…`; `jwt` is empty where the server knows the public key itself."""
+    """`public` is the user's public nkey, `U…`; `jwt` is empty if the server knows the public key itself."""
 
     def __init__(self, jwt: str, seed: bytes) -> None:
         self.jwt = jwt
         self.seed = seed
-        """Opens what was sealed for this key (`common.wire.keys`)."""
+        """Opens content sealed for this key (`common.wire.keys`)."""
         self.signing_key = PrivateKey(seed)
-        """The same key, for what is sent: headquarters knows its public half already."""
+        """The same key for signatures: headquarters has its public half already."""
         self.public = encode_nkey(bytes([USER]), decode(self.signing_key.public.removeprefix(PUBLIC)))
 
     def sign(self, nonce: str) -> bytes:
@@ -252,13 +252,13 @@ def read_credentials(path: Path, option: str) -> Credentials:
 
 
 def credentials_of(text: str) -> Credentials:
-    """From what stands in such a file; ValueError."""
+    """From the content of such a file. Raises ValueError."""
     blocks = dict(_BLOCK.findall(text))
     return Credentials(blocks.get("NATS USER JWT", ""), decode_seed(blocks.get("USER NKEY SEED", text)))
 
 
 def credentials_text(jwt: str, seed: str) -> str:
-    """The file of a user with that seed, `SU…`."""
+    """The credentials file of a user with that seed, `SU…`."""
     blocks = (("NATS USER JWT", jwt), ("USER NKEY SEED", seed))
     return "\n".join(f"-----BEGIN {name}-----\n{text}\n------END {name}------\n" for name, text in blocks)
 
@@ -266,7 +266,7 @@ def credentials_text(jwt: str, seed: str) -> str:
 def introduction(
     url: SplitResult, signer: Credentials | None, info: Mapping[str, Any], name: str
 ) -> dict[str, str | bool | int]:
-    """The fields of CONNECT: who the client is, by user and password or token of the address, or by its key."""
+    """The fields of CONNECT: the client authenticates by user and password or token of the address, or by its key."""
     fields: dict[str, str | bool | int] = {
         "verbose": False,
         "pedantic": False,
@@ -289,11 +289,11 @@ def introduction(
 
 
 class NotSealed(ValueError):
-    """What came is not sealed for this key."""
+    """The content is not sealed for this key."""
 
 
 def seal(content: bytes, public: bytes) -> bytes:
-    """For the Ed25519 key with that public half."""
+    """Seals for the Ed25519 key with that public half."""
     import pyrage  # noqa: PLC0415  # 4 MB, for sales of boxes that are off
 
     blob = b"".join(len(part).to_bytes(4) + part for part in (_KIND, public))
@@ -303,7 +303,7 @@ def seal(content: bytes, public: bytes) -> bytes:
 
 
 def unseal(sealed: bytes, seed: bytes) -> bytes:
-    """With the 32 bytes of the private key; NotSealed when it is for another one, or damaged."""
+    """Opens with the 32 bytes of the private key. Raises NotSealed if it is for another key, or damaged."""
     import pyrage  # noqa: PLC0415  # see above
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  # see common.wire.keys
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # see above
@@ -319,8 +319,8 @@ def unseal(sealed: bytes, seed: bytes) -> bytes:
 
 
 class LaneWord:
-    """What a box says of the lane beside its presence, in the NATS header `Mcfd-Lane`: the public half of the key that sales are sealed for,
-    and the ids of the keys that it knows, by which the relay recognises a client while the box is off."""
+    """The NATS header `Mcfd-Lane` beside a presence: the public key that sales are sealed for, and the ids of the keys
+    that the box accepts, by which the relay recognises a client while the box is off."""
 
     MOST_KEYS = 32
 
@@ -333,7 +333,7 @@ class LaneWord:
 
     @classmethod
     def read(cls, text: str) -> LaneWord | None:
-        """None for what is none: such a box takes no sales for later."""
+        """None for anything else: such a box takes no deferred sales."""
         first, *key_ids = text.split(" ") if text else [""]
         try:
             public = decode(first)

@@ -1,12 +1,12 @@
-"""A NATS client for one connection, with what a box and headquarters need of the protocol (docs.nats.io, "Client Protocol").
+"""A NATS client for one connection: the part of the protocol (docs.nats.io, "Client Protocol") that is needed here.
 
-Why not nats-py 2.16: it parses a message's headers in the task that reads the socket. One header block that it cannot parse ends that
-task for ever, while `is_connected` stays true, and any box may publish such a block. It loses cancellations, bounds nothing that it
-reads, and reports a missing permission to no publisher. There is no public way around any of it (nats-io/nats.py, pull request 914).
-Here headers are parsed by a function that takes any bytes, when they are read, and what a callback raises ends nothing.
+Why not nats-py 2.16: it parses headers in the task that reads the socket. One header block that it cannot parse ends
+that task for ever while `is_connected` stays true, and any box may publish one. It loses cancellations, limits nothing
+that it reads, and reports a missing permission to no publisher. There is no public way around any of it
+(nats-io/nats.py, pull request 914). Here headers are parsed when read, from any bytes, and an exception in a callback
+ends nothing.
 
-A connection that is lost is not opened again; it is seen by `is_closed` and by every method that then raises ConnectionLost.
-"""
+A lost connection is not reopened: `is_closed` shows it, and every method then raises ConnectionLost."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ log = structlog.get_logger(__name__)
 
 PORT = 4222
 MOST_MESSAGE = 64 * 1024 * 1024
-"""Bytes; no server takes more."""
+"""Bytes; no server accepts more."""
 NO_RESPONDERS = "503"
 ANSWERS = "answers"
-"""In the subjects of inboxes: one word later comes the number of the request."""
+"""Part of the subject of an inbox; the next part is the number of the request."""
 PING_SECONDS = 30.0
 PONG_SECONDS = 10.0
-"""A server that does not answer a PING for that long is gone."""
+"""A server that does not answer a PING within this time is gone."""
 NOT_NATS = "what answers there is no NATS server"
 MOST_COMPLAINT = 300
 MOST_LINE = 64 * 1024
 """Bytes of a protocol line; INFO of a large cluster is the longest."""
 MOST_ADDED = 64 * 1024
-"""Bytes that a server adds to a message in headers of its own."""
+"""Bytes of headers that a server adds to a message."""
 
 _DENIED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
@@ -56,7 +56,7 @@ class Subscription(NamedTuple):
 
 
 class MessageHead(NamedTuple):
-    """Of a message whose bytes are on their way. `subscription` is None where no reader is left."""
+    """Head of a message whose bytes are still arriving. `subscription` is None if there is no reader any more."""
 
     subscription: Subscription | None
     subject: str
@@ -66,16 +66,16 @@ class MessageHead(NamedTuple):
 
 
 class Msg:
-    """As it came; the subjects of messages and replies are never believed, only compared."""
+    """A message as received; the subjects of messages and replies are only compared, never trusted."""
 
     def __init__(self, client: Client, head: MessageHead, content: bytearray) -> None:
         self._client = client
         self.subject = head.subject
         self.reply = head.reply
         self.size = head.size
-        """Of headers and content together. Larger than its subscription takes: then neither is here."""
+        """Bytes of headers and content. If it is over the subscription's limit, both are empty."""
         self.block = bytes(content[: head.headers])
-        """The header block, whatever is in it."""
+        """The header block, not parsed."""
         self.data = bytes(content[head.headers :])
 
     @cached_property
@@ -86,12 +86,12 @@ class Msg:
         self._client.publish(self.reply, b"+ACK")
 
     def nak(self, delay: float) -> None:
-        """It comes again after so many seconds."""
+        """The message comes again after `delay` seconds."""
         self._client.publish(self.reply, b'-NAK {"delay": %d}' % round(delay * 1e9))
 
 
 class Answers:
-    """To one request, for one task; `subject` is that of the request."""
+    """Answers to one request, for one task; `subject` is the request's."""
 
     def __init__(self, client: Client, subject: str, most: int) -> None:
         self._client = client
@@ -109,11 +109,11 @@ class Answers:
             self._awaited.set_result(None)
 
     def __bool__(self) -> bool:
-        """Whether there is one already."""
+        """Whether an answer is here."""
         return bool(self._here)
 
     async def next(self, seconds: float) -> Msg:
-        """NoAnswer, Denied or ConnectionLost where there is none."""
+        """Raises NoAnswer, Denied or ConnectionLost."""
         if not self._here:
             if self._client.is_closed:
                 raise self._client.lost()
@@ -139,16 +139,16 @@ class Client(asyncio.Protocol):
         self._buffer = bytearray()
         self._head: MessageHead | None = None
         self._skip = 0
-        """Bytes that come and are dropped."""
+        """Bytes still to come that are dropped."""
         self._subscriptions: dict[int, Subscription] = {}
         self._answers: dict[str, Answers] = {}
-        """By their inboxes."""
+        """By inbox."""
         self._sid = 0
         self._number = 0
         self._pongs: deque[asyncio.Future[None]] = deque()
         self._info: dict[str, Any] = {}
         self._most_payload = MOST_MESSAGE
-        """Bytes of a message with its headers, as the server says."""
+        """The server's limit for a message with its headers, in bytes."""
         self._greeted = asyncio.Event()
         self._closed = asyncio.Event()
         self._complaint = ""
@@ -157,7 +157,7 @@ class Client(asyncio.Protocol):
 
     @property
     def outdated(self) -> str:
-        """The server's version, where it is older than one may use."""
+        """The server's version if it is too old to use, else empty."""
         version = str(self._info.get("version", ""))
         return version if is_outdated(version) else ""
 
@@ -166,7 +166,7 @@ class Client(asyncio.Protocol):
         return self._closed.is_set()
 
     def new_inbox(self) -> str:
-        """Of this connection alone: instances share their key."""
+        """Unique to this connection: instances share their key."""
         return f"{self._inbox}.{self._next_number()}"
 
     def _next_number(self) -> int:
@@ -184,8 +184,8 @@ class Client(asyncio.Protocol):
     def subscribe(
         self, subject: str, callback: Callable[[Msg], None], queue: str = "", most: int = MOST_MESSAGE
     ) -> int:
-        """`callback` is called for each message, and must not wait; of one with more than `most` bytes without them. The subscription's
-        number."""
+        """Calls `callback` for each message; it must not wait. A message of more than `most` bytes comes without its
+        content. Returns the subscription's number."""
         self._sid += 1
         self._subscriptions[self._sid] = Subscription(callback, most)
         self._write(f"SUB {subject} {queue} {self._sid}\r\n".encode())
@@ -204,7 +204,7 @@ class Client(asyncio.Protocol):
         headers: Mapping[str, str] | None = None,
         most: int = MOST_MESSAGE,
     ) -> Msg:
-        """NoAnswer, Denied, NoResponders, TooLarge or ConnectionLost where there is none. An answer of more than `most` bytes is empty."""
+        """Raises NoAnswer, Denied, NoResponders, TooLarge, ConnectionLost. An answer of over `most` bytes is empty."""
         with self.exchange(subject, data, headers, most) as answers:
             answer = await answers.next(seconds)
         if answer.headers.status == NO_RESPONDERS:
@@ -215,7 +215,7 @@ class Client(asyncio.Protocol):
     def exchange(
         self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, most: int = MOST_MESSAGE
     ) -> Iterator[Answers]:
-        """A request, and whatever is answered to it meanwhile. One subscription of the connection takes the answers to all requests."""
+        """A request and its answers. One subscription of the connection receives the answers to all requests."""
         inbox = f"{self._inbox}.{ANSWERS}.{self._next_number()}"
         answers = self._answers[inbox] = Answers(self, subject, most)
         try:
@@ -225,14 +225,14 @@ class Client(asyncio.Protocol):
             del self._answers[inbox]
 
     async def ping(self, seconds: float = PONG_SECONDS) -> None:
-        """Until the server has taken all that was written before."""
+        """Returns when the server has processed all earlier writes."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pongs.append(done)
         self._write(b"PING\r\n")
         await self.within(done, seconds)
 
     async def within(self, work: Any, seconds: float | None) -> Any:
-        """The result of `work`; NoAnswer, or ConnectionLost as soon as the connection has ended."""
+        """The result of `work`. Raises NoAnswer, or ConnectionLost as soon as the connection has ended."""
         working, over = asyncio.ensure_future(work), asyncio.ensure_future(self._closed.wait())
         try:
             await asyncio.wait({working, over}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -251,7 +251,7 @@ class Client(asyncio.Protocol):
         self._closed.set()
 
     async def open(self, url: SplitResult, signer: Credentials | None, context: ssl.SSLContext, name: str) -> None:
-        """OSError or NatsError when it cannot be had. `tls://` never says anything in the clear."""
+        """Raises OSError or NatsError. `tls://` never sends anything unencrypted."""
         loop = asyncio.get_running_loop()
         host = url.hostname or ""
         transport, _ = await loop.create_connection(lambda: self, host, url.port or PORT)
@@ -271,7 +271,7 @@ class Client(asyncio.Protocol):
         self._watching = loop.create_task(self._watch())
 
     async def _watch(self) -> None:
-        """Ends the connection when the server does not answer any more."""
+        """Ends the connection when the server no longer answers."""
         with contextlib.suppress(NatsError):
             while True:
                 await asyncio.sleep(PING_SECONDS)
@@ -288,12 +288,12 @@ class Client(asyncio.Protocol):
         self._buffer += data
         try:
             del self._buffer[: self._read()]
-        except Exception as error:  # noqa: BLE001  # whatever it is, a connection that is not read any more has to end
+        except Exception as error:  # noqa: BLE001  # whatever it is, a connection that is no longer read has to end
             self._is_nats = self._greeted.is_set() and not isinstance(error, NotNats)
             self._end(f"{type(error).__name__}: {error}" if self._is_nats else NOT_NATS)
 
     def _read(self) -> int:
-        """How many bytes were whole lines and messages."""
+        """Reads whole lines and messages; returns their number of bytes."""
         at, buffer = 0, self._buffer
         while True:
             if self._skip:
@@ -356,7 +356,7 @@ class Client(asyncio.Protocol):
                 answers.put(Denied(f"permissions violation: this key may not publish on {answers.subject}"))
 
     def _message(self, words: list[str]) -> None:
-        """`MSG subject sid [reply] size`, `HMSG subject sid [reply] headers size`: parted by single spaces."""
+        """`MSG subject sid [reply] size`, `HMSG subject sid [reply] headers size`: separated by single spaces."""
         size = int(words.pop())
         headers = int(words.pop()) if words[0].upper() == "HMSG" else 0
         _, subject, sid, *reply = words
@@ -388,7 +388,7 @@ class Client(asyncio.Protocol):
         return NoAnswer(self._complaint or "no answer in time")
 
     def lost(self) -> NatsError:
-        """Why nothing comes any more."""
+        """The reason for the end of the connection."""
         return (ConnectionLost if self._is_nats else NotNats)(self._complaint or "the connection has ended")
 
 

@@ -1,6 +1,6 @@
-"""The header block of a NATS message. Any publisher may send any bytes as one: it is read without an error, and says whether it is as
-it has to be. Which nats-server is too old: eleven advisories of 2026 are fixed in 2.11.15 and 2.12.6 (docs/upstream.md). The words of
-NATS: `mcf.<NIM>.<what>`."""
+"""NATS message headers: any publisher may send any bytes, so parsing never fails but reports whether they are well
+formed. Minimum version of nats-server: eleven advisories of 2026 are fixed in 2.11.15 and 2.12.6 (docs/upstream.md).
+Names in subjects: `mcf.<NIM>.<what>`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ MINIMUM = "2.11.15, 2.12.6"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 
 CLOSURE: Final = "closure"
-"""Kept by the stream CLOSURES; acknowledged before it counts as sent."""
+"""Stored by the stream CLOSURES; counts as sent after its acknowledgement."""
 PRESENCE: Final = "presence"
-"""Kept by the stream PRESENCE, the last word of each subject only."""
+"""Stored by the stream PRESENCE, only the last one of each subject."""
 ASK: Final = "ask"
-"""A request with the presence in it; headquarters answers with `common.wire.presence.PresenceAnswer`."""
+"""A request that contains the presence; headquarters answers with `common.wire.presence.PresenceAnswer`."""
 CALL: Final = "call"
-"""A request of the relay, answered by the box (`common.wire.call`)."""
+"""A request of the relay to the box (`common.wire.call`)."""
 LATER: Final = "later"
-"""Kept by the stream CALLS: sales for a box that is off."""
+"""Stored by the stream CALLS: sales for a box that is off."""
 LANE: Final = "Mcfd-Lane"
-"""Header of a presence: what the relay has to know of the box (`common.wire.keys.LaneWord`)."""
+"""Header of a presence with the box's data for the relay (`common.wire.keys.LaneWord`)."""
 
 CLOSURES_STREAM: Final = "CLOSURES"
 PRESENCE_STREAM: Final = "PRESENCE"
@@ -37,10 +37,10 @@ CALLS_CONSUMER: Final = "relay"
 
 
 class Headers(NamedTuple):
-    """`is_sound` is false for what no NATS client writes; then what could be read is there all the same."""
+    """`is_sound` is false for a block that no NATS client writes; its readable part is in `values` all the same."""
 
     values: dict[str, str]
-    """The last of each name: the server's own stand behind those of the sender."""
+    """The last value of each name: the server's headers follow the sender's."""
     status: str = ""
     description: str = ""
     is_sound: bool = True
@@ -50,7 +50,7 @@ class Headers(NamedTuple):
 
 
 class StreamRefusal(msgspec.Struct, frozen=True):
-    """JetStream's own words (ADR-1)."""
+    """JetStream's error (ADR-1)."""
 
     code: int = 0
     err_code: int = 0
@@ -58,7 +58,7 @@ class StreamRefusal(msgspec.Struct, frozen=True):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True):
-    """What the stream answers a publish with."""
+    """The stream's answer to a publish."""
 
     stream: str = ""
     seq: int = 0
@@ -98,7 +98,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def is_outdated(version: str) -> bool:
-    """As INFO says it; what cannot be read is not judged."""
+    """By the version in INFO; False if it cannot be parsed."""
     found = _VERSION.match(version)
     if found is None:
         return False

@@ -1,4 +1,4 @@
-"""A connection to the NATS servers of headquarters, and the messages of a JetStream consumer: as many as there are and as soon as they are there."""
+"""A connection to headquarters' NATS servers, and the messages of a JetStream consumer, each as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ log = structlog.get_logger(__name__)
 EXPIRES_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
 TOGETHER_SECONDS = 0.25
-"""Given to others after a first message: what comes together is one transaction."""
+"""Wait for more messages after the first: all together are one transaction."""
 MOST_BYTES = 16 * 1024 * 1024
-"""Of one request: one shop's largest messages by the hundred need not all be in memory."""
+"""Limit of one request: hundreds of a shop's largest messages need not all be in memory."""
 ENDED = ("404", "408", "409")
-"""A request has come to its end: there is nothing more, its time is over, or the server gives no more on it."""
+"""The request has ended: no more messages, its time is over, or the server ends it."""
 GONE = "Consumer Deleted"
 CONNECT_SECONDS = 5
 
 
 @contextlib.asynccontextmanager
 async def pulling(client: Client, stream: str, durable: str, most: int, *, waits: bool = True) -> AsyncIterator[Pull]:
-    """Without `waits` what is there is taken, and nothing is requested ahead."""
+    """Without `waits` only messages that are there are taken, and none are requested ahead."""
     inbox = client.new_inbox()
     pull = Pull(client, inbox, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", most, waits=waits)
     subscription = client.subscribe(inbox, pull.heard)
@@ -46,8 +46,8 @@ async def pulling(client: Client, stream: str, durable: str, most: int, *, waits
 
 
 class Pull:
-    """For one task. Asks for `most` messages at a time, and for the next ones before these are at work; what is not acknowledged comes
-    again, as with any consumer."""
+    """For one task. Requests `most` messages at a time, and the next ones before these are processed. Unacknowledged
+    messages come again, as with any consumer."""
 
     def __init__(self, client: Client, inbox: str, subject: str, most: int, *, waits: bool) -> None:
         self._client = client
@@ -57,13 +57,13 @@ class Pull:
         self._waits = waits
         self._here: deque[Msg] = deque()
         self._owed = 0
-        """Messages of the request that is out."""
+        """Messages still due from the open request."""
         self._refused = ""
         self._awaited = 1
         self._woken = asyncio.Event()
 
     def heard(self, msg: Msg) -> None:
-        """Called by the client: a message, or the end of a request. What has a reply is a message, whatever its headers say."""
+        """Called by the client: a message, or the end of a request. Anything with a reply subject is a message."""
         if msg.reply:
             self._owed -= 1
             self._here.append(msg)
@@ -77,7 +77,7 @@ class Pull:
         self._woken.set()
 
     async def take(self) -> list[Msg]:
-        """At least one, or none after some seconds without any, or at once. NatsError when the server does not answer, or refuses."""
+        """One or more messages; none after some seconds without any. NatsError if the server is silent or refuses."""
         if not self._here:
             self._ask()
             await self._wait(EXPIRES_SECONDS + ANSWER_SECONDS, 1)
@@ -89,21 +89,21 @@ class Pull:
         return found
 
     def give_back(self) -> None:
-        """What is here and was not taken comes again at once, to whoever requests it."""
-        with contextlib.suppress(NatsError):  # the connection is gone: it comes again later
+        """Messages that were not taken come again at once, to any instance that requests them."""
+        with contextlib.suppress(NatsError):  # the connection is lost: they come again later
             while self._here:
                 self._here.popleft().nak(0.0)
 
     def _ask(self) -> None:
         if self._owed > 0 and self._waits:
             return
-        self._owed = self._most  # of what is there: no message marks the end
+        self._owed = self._most  # an upper limit: no message marks the end
         how = {"expires": int(EXPIRES_SECONDS * 1e9)} if self._waits else {"no_wait": True}
         request = {"batch": self._most, "max_bytes": MOST_BYTES, **how}
         self._client.publish(self._next, msgspec.json.encode(request), reply=self._inbox)
 
     async def _wait(self, seconds: float, count: int) -> None:
-        """Until so many are here, the request has ended, or the time is over, which is an error while there is none and one is owed."""
+        """Waits for `count` messages, the end of the request, or the time limit; NoAnswer if one was due by then."""
         end = asyncio.get_running_loop().time() + seconds
         self._awaited = count
         while len(self._here) < count and self._owed > 0:
@@ -120,7 +120,7 @@ class Pull:
 
 
 class NatsServers(Section, frozen=True):
-    """`url` may be several, with commas."""
+    """`url` may be several addresses, separated by commas."""
 
     url: str
     credentials_file: Path | None = None
@@ -128,14 +128,14 @@ class NatsServers(Section, frozen=True):
 
 
 class NatsOptions(NatsServers, frozen=True):
-    """`durable` names the consumers that all instances share."""
+    """`durable` is the name of the consumers that all instances share."""
 
     durable: str = "headquarters"
 
 
 async def connected(options: NatsServers, name: str = "mcfd-hq", credentials: Credentials | None = None) -> Client:
-    """With those credentials, or the options' own. OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that the caller
-    uses it begins with what may have been missed."""
+    """Connects with those credentials, or the options' own. Raises OSError, NatsError or BadCredentials. A lost
+    connection does not come back, so that its user first reads what it may have missed."""
     if credentials is None and options.credentials_file is not None:
         credentials = read_credentials(options.credentials_file, "nats.credentials_file")
     servers = [server.strip() for server in options.url.split(",")]
@@ -146,7 +146,7 @@ async def connected(options: NatsServers, name: str = "mcfd-hq", credentials: Cr
 async def open_client(
     servers: list[str], signer: Credentials | None, context: ssl.SSLContext, *, name: str, seconds: float
 ) -> Client:
-    """The first of the servers that takes us. OSError or NatsError of the last one when none does."""
+    """Connects to the first server that accepts. Raises the last server's OSError or NatsError if none does."""
     failure: Exception = NatsError("no server is named")
     for server in servers:
         client = Client()

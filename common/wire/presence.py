@@ -1,7 +1,6 @@
-"""Presence: a box's word, every five minutes, that it is there and how it is. Flat JSON of under 500 bytes, signed.
-
-Nothing of a customer, no amount. Only the last word counts, so it is sent once and never stored for later. Hashes are shortened
-to 16 hex digits: the receiver of the closures compares them with the whole hash."""
+"""Presence: a box's report on itself, every five minutes. Flat JSON of under 500 bytes, signed, without customers or
+amounts. Only the last one counts, so it is sent once and never stored for later. Hashes are shortened to 16 hex digits:
+the receiver of the closures compares them with the whole hash."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ EVERY_SECONDS = 300
 MOST_BYTES = 500
 HEAD_DIGITS = 16
 Head = Annotated[str, msgspec.Meta(pattern=rf"^([0-9a-f]{{{HEAD_DIGITS}}})?\Z")]
-"""It becomes the key of a finding, and a database need not take every text for one."""
+"""It is part of a finding's key, and not every database accepts every text."""
 MOST_ANSWER_BYTES = 4096
 
 
 class Presence(Shape, frozen=True, omit_defaults=True):
-    """Times are RFC 3339 in UTC. Its `webhook-id` is made by the sender, another one each time."""
+    """Times are RFC 3339 in UTC. The sender makes a new `webhook-id` for each."""
 
     type: Literal["bf.mcfd.presence.v1"]
     nim: Nim
@@ -33,55 +32,55 @@ class Presence(Shape, frozen=True, omit_defaults=True):
     ledger: Id
     """The ledger's id."""
     boot: Text
-    """Another one after each start of the daemon: 8 hex digits."""
+    """Changes at each start of the daemon: 8 hex digits."""
     version: Text
     key: Text
-    """Id of the key that signs first."""
+    """Id of the first signing key."""
     epoch: Count = 0
     mode: Mode = "live"
     z: Count = 0
-    """The last closure, and its chain head."""
+    """Number of the last closure; its chain head follows."""
     z_head: Head = ""
     seq: Count = 0
-    """The last entry of the book, and the head of the chain there."""
+    """Number of the book's last entry; its chain head follows."""
     head: Head = ""
     counters: tuple[Count, Count, Count] | None = None
-    """tc, fvc, frc, as the ledger knows them."""
+    """tc, fvc, frc, from the ledger."""
     certified: Text = ""
-    """When something was last certified."""
+    """Time of the last certification."""
     waiting: Count = 0
     parked: Count = 0
     oldest: Text = ""
-    """When the oldest closure that waits was made."""
+    """Time of the oldest closure that waits."""
     connected: bool = False
     attention: bool = False
-    """A person has something to settle before anything is certified."""
+    """A person has to settle something before the next certification."""
     drift: Whole | None = None
     """Seconds by which the box is ahead of the machine."""
     tax_days: Whole | None = None
     """Days since the machine reached the tax server."""
     disk: Count = 0
-    """Free, in MB."""
+    """Free MB."""
     config: Text = ""
     """Digest of the configuration: 8 hex digits."""
     sold: Text = ""
-    """When the oldest sale that still waits for its certification was made; the law leaves 48 hours."""
+    """Time of the oldest sale that waits for its certification; the law allows 48 hours."""
     stands_for: Text = ""
-    """Of a spare that has taken over: the machine in whose place it certifies."""
+    """For a spare that has taken over: the machine in whose place it certifies."""
     outage: Text = ""
-    """Since when the machine cannot certify, as the register of outages has it."""
+    """Start of the machine's outage, from the register of outages."""
     asks: bool = False
-    """A ledger was put back where nothing remembers the last Z number: no Z is made before a person enters it."""
+    """A ledger was restored and the last Z number is unknown: no Z before a person enters it."""
 
     @property
     def wants_last_z(self) -> bool:
-        """Also a ledger that has made no Z yet: it may stand in the place of one that is lost."""
+        """True also for a ledger without any Z: it may replace a lost one."""
         return self.asks or not self.z
 
 
 class WantedClosures(Shape, frozen=True):
-    """What headquarters misses of a book: these Z. A headquarters of 0.1.0 names no end, and misses everything from that Z on; a box of
-    0.1.0 sends everything from it on."""
+    """Z closures of a book that headquarters misses. Headquarters 0.1.0 sends no `to_z` and misses all from `from_z`; a
+    box 0.1.0 sends all from it on."""
 
     mode: Mode
     from_z: Count
@@ -89,11 +88,11 @@ class WantedClosures(Shape, frozen=True):
 
 
 class PresenceAnswer(Shape, frozen=True):
-    """To a presence; an empty one, or none at all, asks for nothing."""
+    """Answer to a presence; an empty one, or none, requests nothing."""
 
     replay: tuple[WantedClosures, ...] = ()
     last_z: Count | msgspec.UnsetType = msgspec.UNSET
-    """The last Z number that headquarters has heard of in this book, for a box that wants to know it."""
+    """The last Z number of this book at headquarters, for a box that needs it."""
 
 
 def encode_presence(presence: Presence) -> bytes:
@@ -101,7 +100,7 @@ def encode_presence(presence: Presence) -> bytes:
 
 
 def read_presence(content: bytes) -> Presence:
-    """BadEvent, naming the field, when it is none."""
+    """Raises BadEvent, naming the field, if it is no presence."""
     if len(content) > MOST_BYTES:
         raise BadEvent("", f"larger than {MOST_BYTES} bytes")
     presence = decoded(content, Presence)
@@ -112,7 +111,7 @@ def read_presence(content: bytes) -> Presence:
 
 
 def read_answer(content: bytes) -> PresenceAnswer:
-    """What cannot be read asks for nothing: presence is no conversation that has to succeed."""
+    """An unreadable answer requests nothing: an exchange of presences need not succeed."""
     try:
         return decoded(content[:MOST_ANSWER_BYTES], PresenceAnswer)
     except BadEvent:

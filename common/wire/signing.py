@@ -1,8 +1,6 @@
-"""Standard Webhooks signatures, the same over HTTPS and over NATS: three headers beside the body.
-
-While a key is replaced several sign, and who verifies tries every signature with every key.
-
-The optional receipt: headquarters says which bytes it has taken, so that no login page passes for a delivery."""
+"""Standard Webhooks signatures, the same over HTTPS and NATS: three headers beside the body. While a key is replaced,
+several keys sign; the receiver tries every signature with every key. The optional receipt: headquarters returns the
+hash of the bytes it took, so that no login page passes for a delivery."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ ID = "webhook-id"
 TIMESTAMP = "webhook-timestamp"
 SIGNATURE = "webhook-signature"
 WINDOW_SECONDS = 300
-"""How far the time of a signature may be from the receiver's clock, as Standard Webhooks recommends."""
+"""Largest difference between a signature's time and the receiver's clock, as Standard Webhooks recommends."""
 MOST_SIGNATURES = 16
 MOST_DIGITS = 12
 
@@ -27,11 +25,11 @@ K = TypeVar("K", bound=VerifyingKey)
 
 
 class NotSigned(ValueError):
-    """No signature of a known key holds for what came."""
+    """No signature is valid for any known key."""
 
 
 class WrongTime(NotSigned):
-    """Well signed, and at another time than the receiver's. `off` is by how many seconds, below zero for the past."""
+    """A valid signature with a time outside the window. `off` is the difference in seconds, negative for the past."""
 
     def __init__(self, off: int) -> None:
         super().__init__(f"signed {abs(off)} s {'before' if off < 0 else 'after'} now")
@@ -47,9 +45,8 @@ def sign(keys: Iterable[SigningKey], message_id: str, timestamp: int, body: byte
 def verify(
     keys: Sequence[K], headers: Mapping[str, str], body: bytes, *, now: float, window: float | None = WINDOW_SECONDS
 ) -> K:
-    """The key that one of the signatures is of. NotSigned when there is none; WrongTime when it holds and its time does not.
-
-    `headers` by their names in small letters; `window` None takes any time, for a receiver that knows each id it has taken."""
+    """The key of a valid signature. Raises NotSigned if none is valid, WrongTime if only its time is wrong. `headers`
+    by names in lower case; `window` None accepts any time, for a receiver that remembers each id."""
     try:
         message_id, timestamp, signature_header = headers[ID], headers[TIMESTAMP], headers[SIGNATURE]
     except KeyError as missing:
@@ -72,7 +69,7 @@ def _content(message_id: str, timestamp: str, body: bytes) -> bytes:
 
 
 class DeliveryReceipt(msgspec.Struct, frozen=True):
-    """The JSON body of an answer 2xx or 409: the `webhook-id`, and SHA-256 in hex of the body as it came."""
+    """JSON body of a 2xx or 409 answer: the `webhook-id`, and the SHA-256 of the received body in hex."""
 
     id: str
     sha256: str

@@ -1,21 +1,21 @@
-"""The kinds of headquarters. Another one is an entry here, its name in `UpstreamKindName`, and the module `daemon.upstream.NAME` with
-`open_receiver(options)`."""
+"""The kinds of headquarters. A new one needs an entry here, its name in `UpstreamKindName`, and a module
+`daemon.upstream.NAME` with `open_receiver(options)`."""
 
 from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
 UpstreamKindName = Literal["https", "nats"]
-"""As the configuration's `upstream.kind` says it."""
+"""Values of the configuration's `upstream.kind`."""
 
 
 class UpstreamKind(NamedTuple):
     schemes: tuple[str, ...]
-    """Of an address, the usual one first."""
+    """URL schemes, the usual one first."""
     takes_servers: bool = False
-    """Several addresses, with commas between."""
+    """Several addresses, separated by commas."""
     takes_credentials: bool = False
-    """A `credentials_file`, whose key signs where no other does."""
+    """A `credentials_file`, whose key signs if there is no other."""
 
 
 KINDS: Final[dict[str, UpstreamKind]] = {

@@ -1,4 +1,4 @@
-"""The box itself: its disk and its clock. The certificate for tills. What stands on paper, and the printer it comes out of."""
+"""Checks of the box: disk, clock, secrets, certificate for tills, data on paper, printer."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from daemon.upstream.options import BadOptions, read_keys
 
 MEGABYTE = 1024 * 1024
 ROOM_FOR_YEARS = 10
-"""Times the reserve: below it, a warning."""
+"""Multiple of the reserve below which there is a warning."""
 OTHERS = 0o077
 NO_ISF: Final = "1"
-"""What the examples have: no ISF that the tax authority has given out."""
+"""The ISF of the examples, which the tax authority has issued to no one."""
 PATIENCE_SECONDS: Final = 3.0
 
 
@@ -126,14 +126,14 @@ def _dated(found: CertificateInfo, now: datetime, *, internal: bool) -> CheckRes
     )
     if not found.since <= now < found.until:
         return Check("certificate").fail(summary, todo)
-    # The internal one is renewed when a month is left; a few days of grace for a box that was off.
+    # The internal one is renewed a month before its end; a box that was off has a few days more.
     if now > found.until - (RENEWED_BEFORE * 0.8 if internal else RENEWED_BEFORE):
         return Check("certificate").warn(summary, todo)
     return Check("certificate").ok(summary)
 
 
 def check_secrets(settings: Settings) -> Iterator[CheckResult]:
-    """Readable by their owner alone, and the ones that sign are keys."""
+    """Secrets must be readable by their owner only, and signing secrets must be keys."""
     found = []
     for at, path in secret_files(settings):
         file = secret_path(path)
@@ -157,7 +157,7 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
 
 
 def check_isf(settings: Settings) -> Iterator[CheckResult]:
-    """An invented ISF on real invoices is a fault in the eyes of the tax authority."""
+    """For the tax authority an invented ISF on real invoices is a fault."""
     for machine in settings.machine:
         if machine.enabled and machine.isf == NO_ISF:
             yield Check("isf", machine.nim).warn(
@@ -168,7 +168,7 @@ def check_isf(settings: Settings) -> Iterator[CheckResult]:
 
 
 def check_homologation(settings: Settings, running: str) -> Iterator[CheckResult]:
-    """`running`: the digest of the core that runs. Each change of the core wants a new homologation (arrêté 2025-0047, art. 10 and 11)."""
+    """`running`: the running core's digest. A changed core needs a new homologation (arrêté 2025-0047, art. 10, 11)."""
     approved = settings.homologation.core_digest
     if approved is None:
         return
@@ -183,7 +183,7 @@ def check_homologation(settings: Settings, running: str) -> Iterator[CheckResult
 
 
 def check_upgrade(settings: Settings, note: Path = WAITING) -> Iterator[CheckResult]:
-    """A version that upgrade-mcfd.service did not take by itself, since its certified core is another one."""
+    """A version that upgrade-mcfd.service has not installed, since its certified core differs."""
     waiting = waiting_version(note)
     if not waiting:
         return
@@ -196,7 +196,7 @@ def check_upgrade(settings: Settings, note: Path = WAITING) -> Iterator[CheckRes
 
 
 def check_company(settings: Settings) -> Iterator[CheckResult]:
-    """What the law wants on an invoice and only the shop knows (SFE 2.0, section 3)."""
+    """Data that the law requires on an invoice and only the shop has (SFE 2.0, section 3)."""
     company = settings.company
     wanted = (
         ("cadastral", company.cadastral, tr("the cadastral reference")),
@@ -239,7 +239,7 @@ def check_logo(settings: Settings) -> Iterator[CheckResult]:
 
 
 async def check_printer(settings: Settings) -> list[CheckResult]:
-    """Asks the printer for its state; nothing is printed."""
+    """Queries the printer's state; prints nothing."""
     printer = settings.printer
     if printer is None:
         return []

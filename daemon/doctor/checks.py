@@ -1,4 +1,4 @@
-"""What is looked at once the configuration can be read."""
+"""All checks that need a readable configuration, in the order of the output."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`mcfd doctor --disk FOLDER`: how quickly that folder's disk syncs, what is free on it, and how worn it says it is.
+"""`mcfd doctor --disk FOLDER`: sync times of that folder's disk, free space, and reported wear.
 
-With `--pull-the-plug`: does this card keep what it says it has stored? First step: numbered blocks are written and synced, one after the other, and each
-number that the card has acknowledged is printed, until the plug is pulled. Second step, after the restart: the person types the last number that was
-shown, and every block up to it has to be there. The number must not come from the card itself, so it is on the screen alone (over the network, the
-screen of the other end); two letters after it keep a mistyped one from accusing an honest card."""
+With `--pull-the-plug`: does the card store what it acknowledges? First step: numbered blocks are written and synced one
+by one, and each acknowledged number is printed, until the plug is pulled. Second step, after the restart: the person
+types the last number printed, and every block up to it must be there. The number must not come from the card, so it is
+only on the screen (over the network, on the remote screen); two letters after it detect typing errors."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from daemon.owner import as_owner
 BLOCK: Final = bytes(4096)
 SYNCS: Final = 100
 LONGEST: Final = 10.0
-"""Seconds for all of them."""
+"""Seconds for all syncs."""
 SLOW: Final = 0.1
-"""Seconds; a certification waits for two syncs or three."""
+"""Seconds; a certification waits for two or three syncs."""
 RESERVE_MB: Final = 160
 MEGABYTE: Final = 1024 * 1024
 WORN: Final = 80
-"""Percent of what its maker promises."""
+"""Percent of the lifetime given by the manufacturer."""
 SMART_SECONDS: Final = 20.0
 LIFE_LEFT: Final = (202, 231, 233, 177)
-"""ATA attributes whose value is what is left, in percent."""
+"""ATA attributes whose value is the remaining lifetime in percent."""
 
 PLUG_FILE: Final = "mcfd-pull-the-plug"
 PLUG_BLOCK: Final = 4096
 MOST: Final = 16_384
-"""Blocks of the file, which grows to 64 MiB and is then written over, as a ledger's log is."""
+"""Blocks of the file: it grows to 64 MiB and is then overwritten, like a ledger's write-ahead log."""
 FEWEST: Final = 16
 HEAD: Final = struct.Struct(">8s16s16sQQ")
 MAGIC: Final = b"mcfdplug"
@@ -78,7 +78,7 @@ def look_at_disk(folder: Path, sys: Path = Path("/sys")) -> Iterator[CheckResult
 
 
 def _syncs(folder: Path) -> list[float]:
-    """Seconds that each took."""
+    """Duration of each sync in seconds."""
     took: list[float] = []
     began = time.monotonic()
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -126,7 +126,7 @@ def _wear(folder: Path, sys: Path) -> CheckResult:
 
 
 def _device(folder: Path, sys: Path) -> Path | None:
-    """In /sys; the whole disk of a partition."""
+    """The disk's path in /sys; for a partition that of its disk."""
     number = folder.stat().st_dev
     found = sys / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
     if not found.exists():
@@ -136,8 +136,8 @@ def _device(folder: Path, sys: Path) -> Path | None:
 
 
 def _worn(device: Path) -> tuple[int | None, bool]:
-    """Percent of its life, and whether it says that it fails."""
-    with contextlib.suppress(OSError, ValueError):  # an eMMC's ext_csd: tenths, of two kinds of its memory
+    """Used lifetime in percent, and whether the disk reports a failure."""
+    with contextlib.suppress(OSError, ValueError):  # an eMMC's ext_csd: tenths, for two kinds of memory
         tenths = max(int(each, 16) for each in (device / "device" / "life_time").read_text("ascii").split())
         end = int((device / "device" / "pre_eol_info").read_text("ascii"), 16)
         return (tenths * 10 if tenths else None), end > 1
@@ -167,7 +167,7 @@ def _smart(name: str) -> tuple[int | None, bool]:
 
 
 class PlugTest(NamedTuple):
-    """One test: its own id, that of the box's start, and how many blocks the file has."""
+    """One test: its id, the id of the box's boot, and the number of blocks in the file."""
 
     run: bytes
     boot: bytes
@@ -186,11 +186,11 @@ class PlugTest(NamedTuple):
 
 
 class CannotTest(Exception):
-    """Why not, and what to do."""
+    """Why the test is impossible, and what to do."""
 
 
 def write_blocks(folder: Path) -> Generator[str, None, None]:
-    """Each number once the disk has acknowledged its block, without end; closing it early removes the file. CannotTest, OSError."""
+    """Yields each number acknowledged by the disk, without end; closing early removes the file. CannotTest, OSError."""
     _check_medium(folder)
     test = PlugTest(secrets.token_bytes(16), _boot(), _room(folder))
     file = folder / PLUG_FILE
@@ -217,7 +217,7 @@ def write_blocks(folder: Path) -> Generator[str, None, None]:
 
 
 def judge_blocks(folder: Path, code_word: str) -> CheckResult:
-    """`code_word` is what the person has typed. CannotTest when that cannot have been shown."""
+    """`code_word` was typed by the person. Raises CannotTest if this test cannot have printed it."""
     typed = CODE_WORD.fullmatch(code_word)
     if typed is None or not (number := int(typed[1])):
         raise CannotTest(tr("type the number as it was shown, with its letters: 1234-AB"))
@@ -242,8 +242,8 @@ def judge_blocks(folder: Path, code_word: str) -> CheckResult:
 
 
 def _missing(test: PlugTest, found: dict[int, int], number: int) -> list[int]:
-    """Blocks up to `number` of which neither they nor later ones are in their place. The one that was being written when the power went may
-    have spoiled the older one in its place."""
+    """Blocks up to `number` with neither themselves nor a later block in their place. The block being written at the
+    power cut may have destroyed the older one in its place."""
     newest = max(found.values())
     torn = test.place(newest + 1) if newest >= number else -1
     expected = range(max(1, number - test.blocks + 1), number + 1)
@@ -251,7 +251,7 @@ def _missing(test: PlugTest, found: dict[int, int], number: int) -> list[int]:
 
 
 def _read(file: Path) -> dict[int, tuple[PlugTest, int]]:
-    """The blocks that are whole, by their place; read from the disk, not from what the kernel has of it."""
+    """The complete blocks by their place, read from the disk, not from the kernel's cache."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -293,7 +293,7 @@ def _check_medium(folder: Path) -> None:
 
 
 def _file_system(folder: Path) -> str:
-    """By the device's number, as in proc(5); empty when it is not known."""
+    """By device number, as in proc(5); empty if unknown."""
     number = folder.stat().st_dev
     device = f"{os.major(number)}:{os.minor(number)}"
     for line in Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines():

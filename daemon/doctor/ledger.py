@@ -1,4 +1,5 @@
-"""The ledger: sound, writable for the daemon, keys in it, nothing that waits for an operator or for headquarters."""
+"""Checks of the ledger: intact, writable for the daemon, with keys, and nothing waits for an operator or
+headquarters."""
 
 from __future__ import annotations
 
@@ -33,11 +34,11 @@ from daemon.store.tables.keys import list_keys
 from daemon.store.tables.meta import read_damage
 
 AWAY_DAYS = 7
-"""After which a reminder of the stick comes."""
+"""Days without a copy elsewhere before the reminder."""
 
 
 async def check_ledger(settings: Settings, now: int) -> list[CheckResult]:
-    """Any user may read whose the files are; their content is read as their owner, and not before they are his."""
+    """Any user may see the owner of the files. Their content is read as that owner, after the check of the owner."""
     path = settings.storage.path
     if not path.exists():
         return [
@@ -78,7 +79,7 @@ async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[Chec
 
 
 def _check_content(path: Path, store: Store) -> CheckResult | None:
-    """What is known to be damaged; a small ledger is recomputed here, a large one by `mcfd verify` every night."""
+    """Known damage; a small ledger is recomputed here, a large one every night by `mcfd verify`."""
     if path.stat().st_size <= SMALL_BYTES:
         problems = verify(path).problems
     else:
@@ -94,7 +95,7 @@ def _check_content(path: Path, store: Store) -> CheckResult | None:
 
 
 def check_owner(path: Path, user: User) -> CheckResult:
-    """Something that root wrote by hand can stop the daemon at its next start."""
+    """A file written by root can stop the daemon at its next start."""
     files = [path, *path.parent.glob(f"{path.name}-*")]
     foreign = [file for file in files if file.exists() and not user.may_use(file.stat())]
     if foreign:
@@ -116,7 +117,7 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
     }
     found = []
     for machine in settings.machine:
-        if not machine.spare_for:  # it certifies with the keys of its machine
+        if not machine.spare_for:  # a spare certifies with its machine's keys
             found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
         if book := store.ledger.peek(find_book, machine.nim, "live"):
             found += await _look_in_book(store, others.pop(book.id), now)
@@ -131,7 +132,7 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
 
 
 def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
-    """A disk that dies takes with it what is only on it. Times in ms, `away_at` 0 for never."""
+    """A failing disk takes copies on itself with it. Times in ms, `away_at` 0 for never."""
     todo = Text("sudo mcfd backup --all onto a stick, or plug in a stick called MCFD (docs/install.md)")
     days = (now - away_at) // DAY
     if away_at:
@@ -151,7 +152,7 @@ def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
 def check_deferred(
     nim: str, waiting: DeferredBacklog, now: int, *, is_gone: bool = False, is_former: bool = False
 ) -> CheckResult:
-    """`is_gone`: its machine is no longer in the configuration, or, `is_former`, has another taxpayer."""
+    """`is_gone`: its machine is no longer in the configuration or, with `is_former`, has another taxpayer."""
     found = Counted(
         "{count} sale waits for its certification, for {hours} hours of the 48 that the law leaves",
         "{count} sales wait for their certification, the oldest for {hours} hours of the 48 that the law leaves",
@@ -210,7 +211,7 @@ def _check_attention(store: Store, book: Book) -> list[CheckResult]:
 
 
 async def _last_outcome(store: Store, book: Book, now: int) -> CheckResult:
-    """A machine that is not activated, blocked or deactivated answers every question, and says so only at a certification."""
+    """A machine that is not activated, blocked or deactivated answers all queries and refuses only certifications."""
     refused = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="refused", limit=1))
     certified = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="certified", limit=1))
     if refused and (not certified or refused[0].seq > certified[0].seq):

@@ -1,4 +1,4 @@
-"""One machine and the line to it: the port, who may use it, who does, and what answers there."""
+"""Checks of one machine and its line: the port, its permissions, its users, and the answering device."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from daemon.machines.inspect_port import look
 from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
-"""Seconds; beyond an hour the ledger takes the machine's time for its own (core.clock)."""
+"""Seconds; beyond an hour the ledger uses the machine's time (core.clock)."""
 UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
-"""As `daemon.machines.line` says it."""
+"""Names in /dev that may change."""
 
 
 @dataclass(frozen=True)
 class User:
-    """Whom the daemon runs as: the owner of the ledger's folder, where root runs it."""
+    """The daemon's user: for root the owner of the ledger's folder."""
 
     name: str
     uid: int
@@ -84,12 +84,12 @@ async def check_line(
         else [finding for finding in check_holders(machine, settings.storage.path) if finding.state != "ok"]
     )
     if others:
-        return [*found, *others]  # whatever else the daemon says, it cannot have the line
+        return [*found, *others]  # the daemon cannot have the line, whatever else it reports
     return [*found, *_judge_health(health, is_box_right=is_box_right)]
 
 
 def check_spare(machine: Machine, health: MachineHealth | None) -> CheckResult | None:
-    """Of a spare that stands for no machine and is not connected: it may lie in a cupboard. None where it is looked at as any other machine."""
+    """For a spare that replaces no machine and is not connected (in a cupboard?). None: check it as any machine."""
     if health is None or health.connected or health.stands_for or health.attention:
         return None
     return Check("spare", machine.nim).warn(
@@ -149,7 +149,7 @@ def check_permissions(machine: Machine, user: User) -> Iterator[CheckResult]:
 
 
 def check_holders(machine: Machine, ledger: Path) -> Iterator[CheckResult]:
-    """Where our own daemon does not have the line; it has the ledger, and may be trying the port at the moment."""
+    """For a line without our daemon; the daemon, found by its open ledger, does not count: it may try the port now."""
     if machine.port.is_network or not machine.port.path.exists():
         return
     ours = {holder.pid for holder in find_holders(ledger)}
@@ -166,7 +166,7 @@ def check_holders(machine: Machine, ledger: Path) -> Iterator[CheckResult]:
         yield Check("line", machine.nim).ok("no other program on the line")
 
 
-# -- without a running daemon: a look of our own ------------------------------------------------------------------------------
+# -- without a running daemon: our own reading -------------------------------------------------------------------------
 
 
 async def _look(machine: Machine) -> PortReading | Silence:
@@ -179,7 +179,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
         if found.why in ("silent", "stranger"):
             what, todo = wording.ANSWERS[found.why]
             yield Check("machine", nim).fail(what(port=machine.port), todo)
-        elif found.why != "busy" or machine.port.is_network:  # a tty's is reported by `check_holders`
+        elif found.why != "busy" or machine.port.is_network:  # for a tty, `check_holders` reports it
             yield Check("machine", nim).fail(found.reason, "see the points above")
         return
     state = found.state
@@ -206,7 +206,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
     yield check_tax_server(nim, days, found.link.documents - found.link.acknowledged, found.link.error)
 
 
-# -- with one: what it says ---------------------------------------------------------------------------------------------------
+# -- with a running daemon: its report ---------------------------------------------------------------------------------
 
 
 def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[CheckResult]:
@@ -243,11 +243,10 @@ def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Chec
             yield check_tax_server(nim, health.tax_server_days, health.tax_server_waiting, "")
 
 
-# -- what both tell -----------------------------------------------------------------------------------------------------------
+# -- for both ----------------------------------------------------------------------------------------------------------
 
 
 def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> CheckResult:
-    """`is_box_right`: the box's clock is synchronised."""
     if drift is None:
         return Check("clock", nim).warn("the machine's time cannot be read", "have the machine set by its supplier")
     summary = Text("{seconds} s off the box's clock", seconds=abs(drift))

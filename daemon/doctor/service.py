@@ -1,4 +1,4 @@
-"""The running daemon, by its HTTP API: what it says of itself goes before any check of our own."""
+"""The running daemon, by its HTTP API: its own report comes before any check."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LiveAnswer(msgspec.Struct):
 
 
 class MachineHealth(msgspec.Struct, rename="camel", kw_only=True):
-    """As in `/health/ready`; its sentences are in the language of the terminal."""
+    """As in `/health/ready`; its texts are in the terminal's language."""
 
     nim: str
     connected: bool
@@ -47,7 +47,7 @@ class Health(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Service:
-    """`machines` by NIM; `version` is empty without an answer, `problem` when mcfd does."""
+    """`machines` by NIM; `version` is empty without an answer, `problem` with one."""
 
     address: str
     version: str = ""
@@ -64,7 +64,7 @@ class Service:
 
 
 def ask(server: Server) -> Service:
-    """Blocks for a few seconds at the most."""
+    """Blocks for a few seconds at most."""
     tls = bool(server.tls or server.tls_cert)
     host = _reachable(server.host)
     address = f"{'https' if tls else 'http'}://{host}:{server.port}"
@@ -103,7 +103,7 @@ def check_service(service: Service, version: str) -> CheckResult:
 
 
 def check_front(server: Server) -> list[CheckResult]:
-    """HAProxy, where it is needed: with HTTPS, or beyond this box."""
+    """HAProxy, if it is needed: with HTTPS, or beyond this box."""
     if not server.is_proxied:
         return []
     found = program()
@@ -119,7 +119,7 @@ def check_front(server: Server) -> list[CheckResult]:
 def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:
     connection: http.client.HTTPConnection
     if tls:
-        # Its certificate is checked by `certificate`; here only its health, from its own box.
+        # `check_certificate` checks the certificate; this reads only the health, on the same box.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -134,7 +134,7 @@ def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:
 
 
 def _reachable(host: str) -> str:
-    """From the box itself."""
+    """The address to connect to from the box itself."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What `mcfd doctor` finds and advises, French and English."""
+"""Findings and advice of `mcfd doctor`, in French and English."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES: Mapping[str, Text] = {
     "test_mode": Text("test mode"),
     "upgrade": Text("upgrade"),
 }
-"""What each check is called for people; the key is its name for scripts."""
+"""Names of the checks for people; the keys are those for scripts."""
 
 
 ANSWERS: Mapping[str, tuple[Text, Text]] = {
@@ -61,11 +61,11 @@ ANSWERS: Mapping[str, tuple[Text, Text]] = {
 
 
 State = Literal["ok", "warn", "fail"]
-"""`warn`: it works, and will not for ever, or not as it should. `fail`: a shop cannot certify, or something is being lost."""
+"""`warn`: it works, but not for ever or not as it should. `fail`: a shop cannot certify, or data is being lost."""
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`check` is the name for scripts, `nim` the machine it is about; `todo` is empty only when all is well."""
+    """`check` is the name for scripts, `nim` the machine concerned; `todo` is empty only for `ok`."""
 
     check: str
     state: State
@@ -75,8 +75,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Check(NamedTuple):
-    """What is looked at, by its name for scripts, and the machine it is about. What it finds and advises are sentences of ours with their
-    `values`; a `Text`, and an error, are whole."""
+    """A check by its name for scripts, and the machine concerned. Findings and advice are our own texts with their
+    `values`; a `Text` or an error is complete."""
 
     name: str
     nim: str = ""

@@ -1,4 +1,4 @@
-"""One connected machine as the use cases see it: core types in and out, bridge errors as errors of the core."""
+"""One connected machine for the use cases: types of the core in and out, errors of the bridge as errors of the core."""
 
 from __future__ import annotations
 
@@ -45,12 +45,13 @@ S = TypeVar("S", bound=msgspec.Struct)
 Commands: TypeAlias = tuple[Command[Any], ...]
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
 _LONGEST_IFU = "0" * 13
-"""Of the shop: room that its frame keeps for it, whatever the machine tells."""
+"""The longest IFU of the shop: its frame reserves this room, whatever the machine reports."""
 
 
 @contextmanager
 def translated(*, is_open: bool = False) -> Iterator[None]:
-    """Every error of the bridge as one of ours, `is_open` while the machine has the invoice open; `tests/unit/daemon/machines` holds the table complete."""
+    """Translates every error of the bridge; `is_open` while the machine has the invoice open.
+    `tests/unit/daemon/machines` has the complete table."""
     try:
         yield
     except BridgeError as error:
@@ -74,11 +75,10 @@ def _in_our_words(error: BridgeError, *, is_open: bool) -> McfdError:
 
 
 class ConnectedMachine:
-    """A method that is several commands (protocol 3) stops at the first that is not taken.
+    """A method with several commands (protocol 3) stops at the first one that is not accepted.
 
-    Each raises MachineRefused (an `E:` answer), LineLost (no answer after all tries; from then on the connection is
-    over) or MachineNonsense (an answer that cannot be read). `nim`, where given, is the one machine this may be: the connection ends with
-    the first answer of another one."""
+    Raises MachineRefused (an `E:` answer), LineLost (no answer after all tries; the connection has ended) or
+    MachineNonsense (unreadable answer). An answer of a machine other than `nim`, if given, ends the connection."""
 
     def __init__(self, machine: LinkedMachine, nim: str = "") -> None:
         self._machine = machine
@@ -88,10 +88,10 @@ class ConnectedMachine:
         self._tells_activation = False
         self._hung_up: Text | None = None
         self.opened: tuple[int, int] | None = None
-        """TC and FC of the last C0h; None where they cannot be read."""
+        """TC and FC of the last C0h; None if unreadable."""
 
     async def lost(self) -> Text:
-        """Waits for the end of the connection; why it ended."""
+        """Waits for the end of the connection; returns the reason."""
         end = await self._machine.link.ended()
         return self._hung_up or sentence(end)
 
@@ -105,7 +105,7 @@ class ConnectedMachine:
             return self.take(await self._machine.state())
 
     def take(self, state: StateReply) -> MachineState:
-        """The machine's state in our words; its rates are remembered for the subtotals."""
+        """Converts the machine's state; its rates are stored for the subtotals."""
         self._check_nim(state.nim)
         taken = machine_state(state)
         self._rates = taken.rates
@@ -123,8 +123,8 @@ class ConnectedMachine:
             return await self._machine.taxpayer(line)
 
     async def enter(self, invoice: Invoice, ifu: str, agree: Agree) -> None:
-        """C3h, C0h, 31h for each item, 36h for each comment, 33h, and 35h for each payment that `agree` gives for that subtotal (none: nothing is
-        paid yet), each as soon as the one before it was taken. What `agree` raises is raised here."""
+        """C3h, C0h, 31h for each item, 36h for each comment, 33h, then 35h for each payment that `agree` returns for
+        that subtotal (none: not paid yet), each after the previous one was accepted. Raises what `agree` raises."""
         with translated():
             await self._machine.ask(_customer(invoice.customer))
             opened = await self._machine.ask(_opening(invoice, ifu))
@@ -138,9 +138,8 @@ class ConnectedMachine:
                 await self._machine.ask(_payment(payment))
 
     def _subtotal(self, subtotal: SubtotalReply) -> Subtotal:
-        """The rates of the tax lines are the machine's own, and so is the VAT, rounded half up to whole francs (decision 32).
-
-        The page does not say whether a group's total carries its VAT; the total of all, which does, tells."""
+        """Rates and VAT of the tax lines are the machine's own, rounded half up to whole francs (decision 32). The
+        protocol does not say whether a group's total includes VAT; the grand total, which does, shows it."""
         taxes = tuple(
             TaxLine(group, self._rates.get(group, 0), ttc - francs(vat), francs(vat), ttc, vat if vat % 100 else 0)
             for group, ttc, vat in zip(GROUPS, _with_vat(subtotal), subtotal.vat, strict=True)
@@ -150,7 +149,7 @@ class ConnectedMachine:
         return Subtotal(francs(subtotal.total), taxes, specific)
 
     async def pay(self, payments: Sequence[Payment]) -> None:
-        """35h for each, of an invoice that was entered."""
+        """35h for each payment of an entered invoice."""
         with translated(is_open=True):
             for payment in payments:
                 await self._machine.ask(_payment(payment))
@@ -165,16 +164,16 @@ class ConnectedMachine:
         if _is_another(closed, invoice):
             raise MachineNonsense(CLOSE_OF_OTHER_INVOICE(type=closed.type, number=closed.number))
         counters = _counters(closed, invoice, before)
-        if counters is None or counters.tc > before.tc + 1:  # something else has happened since `before`
+        if counters is None or counters.tc > before.tc + 1:  # another transaction since `before`
             counters = await self._counters_after(closed, invoice, counters)
-        # The name of an epoch comes from C1h; 38h has a say where both tell it, or the two would take turns.
+        # C1h names the epoch; the NIM of 38h counts only if both have the suffix, or the two would alternate.
         nim = closed.nim if self._tells_activation and "-" in closed.nim else ""
         return Certified(closed.code, closed.time, taxpayer_of(closed.ifu) or self._ifu, counters, nim, closed.fc)
 
     async def _counters_after(
         self, closed: Closed, invoice: Invoice, counters: FiscalCounters | None
     ) -> FiscalCounters:
-        """As C1h tells them, if it tells of this very invoice; when it has no answer, the `counters` of 38h stand, if there are any."""
+        """The counters of C1h, if it is about this invoice; if C1h fails, the `counters` of 38h, if any."""
         try:
             state = await self.state()
             if (
@@ -190,7 +189,7 @@ class ConnectedMachine:
         return state.counters
 
     async def cancel(self) -> bool:
-        """38h C; True when an invoice was open."""
+        """38h C; True if an invoice was open."""
         with translated():
             return await self._machine.cancel()
 
@@ -198,7 +197,7 @@ class ConnectedMachine:
         return bool(self._nim) and not same_machine(self._nim, nim)
 
     def _check_nim(self, nim: str) -> None:
-        """At the connection, and at every later look: a machine may be exchanged without the port noticing."""
+        """At the connection and at every later C1h: a machine may be exchanged without the port noticing."""
         if self._is_foreign(nim):
             reason = OTHER_MACHINE(found=nim, nim=self._nim)
             self.hang_up(reason)
@@ -206,7 +205,7 @@ class ConnectedMachine:
 
 
 def _with_vat(subtotal: SubtotalReply) -> list[int]:
-    """Each group's total with its VAT, in whole francs; where cents were rounded away, the largest one makes them add up."""
+    """Each group's total with VAT, in whole francs; the largest one absorbs rounding, so that they add up."""
     groups, vat = subtotal.groups, subtotal.vat
     if abs(subtotal.total - sum(groups)) > abs(subtotal.total - sum(groups) - sum(vat)):
         groups = tuple(ht + tax for ht, tax in zip(groups, vat, strict=True))
@@ -217,21 +216,21 @@ def _with_vat(subtotal: SubtotalReply) -> list[int]:
 
 
 def same_number(machine_number: str, ours: str) -> bool:
-    """A machine may keep a number in capitals, or tell more behind it."""
+    """A machine may store a number in capitals, or append more fields."""
     return number_key(ours) in (number_key(machine_number), number_key(machine_number.partition(",")[0]))
 
 
 def _is_another(closed: Closed, invoice: Invoice) -> bool:
-    """By its number, or by a type that means another one: a word of the machine's own says nothing."""
+    """By its number, or by a type of the protocol that differs; an unknown type proves nothing."""
     if closed.number and not same_number(closed.number, invoice.number):
         return True
     return closed.type in (*SALES, *CREDITS) and closed.type != invoice.type
 
 
 def _counters(closed: Closed, invoice: Invoice, before: FiscalCounters) -> FiscalCounters | None:
-    """All three after 38h; None where they do not follow from it. A TC that has not moved is returned as it is: an earlier 38h may be answered late,
-    under a SEQ that is this one's too, and C1h would say nothing of that. FC is that of the type just certified, which is FVC or FRC where
-    a machine counts all sales and all credit notes together; exports may count in neither (protocol 3, C)."""
+    """All three counters after 38h; None if they do not follow from it. An unchanged TC is returned as it is: an
+    earlier 38h may be answered late under the same SEQ, and C1h would not show that. FC counts the certified type: FVC
+    or FRC if a machine counts all sales and all credit notes together; exports may count in neither (protocol 3, C)."""
     if closed.tc <= before.tc:
         return msgspec.structs.replace(before, tc=closed.tc)
     if invoice.type == "FA" and closed.fc == before.frc + 1:
@@ -248,7 +247,7 @@ def machine_state(state: StateReply) -> MachineState:
         ifu=taxpayer_of(state.ifu),
         time=state.time,
         counters=FiscalCounters(state.tc, state.fvc, state.frc),
-        rates=dict(zip(GROUPS, state.rates, strict=False)),  # some firmware leaves the reserved ones out
+        rates=dict(zip(GROUPS, state.rates, strict=False)),  # some firmware omits the reserved groups
         last=None if last is None else LastInvoice(last.number, last.code, last.time, last.type, last.total),
     )
 
@@ -277,7 +276,7 @@ def _comment(comment: Comment) -> AddComment:
 
 
 def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:
-    """The invoice with its free texts as the machine gets them; `invoice` itself when none is cut."""
+    """The invoice with its free texts as the machine receives them; `invoice` itself if none is cut."""
     try:
         (operator,) = stored(_opening(invoice, _LONGEST_IFU), habits)
         customer = _restored(
@@ -285,7 +284,7 @@ def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:
         )
         items = tuple(_restored(item, _texts(item), stored(_line(item), habits)) for item in invoice.items)
         comments = tuple(_restored(each, ("text",), stored(_comment(each), habits)) for each in invoice.comments)
-    except Unsendable:  # it is refused at the machine
+    except Unsendable:  # the machine's driver refuses it
         return invoice
     if (operator, customer, items, comments) == (
         invoice.operator_name,
@@ -298,7 +297,7 @@ def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:
 
 
 def _texts(item: Item) -> tuple[str, ...]:
-    """The fields of its command that may be cut, in their order there."""
+    """Fields of the item's command that may be cut, in their order."""
     named = ("specific_name",) if item.specific_tax and item.specific_name else ()
     return ("name", *(("code",) if item.code else ()), *named)
 

@@ -1,4 +1,4 @@
-"""A look at a machine by the running program: it only reads, and only on a port that is free."""
+"""Inspects a machine outside the daemon's line: only reads, and only on a free port."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from daemon.machines.adapter import ConnectedMachine, machine_state
 
 TAXPAYER_LINES = range(6)
 PATIENCE_SECONDS = 6.0
-"""For all of it: three tries of a few commands on a slow line; a machine needs a tenth of a second."""
+"""Limit of the whole inspection: three tries of a few commands on a slow line; a machine needs 0.1 s."""
 
 
 async def look(
     place: str | Path, baudrate: int = 115_200, timers: Timers | None = None, patience: float = PATIENCE_SECONDS
 ) -> PortReading | Silence:
-    """A lock on the port is only advisory for some programs, so that who has it open is looked for first."""
+    """First searches programs that have the port open: its lock is only advisory for some of them."""
     port = str(place)
     if not is_network(port) and (others := find_holders(Path(port))):
         return Silence(PORT_USED_BY(port=port, names=", ".join(map(str, others))), "busy")
@@ -51,9 +51,9 @@ async def _read(link: Link) -> PortReading:
     machine = ConnectedMachine(LinkedMachine(link))
     try:
         server = await machine.server_link()
-    except MachineRefused as error:  # one that is not activated may know neither server nor taxpayer
+    except MachineRefused as error:  # before its activation it may know neither server nor taxpayer
         server = ServerLink(0, 0, "", "", str(error.text))
-    except MachineNonsense as error:  # the state was a machine's, so this one only has other habits
+    except MachineNonsense as error:  # the state was readable, so this machine only has other habits
         server = ServerLink(0, 0, "", "", str(error))
     return PortReading(state, server, tuple([await _taxpayer(machine, line) for line in TAXPAYER_LINES]), read_at)
 

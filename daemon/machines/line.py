@@ -1,4 +1,4 @@
-"""One line for as long as the daemon runs: open the port, make sure that the right machine answers, hand it over, notice its loss, start again."""
+"""One line during the daemon's life: opens the port, checks the machine, hands it over, detects its loss, repeats."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ HEARTBEAT_SECONDS = 1.5
 
 
 class LineListener(Protocol):
-    """The listener of the line; the worker's supervisor, by shape."""
+    """The line's listener; structural type of the worker's supervisor."""
 
     async def connected(self, machine: ConnectedMachine, state: MachineState) -> None:
-        """Takes the machine into service; a MachineError means that the line was lost meanwhile."""
+        """Puts the machine into service; a MachineError means that the line was lost meanwhile."""
         ...
 
     async def heartbeat(self) -> None:
-        """Called while the line is up; looks at the machine if nothing else does."""
+        """Called while the line is up; reads the machine's state unless something else does."""
         ...
 
     def lost(self, reason: Text) -> None: ...
 
 
 class LineSettings(msgspec.Struct, frozen=True):
-    """`counters` go on over every link that there is on this line."""
+    """`counters` count over all links of this line."""
 
     nim: str
     open_port: Callable[[], Port | Awaitable[Port]]
@@ -55,7 +55,7 @@ class LineSettings(msgspec.Struct, frozen=True):
 
 
 async def keep_line(settings: LineSettings, listener: LineListener) -> None:
-    """Runs until cancelled. Trouble is logged when it begins and when it ends, not at each try."""
+    """Runs until cancelled. A fault is logged when it begins and when it ends, not at each try."""
     last_reason = ""
     while True:
         reason = await _serve_once(settings, listener, last_reason)
@@ -67,7 +67,7 @@ async def keep_line(settings: LineSettings, listener: LineListener) -> None:
 
 
 async def _serve_once(settings: LineSettings, listener: LineListener, last_reason: str) -> Text:
-    """From opening the port to its loss; the reason of the loss."""
+    """From opening the port to its loss; returns the reason."""
     try:
         return await _serve(settings, listener, last_reason)
     except (BridgeError, MachineError) as error:
@@ -75,7 +75,7 @@ async def _serve_once(settings: LineSettings, listener: LineListener, last_reaso
     except StorageError as error:
         return LEDGER_FAILED(cause=error)
     except Exception as error:
-        # A mistake of ours must not leave the machine out of service until a restart.
+        # A bug of ours must not leave the machine out of service until a restart.
         log.exception("line.failed", nim=settings.nim)
         return INTERNAL_ERROR(error=type(error).__name__)
 
@@ -96,7 +96,7 @@ async def _serve(settings: LineSettings, listener: LineListener, last_reason: st
 
 
 async def _beat(settings: LineSettings, listener: LineListener, machine: ConnectedMachine) -> Text:
-    """Until the line is lost; the heartbeat finds out about a loss that no invoice would notice."""
+    """Until the line is lost; the heartbeat detects a loss while there are no invoices."""
     loss = asyncio.ensure_future(machine.lost())
     try:
         while not loss.done():

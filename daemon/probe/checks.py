@@ -1,4 +1,4 @@
-"""The checks of a probe. They only read: none moves a counter or touches an invoice."""
+"""The checks of a probe. They only read: none changes a counter or an invoice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from daemon.probe.replies import (
 SAMPLES = 5
 _REPLY_TIMEOUT = 0.5
 _PAUSE = 0.1
-"""Seconds; a USB adapter holds bytes back for less."""
+"""Seconds; a USB adapter buffers bytes for a shorter time."""
 _HIGH_SEQ = (0x20, 0x7F, 0x80, 0xFF)
 _NIM = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?")
 _IFU = re.compile(r"[0-9]{8}[A-Z]")
@@ -45,13 +45,13 @@ _TIME = re.compile(r"[0-9]{14}")
 _SECOND_TICK = 1.1
 _HOUR, _DRIFT = 3600, 120
 _OPEN = (2, 3)
-"""Byte and bit of the status that say: an invoice is open (B)."""
+"""Byte and bit of the status for: an invoice is open (B)."""
 _REMEDY = Text("mcfd reads it as it is; send us the file")
 _EMPTY = Text("empty")
 
 
 async def check(line: ProbeLine, first: ProbeAnswer) -> AsyncGenerator[ProbeFinding, None]:
-    """Each as soon as it is known. LinkEnded and Unanswered when the machine goes away meanwhile."""
+    """Yields each finding as soon as it is known. Raises LinkEnded or Unanswered if the machine disappears."""
     before = state_of(first)
     yield _speed(line)
     yield _echo(first)
@@ -108,7 +108,7 @@ async def _seq_range(line: ProbeLine) -> ProbeFinding:
 
 
 async def _nak(line: ProbeLine) -> ProbeFinding:
-    """The last digit of the checksum is another one."""
+    """Sends a request with a wrong last digit of the checksum."""
     frame = bytearray(encode(Request(line.next_seq(), STATE, b"")))
     frame[-2] ^= 1
     answer = await line.send(bytes(frame))
@@ -123,7 +123,7 @@ async def _nak(line: ProbeLine) -> ProbeFinding:
 
 
 async def _repeat(line: ProbeLine) -> ProbeFinding:
-    """Repeated after its clock has ticked: a machine that executes again answers with another second."""
+    """Repeats a request after the clock has ticked: a machine that executes it again answers with another second."""
     frame = encode(Request(line.next_seq(), STATE, b""))
     once = await line.send(frame)
     await asyncio.sleep(_SECOND_TICK)
@@ -176,7 +176,7 @@ def _pauses(line: ProbeLine) -> ProbeFinding:
     )
 
 
-# -- C1h ------------------------------------------------------------------------------------------------------------------
+# -- C1h ---------------------------------------------------------------------------------------------------------------
 
 
 def _state(state: ProbeState) -> list[ProbeFinding]:
@@ -234,7 +234,7 @@ def _form(
     *,
     is_public: bool = True,
 ) -> ProbeFinding:
-    """Of what is about the taxpayer only the shape is printed."""
+    """Fields about the taxpayer are printed as a pattern only."""
     text = fields[at] if at < len(fields) else ""
     came = text if is_public else re.sub(r"[^\W\d_]", "A", re.sub(r"[0-9]", "9", text))
     return judged(is_so(text), check, expected, came or _EMPTY, _REMEDY)
@@ -286,7 +286,7 @@ def _rates(state: ProbeState) -> ProbeFinding:
 
 
 def _clock(state: ProbeState) -> ProbeFinding:
-    """Against this box's own clock, which may be the wrong one."""
+    """Compared with this box's clock, which may be the wrong one."""
     expected = Text("the clock of the machine is in UTC, and right")
     millis = machine_millis(state.read.time) if state.read else None
     if millis is None:
@@ -324,7 +324,7 @@ def _mode(state: ProbeState) -> ProbeFinding:
     return confirmed("mode", expected, Text("test mode") if state.is_test else Text("a real machine"))
 
 
-# -- C2h, 2Bh -------------------------------------------------------------------------------------------------------------
+# -- C2h, 2Bh ----------------------------------------------------------------------------------------------------------
 
 
 async def _server(line: ProbeLine) -> ProbeFinding:

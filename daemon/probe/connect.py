@@ -1,5 +1,5 @@
-"""Connects to the machine on a port, at one of the usual speeds; names what is there instead of one, and what to do. The probe's own side of
-a line: it sends what no driver would send, and tells everything that comes back, with its time."""
+"""Connects to the machine on a port, at one of the usual speeds; otherwise names what is there and what to do. The
+probe has its own line: it sends frames that no driver would send, and reports everything received, with its time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from common.language import Text, sentence
 FIRST_SEQ = 0x20
 TRIES = 3
 USUAL = 1.2
-"""Seconds for an answer; one in two halves, or of a machine that was asleep, is waited for longer."""
+"""Seconds for an answer; an incomplete answer, or a machine that was asleep, gets more."""
 _ALIVE = 0.6
 
 SPEEDS = (115_200, 9_600, 19_200, 38_400, 57_600, 4_800, 2_400, 1_200)
 WAKING = 3.0
-"""Seconds for the very first answer: a machine may have been asleep."""
+"""Seconds for the very first answer: a machine may be asleep."""
 _STRANGER = 0.7
 _WORDS = 8
 _MODEM, _PRINTER = b"\rAT\r", b"\x10\x04\x01"
@@ -47,14 +47,14 @@ class Heard:
 
 @dataclass(frozen=True)
 class ProbeAnswer:
-    """All that came after one request; `reply` is the one to it."""
+    """Everything received after one request; `reply` is its own answer."""
 
     request: bytes
     heard: tuple[Heard, ...]
     reply: MachineReply | None
     first_byte: float | None
     longest_pause: float = 0.0
-    """Seconds between two pieces of what came."""
+    """Longest time between two received pieces, in seconds."""
 
     @property
     def text(self) -> str:
@@ -62,7 +62,7 @@ class ProbeAnswer:
 
     @property
     def refusal(self) -> str | None:
-        """The machine's words, None when it took the command."""
+        """The machine's words; None if it accepted the command."""
         return self.text[2:] if self.text.startswith("E:") else None
 
     @property
@@ -112,7 +112,7 @@ class ProbeLine:
         self._port.close()
 
     async def exchange(self, cmd: int, data: bytes = b"") -> ProbeAnswer:
-        """As the driver does: the same frame again on NAK, silence and garbage. Unanswered after three tries."""
+        """As the driver does: repeats the frame on NAK, silence and garbage. Raises Unanswered after three tries."""
         frame = encode(Request(self.next_seq(), cmd, data))
         for _ in range(TRIES):
             answer = await self.send(frame)
@@ -125,7 +125,7 @@ class ProbeLine:
         return self.seq
 
     async def send(self, frame: bytes, patience: float = USUAL) -> ProbeAnswer:
-        """One frame, once, as it is; until its reply, a NAK, or silence. LinkEnded when the port is gone."""
+        """Sends one frame once; waits for its reply, a NAK, or silence. Raises LinkEnded if the port is lost."""
         self._heard, self._first_byte, self._decoder = [], None, Decoder()
         self._longest_pause = self._last_byte = 0.0
         self._sent_at = self._loop.time()
@@ -140,7 +140,7 @@ class ProbeLine:
 
     async def _wait(self, ends: Callable[[Event], bool], patience: float) -> None:
         until = self._sent_at + patience
-        last = self._sent_at + 2 * patience + _ALIVE  # whatever else comes: something may talk all the time
+        last = self._sent_at + 2 * patience + _ALIVE  # final limit: a device may send all the time
         seen = 0
         while not any(ends(heard.event) for heard in self._heard):
             if self._lost is not None:
@@ -180,17 +180,17 @@ class ProbeLine:
 
 
 def _answers(frame: bytes, event: Event) -> bool:
-    """SEQ and CMD are at the third and fourth byte of every frame, also of one that is damaged on purpose."""
+    """SEQ and CMD are the third and fourth byte of every frame, also of one damaged on purpose."""
     return isinstance(event, MachineReply) and (event.seq, event.cmd) == (frame[2], frame[3])
 
 
 class NoMachine(Exception):
-    """Nothing to probe; its text says why and what to do."""
+    """No machine to probe; the text has reason and advice."""
 
 
 @asynccontextmanager
 async def connect(place: str, recorder: Recorder, first: int) -> AsyncIterator[tuple[ProbeLine, ProbeAnswer]]:
-    """The line to the machine on that port and its first answer. NoMachine."""
+    """Yields the line to the machine on that port, and its first answer. Raises NoMachine."""
     _check_free(place)
     strange = b""
     for speed in _speeds(place, first):
@@ -213,7 +213,7 @@ async def connect(place: str, recorder: Recorder, first: int) -> AsyncIterator[t
 
 
 def _speeds(place: str, first: int) -> Sequence[int]:
-    """A raw TCP connection has none."""
+    """Speeds to try; a raw TCP connection has none."""
     return (first,) if place.startswith("tcp://") else tuple(dict.fromkeys((first, *SPEEDS)))
 
 
@@ -239,7 +239,7 @@ async def _open(place: str, recorder: Recorder, speed: int) -> ProbeLine:
 
 
 async def _greet(line: ProbeLine) -> ProbeAnswer:
-    """C1h twice: what wakes a machine up may be lost on it, and the first answer may be to another program's last command."""
+    """C1h twice: the first may only wake the machine, and its answer may belong to another program's last command."""
     await line.send(_state_request(line), WAKING if line.speed == SPEEDS[0] else _STRANGER)
     return await line.send(_state_request(line), _STRANGER)
 
@@ -249,7 +249,7 @@ def _state_request(line: ProbeLine) -> bytes:
 
 
 async def _stranger(line: ProbeLine) -> Text | None:
-    """A modem and a printer have a question of their own, which a machine takes for noise."""
+    """Queries for a modem and for a printer; a machine regards both as noise."""
     modem = b"".join((await line.send(_MODEM, _STRANGER)).garbage)
     if b"OK" in modem or b"ERROR" in modem:
         return Text("a modem answers here (AT, OK), no fiscal machine: another port, or another cable")
@@ -260,8 +260,8 @@ async def _stranger(line: ProbeLine) -> Text | None:
 
 
 def _is_writing(strange: bytes) -> bool:
-    """At a wrong speed nothing would look like words: there is no need to try the others."""
-    return len(strange) >= _WORDS and all(byte in b"\t\r\n" or 0x20 <= byte < 0x7F for byte in strange)  # noqa: PLR2004  ASCII
+    """Text means the right speed, since a wrong one gives no words: other speeds need no try."""
+    return len(strange) >= _WORDS and all(byte in b"\t\r\n" or 0x20 <= byte < 0x7F for byte in strange)  # noqa: PLR2004
 
 
 async def _who(place: str, recorder: Recorder, first: int, strange: bytes) -> Text:

@@ -1,4 +1,4 @@
-"""Replies taken apart by eye, as they stand: what the driver makes of them is a question of its own."""
+"""Replies analysed without the driver's tolerance: their exact form. What the driver reads is a separate question."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Setting = str | int | float
 
 @dataclass(frozen=True)
 class ProbeState:
-    """C1h: its fields as they came, and what the driver reads in them (None: it cannot)."""
+    """C1h: its raw fields, and the driver's reading (None if it fails)."""
 
     fields: tuple[str, ...]
     read: StateReply | None
@@ -52,12 +52,12 @@ class ProbeState:
 
     @property
     def is_test(self) -> bool | None:
-        """Whether the machine is in test mode; None when no code tells."""
+        """Whether the machine is in test mode; None without a code."""
         return is_test_code(self.code.upper()) if self.code else None
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """What a look at the machine must not change."""
+        """Values that a probe must not change."""
         return (*self.counters, self.number, self.code)
 
 
@@ -75,7 +75,7 @@ def state_of(answer: ProbeAnswer) -> ProbeState:
 
 
 def trouble_with(command: ReadServerLink | ReadTaxpayer, answer: ProbeAnswer) -> str:
-    """Why the driver cannot read it; empty when it can, or when the machine refused."""
+    """Why the driver cannot read it; empty if it can, or if the machine refused."""
     try:
         understand(command, answer.reply.data if answer.reply else b"", MachineHabits())
     except Nonsense as error:
@@ -101,8 +101,8 @@ def code_page(data: bytes) -> str:
 
 
 class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """`check` is its name for scripts. `todo`: what mcfd does about it, or what has to be done; `settings`: keys of the machine's
-    section, those of `[machine.habits]` under their own name with `habits.` before it."""
+    """`check` is its name for scripts. `todo`: what mcfd does about it, or what to do. `settings`: keys of the
+    machine's section; those of `[machine.habits]` begin with `habits.`."""
 
     check: str
     expected: str
@@ -113,7 +113,7 @@ class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_english(self) -> ProbeFinding:
-        """With texts that are texts and nothing more, for scripts."""
+        """With plain strings, for scripts."""
         return msgspec.structs.replace(self, expected=str(self.expected), came=str(self.came), todo=str(self.todo))
 
 

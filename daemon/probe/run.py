@@ -1,7 +1,5 @@
-"""A whole probe of one port, and what it leaves: findings, the recording, the settings that follow from them. The one file to send: what was
-found, what moved on the line, which versions; nothing of people.
-
-What a probe found, put into the configuration file beside what is there: comments and order stay."""
+"""A whole probe of one port and its results. One file to send has findings, masked recording and versions, without
+people. `write` puts the resulting settings into the configuration file; comments and order stay."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ _HABITS = re.compile(r"\s*\[\s*machine\s*\.\s*habits\s*\]")
 
 @dataclass
 class ProbeResult:
-    """`events`: all that moved, with the people in it; `broken_off`: why it did not come to its end, empty when it did."""
+    """`events`: all traffic, unmasked; `broken_off`: why the probe did not finish, empty if it did."""
 
     nim: str = ""
     findings: list[ProbeFinding] = field(default_factory=list)
@@ -58,14 +56,14 @@ class ProbeResult:
 
     @property
     def settings(self) -> dict[str, Setting]:
-        """Keys of the machine's section that differ from the usual ones, `habits.` before those of that section."""
+        """Keys of the machine's section that differ from the defaults; those of its habits begin with `habits.`."""
         return {name: value for finding in self.findings for name, value in finding.settings.items()}
 
 
 async def probe(
     place: str, speed: int = SPEEDS[0], *, on_finding: Callable[[ProbeFinding], None] = lambda _: None
 ) -> ProbeResult:
-    """Only reads. NoMachine."""
+    """Only reads. Raises NoMachine."""
     recorder = Recorder(lambda _: None)
     result = ProbeResult()
     async with connect(place, recorder, speed) as (line, first):
@@ -83,20 +81,20 @@ async def probe(
 
 
 def _without_ifu(finding: ProbeFinding, ifu: Sequence[str]) -> ProbeFinding:
-    """The table is sent to others: whose machine it is stays here."""
+    """The table is sent to others: the taxpayer is removed."""
     for number in (number for number in ifu if number and number in finding.came):
         finding = msgspec.structs.replace(finding, came=finding.came.replace(number, "x" * len(number)))
     return finding
 
 
 def name_of(result: ProbeResult, now: datetime) -> str:
-    """A machine may call itself anything."""
+    """Only safe characters: a machine may have any name."""
     nim = re.sub(r"[^A-Za-z0-9-]", "", result.nim)[:20] or "unknown"
     return f"probe-{nim}-{now:%Y%m%d-%H%M%S}.zip"
 
 
 def write_bundle(result: ProbeResult, place: str, folder: Path, now: datetime) -> Path:
-    """OSError when it cannot be written."""
+    """Returns the path. Raises OSError."""
     about = {"nim": result.nim, "port": place, "mcfd": version("mcfd"), "masked": "yes"}
     files = {
         "table.txt": "\n".join(table(result.findings, broken_off=result.broken_off)) + "\n",
@@ -138,18 +136,18 @@ def _versions(place: str) -> Iterable[str]:
 
 
 class SectionNotFound(Exception):
-    """No section of that machine in the file."""
+    """The file has no section for that machine."""
 
 
 def lines_of(settings: Mapping[str, Setting]) -> list[str]:
-    """As they stand in the file, for people."""
+    """As in the file, for people."""
     own = [_line(name, value) for name, value in settings.items() if not name.startswith(HABITS)]
     habits = [_line(name, value) for name, value in settings.items() if name.startswith(HABITS)]
     return [*own, *(["[machine.habits]", *habits] if habits else [])]
 
 
 def changed(text: str, nim: str, settings: Mapping[str, Setting]) -> str:
-    """The file's text with those keys in that machine's section. SectionNotFound."""
+    """The file's text with those keys in that machine's section. Raises SectionNotFound."""
     lines = text.splitlines()
     begin, end = _section(lines, nim)
     middle = next((at for at in range(begin + 1, end) if _HABITS.match(lines[at])), end)
@@ -161,16 +159,17 @@ def changed(text: str, nim: str, settings: Mapping[str, Setting]) -> str:
 
 
 def write(path: Path, nim: str, settings: Mapping[str, Setting]) -> Path:
-    """Puts the changed file in place; the path of the old one. SettingsError when a start would refuse it, OSError, SectionNotFound."""
+    """Replaces the file; returns the old one's path. SettingsError if a start would refuse it, OSError,
+    SectionNotFound."""
     text = changed(path.read_text("utf-8"), nim, settings)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.") as trial:
-        trial.write(text)  # beside it: what it names is found from there
+        trial.write(text)  # in the same folder: relative paths start there
         trial.flush()
         try:
             load(Path(trial.name))
         except SettingsError as error:
             raise SettingsError(str(path), error.key, error.reason) from None
-    old_file = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S}")  # noqa: DTZ005  for who sits at the box
+    old_file = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S}")  # noqa: DTZ005  local time
     old_file.hardlink_to(path)
     sync_path(path.parent)
     status = path.stat()
@@ -180,7 +179,7 @@ def write(path: Path, nim: str, settings: Mapping[str, Setting]) -> Path:
 
 
 def _section(lines: list[str], nim: str) -> tuple[int, int]:
-    """From its `[[machine]]` to the next header that is none of its own."""
+    """Lines from its `[[machine]]` to the next header of another section."""
     begins = [at for at, line in enumerate(lines) if _MACHINE.match(line)]
     for begin in begins:
         after = range(begin + 1, len(lines))
@@ -193,7 +192,7 @@ def _section(lines: list[str], nim: str) -> tuple[int, int]:
 
 
 def _with(lines: list[str], settings: Mapping[str, Setting]) -> list[str]:
-    """A key that is there gets its new value; another one comes last."""
+    """Replaces existing keys; appends new ones."""
     for name, value in settings.items():
         bare = name.removeprefix(HABITS)
         at = next((at for at, line in enumerate(lines) if re.match(rf"\s*{bare}\s*=", line)), None)
@@ -203,5 +202,5 @@ def _with(lines: list[str], settings: Mapping[str, Setting]) -> list[str]:
 
 
 def _line(name: str, value: Setting) -> str:
-    """JSON's texts and numbers are TOML's too."""
+    """Strings and numbers are the same in JSON and TOML."""
     return f"{name.removeprefix(HABITS)} = {msgspec.json.encode(value).decode()}"

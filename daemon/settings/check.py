@@ -1,4 +1,4 @@
-"""What the types cannot say: values that must fit each other, and files that must be readable. Each check yields keys and what is wrong with them."""
+"""Checks beyond types: values that must be consistent, and files that must be readable. Each yields keys and faults."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ NIM = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]+)?")
 ORIGIN = re.compile(
     r"(?!http://.*:80$)(?!https://.*:443$)https?://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
 )
-"""What a browser sends: nothing else could ever be equal to it."""
+"""The form that browsers send: any other would never match."""
 HOST = re.compile(r"(?=[!-~]{1,253}$)[^.]{1,63}(\.[^.]{1,63})*\.?")
-"""What can be looked up as a name at all."""
+"""Names that can be looked up."""
 AUTHORITY = "ca.pem"
-"""The certificate of the internal authority, in its folder."""
+"""File name of the internal authority's certificate."""
 SECRET = ("tls_key", "secret_file", "key_file", "credentials_file")
 PUBLIC = ("tls_cert", "tls_ca")
-"""Keys of files that are read at a start."""
+"""Keys of files that are read at the start."""
 
 Problems: TypeAlias = Iterator[tuple[str, str]]
 
 
 def problems(settings: Settings) -> Problems:
-    """A start is refused for the first; others behind it may come from it."""
+    """A start is refused with the first one; later ones may result from it."""
     yield from _server(settings.server)
     yield from _reports(settings.reports)
     yield from _invoices(settings)
@@ -143,7 +143,7 @@ def _machines(machines: tuple[Machine, ...]) -> Problems:
 
 
 def _spares(machines: tuple[Machine, ...]) -> Problems:
-    """One spare for a machine, and that machine is another one of this box which is no spare itself."""
+    """One spare for a machine; that machine is another one of this box and no spare itself."""
     spares = {short_nim(machine.nim): machine.spare_for for machine in machines}
     found: dict[str, str] = {}
     for index, machine in enumerate(machines):
@@ -164,7 +164,7 @@ def _spares(machines: tuple[Machine, ...]) -> Problems:
 
 
 def _line(place: str) -> str:
-    """The same for the same line, however it is written."""
+    """Equal for the same line, however it is written."""
     return urlsplit(place).netloc.lower() if "://" in place else os.path.realpath(place)
 
 
@@ -192,7 +192,7 @@ def _webhooks(webhooks: tuple[Webhook, ...]) -> Problems:
 
 
 def _address(url: str, schemes: tuple[str, ...], key: str, form: str = "…") -> Problems:
-    """With `host:port` as `form` there is nothing else in it."""
+    """If `form` is `host:port`, the address has no other part."""
     if "@" in re.split("[/?#]", url.split("://", 1)[-1])[0]:
         yield key, tr("must not carry a password (it would end up in a log)")
     try:
@@ -236,7 +236,7 @@ def unreadable_files(settings: Settings, environ: Mapping[str, str]) -> Problems
 
 
 def secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Path of the key, and the file named there, of each that only its owner should read."""
+    """Path of the key, and its file, for each file that only its owner should read."""
     return (found for found in named_paths(settings) if found[0].rpartition(".")[2] in SECRET)
 
 

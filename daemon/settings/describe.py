@@ -1,5 +1,5 @@
-"""What each key is, read from the structs and the docstrings below their fields: for the environment, the manual and
-the page of the site (`mcfd config doc`, docs/conf.py)."""
+"""Descriptions of all keys, read from the structs and the docstrings below their fields: for the environment, the
+manual, and the site (`mcfd config doc`, docs/conf.py)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from daemon.settings.model import RELOADED, Settings
 
 
 class Key(NamedTuple):
-    """Of the field `name` of `struct`. `default` is msgspec's NODEFAULT where the key is required."""
+    """The field `name` of `struct`. `default` is msgspec's NODEFAULT for a required key."""
 
     section: str
     struct: type
@@ -45,7 +45,7 @@ class Key(NamedTuple):
 
     @property
     def is_table(self) -> bool:
-        """Which the environment cannot set."""
+        """The environment cannot set a table."""
         return isinstance(plain_type(self.type), msgspec.inspect.DictType)
 
     @property
@@ -54,8 +54,7 @@ class Key(NamedTuple):
 
 
 class KeyTable(NamedTuple):
-    """A section of the file, the last part of whose name is a field of `struct`; `many` where it is an array of tables, or in one, as
-    `machine.habits`."""
+    """A section of the file, a field of `struct`. `many`: an array of tables, or inside one, as `machine.habits`."""
 
     name: str
     struct: type
@@ -83,7 +82,7 @@ def _tables(struct: type, within: str = "", *, many: bool = False) -> Iterator[K
 
 
 def _fields(struct: type) -> Iterator[tuple[type, str, msgspec.inspect.Type, object]]:
-    """Struct, name, type and default of each."""
+    """Struct, name, type and default of each field."""
     found = msgspec.inspect.type_info(struct)
     for field in found.fields if isinstance(found, msgspec.inspect.StructType) else ():
         factory = field.default_factory
@@ -93,7 +92,7 @@ def _fields(struct: type) -> Iterator[tuple[type, str, msgspec.inspect.Type, obj
 
 @cache
 def _docstrings(struct: type) -> dict[str, str]:
-    """The text below each field, on one line. Reading them all takes a quarter of a second, which only the manual needs."""
+    """The text below each field, on one line. Reading all takes 250 ms, and only the manual needs it."""
     (definition,) = ast.parse(inspect.getsource(struct)).body
     found = {}
     for pair in itertools.pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):

@@ -41,7 +41,7 @@ OutageAfter = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Tries = Annotated[int, msgspec.Meta(ge=1, le=10)]
 RetryMax = Annotated[float, msgspec.Meta(ge=1, le=86_400)]
 RELOADED = ("upstream", "webhook", "logs.level")
-"""Sections and keys that a reload (SIGHUP) brings into force; the others need a restart."""
+"""Sections and keys that a reload (SIGHUP) applies; all others need a restart."""
 EventType = Literal[
     "cert.issued",
     "cert.deferred",
@@ -60,7 +60,7 @@ EventType = Literal[
 
 
 class Place(str):
-    """Where a machine is: the path of a tty, or `tcp://host:port` or `rfc2217://host:port`."""
+    """Location of a machine: the path of a tty, or `tcp://host:port` or `rfc2217://host:port`."""
 
     __slots__ = ()
     EXPECTED = Text("a path, tcp://host:port or rfc2217://host:port")
@@ -76,12 +76,12 @@ class Place(str):
 
 class Server(Section, frozen=True):
     host: Name = "127.0.0.1"
-    """Address to listen on; `0.0.0.0` is every address of the box. Anything beyond loopback needs `tls`, or `tls_cert` and `tls_key`, or
-    `allow_plain_lan`, and is served by HAProxy (docs/network.md)."""
+    """Address to listen on; `0.0.0.0` is every address of the box. Anything beyond loopback needs `tls`, or `tls_cert`
+    and `tls_key`, or `allow_plain_lan`, and is served by HAProxy (docs/network.md)."""
     port: PortNumber = 8480
     """TCP port; 0 takes a free one, which the start's log line names."""
     proxy: Literal["auto", "always", "never"] = "auto"
-    """HAProxy in front of mcfd: `auto` beyond loopback and with HTTPS, `always`, or `never`, which goes with plain HTTP alone (docs/network.md)."""
+    """HAProxy in front (docs/network.md): `auto` beyond loopback and with HTTPS; `always`; `never`, for plain HTTP."""
     tls: Literal["internal"] | None = None
     """HTTPS by the authority that `mcfd tls init` made; its certificate is renewed by itself (docs/network.md)."""
     tls_folder: Path | None = None
@@ -93,15 +93,16 @@ class Server(Section, frozen=True):
     allow_plain_lan: bool = False
     """Listen beyond loopback without TLS. API keys then cross the network in clear."""
     announce: bool = True
-    """Tell the shop's network where the box is (`_mcfd._tcp`, docs/network.md), where it listens beyond loopback and Avahi is installed."""
+    """Tell the shop's network where the box is (`_mcfd._tcp`, docs/network.md), where it listens beyond loopback and
+    Avahi is installed."""
     allowed_hosts: tuple[Name, ...] = ()
-    """Names that tills may use in the `Host` header beside `localhost`, this box's own host name and any IP address; every other name is refused."""
+    """Names allowed in the `Host` header beside `localhost`, this box's own host name and any IP address."""
     allowed_origins: tuple[Name, ...] = ()
-    """Origins whose pages may use the API in a browser (CORS), exactly as browsers write them, as `"https://till.example"`; left out, no page but
-    this box's own."""
+    """Origins whose pages may use the API in a browser (CORS), exactly as browsers write them, as
+    `"https://till.example"`; left out, no page but this box's own."""
     public_url: Url | None = None
-    """Where customers reach this box, as `https://shop.example`: in the QR code of a slip that waits for its certification. Left out, as the till
-    did, and no QR code for a till on the box itself."""
+    """Where customers reach this box, as `https://shop.example`: in the QR code of a slip that waits for its
+    certification. Left out, as the till did, and no QR code for a till on the box itself."""
     language: Language = "fr"
     """Language of texts for people, as the labels of payment methods."""
 
@@ -120,7 +121,7 @@ class Storage(Section, frozen=True):
     path: Path = Path("/var/lib/mcfd/mcfd.sqlite3")
     """The ledger: one SQLite file; its `-wal` and `-shm` lie beside it."""
     reserve_mb: Megabytes = 32
-    """Room (MB) that has to stay free on the ledger's file system. With less, certifications are refused (507) before the machine is used."""
+    """MB to stay free on the ledger's file system; with less, certifications are refused (507), before any command."""
     max_size_mb: Megabytes | None = None
     """Largest size (MB) the ledger may grow to; left out, the disk is the limit."""
 
@@ -131,7 +132,7 @@ class Reports(Section, frozen=True):
     timezone: Name = "Africa/Ouagadougou"
     """Time zone (IANA name) in which a date of a report's range is a whole day."""
     payment_labels: dict[str, Name] = msgspec.field(default_factory=dict)
-    """Labels for people of the payment methods E V C M B A, as `{ B = "Chèque" }`; letters left out keep the label of `server.language`."""
+    """Labels of the payment methods E V C M B A, as `{ B = "Chèque" }`; others keep the label of `server.language`."""
 
     @property
     def zone(self) -> tzinfo:
@@ -152,18 +153,19 @@ class Habits(Section, frozen=True):
     reply_gap: Timeout = 0.5
     """Seconds that a reply may pause in its middle."""
     specific_tax_ht: Literal["separate", "folded"] = "separate"
-    """A specific tax in HT mode: certified as its own amount, with VAT on it; or, for a machine that has no VAT on it, folded into the price."""
+    """A specific tax in HT mode: certified as its own amount, with VAT on it; or, for a machine that has no VAT on it,
+    folded into the price."""
     line_decimals: Literal[0, 2] = 0
-    """Decimals of a line's amount in HT mode (SFE 6.2): whole francs, each line rounded by itself; or two, for a machine that takes them."""
+    """Decimals of a line's amount in HT mode (SFE 6.2): 0, each line rounded; or 2, for a machine that takes them."""
 
 
 class Machine(Section, frozen=True):
     nim: str
-    """The NIM, as in the paths of the API: two letters, eight digits, and the activation counter if the machine shows one. Another machine on the
-    port is refused (compared up to the dash)."""
+    """The NIM, as in the paths of the API: two letters, eight digits, and the activation counter if the machine shows
+    one. Another machine on the port is refused (compared up to the dash)."""
     port: Place
-    """The serial line: a tty (best the stable `/dev/mcf-…` of the udev rule) or a pseudo-terminal; or, for a machine on the network or behind a
-    serial device server, `tcp://host:port` (raw) or `rfc2217://host:port`."""
+    """The serial line: a tty (best the stable `/dev/mcf-…` of the udev rule) or a pseudo-terminal; or, for a machine on
+    the network or behind a serial device server, `tcp://host:port` (raw) or `rfc2217://host:port`."""
     timezone: Name = "Africa/Ouagadougou"
     """Time zone (IANA name) of the machine's own clock, where it does not keep this country's time."""
     baudrate: Baudrate = 115_200
@@ -175,11 +177,11 @@ class Machine(Section, frozen=True):
     operator_name: Printable = "Caisse 1"
     """Operator's name of an invoice that names none."""
     when_out_of_order: Literal["refuse", "defer"] = "refuse"
-    """What a till gets while the machine certifies nothing: 503, or, with `defer`, 202 for a sale that is certified later, also where it did not
-    send `Prefer: respond-async` (docs/clients.md)."""
+    """What a till gets while the machine certifies nothing: 503, or, with `defer`, 202 for a sale that is certified
+    later, also where it did not send `Prefer: respond-async` (docs/clients.md)."""
     outage_after: OutageAfter = LIMIT
-    """Seconds without a machine that can certify after which that is in the register of outages; at once where a till was refused
-    (docs/clients.md)."""
+    """Seconds without a machine that can certify after which that is in the register of outages; at once where a till
+    was refused (docs/clients.md)."""
     queue_limit: Waiting = 256
     """Requests that may wait for the machine; the next one gets 503."""
     queue_patience: Patience = 25.0
@@ -193,19 +195,20 @@ class Machine(Section, frozen=True):
     tries: Tries = 3
     """Times that one frame is sent before the line counts as lost."""
     recording_mb: RecordingSize = 8
-    """MB of what moved on the line last that are kept (docs/first-contact.fr.md), in `recordings` beside the ledger; incidents come on top of that. 0
-    switches the recorder off."""
+    """MB of what moved on the line last that are kept (docs/first-contact.fr.md), in `recordings` beside the ledger;
+    incidents come on top of that. 0 switches the recorder off."""
     spare_for: str | None = None
-    """NIM of the machine whose spare this one is: greeted and watched, it certifies nothing until a person decides that it takes over
-    (`mcfd machine take-over`, docs/spare.fr.md). Both have the same taxpayer; operator, ISF and `when_out_of_order` are those of that machine."""
+    """NIM of the machine whose spare this one is: greeted and watched, it certifies nothing until a person decides that
+    it takes over (`mcfd machine take-over`, docs/spare.fr.md). Both have the same taxpayer; operator, ISF and
+    `when_out_of_order` are those of that machine."""
     enabled: bool = True
     """`false` leaves the line alone: the sandbox works, live keys of this NIM get 503."""
     test_mode: bool = False
-    """`true` lets a machine in test mode certify (its codes begin with TESTFACT): what it certifies has no fiscal value, and receipts, paper and
-    reports say so. Otherwise it is refused from the first such code on."""
+    """`true` lets a machine in test mode certify (its codes begin with TESTFACT): what it certifies has no fiscal
+    value, and receipts, paper and reports say so. Otherwise it is refused from the first such code on."""
     habits: Habits = Habits()
-    """What the machine above wants otherwise than others (docs/first-contact.fr.md); all of it may be left out. It stands behind the keys of its
-    `[[machine]]`."""
+    """What the machine above wants otherwise than others (docs/first-contact.fr.md); all of it may be left out. It
+    stands behind the keys of its `[[machine]]`."""
 
 
 class Homologation(Section, frozen=True):
@@ -234,8 +237,8 @@ class Upstream(Section, frozen=True):
     secret_file: Path | None = None
     """File with one line `whsec_<base64>` (24 to 64 bytes), which signs each event (`v1`, HMAC-SHA256)."""
     key_file: Path | None = None
-    """Private key made by `mcfd upstream keygen`, which signs each event (`v1a`, Ed25519); with `secret_file` set too, both sign. nats: left out, the
-    key in `credentials_file` signs."""
+    """Private key made by `mcfd upstream keygen`, which signs each event (`v1a`, Ed25519); with `secret_file` set too,
+    both sign. nats: left out, the key in `credentials_file` signs."""
     credentials_file: Path | None = None
     """nats: the credentials file (`.creds`)."""
     tls_ca: Path | None = None
@@ -249,7 +252,7 @@ class Upstream(Section, frozen=True):
     include_sandbox: bool = False
     """Send closures of the sandbox too."""
     receipt: bool = False
-    """https: an answer counts only with the receipt that proves it read the event, so that no login page passes for a delivery (docs/upstream.md)."""
+    """https: an answer counts only with a receipt for the event, so a login page is no delivery (docs/upstream.md)."""
     presence: bool = True
     """Say every five minutes that this box is there and how it is: no amounts, no customers (docs/upstream.md)."""
     box: AnyLine = ""
@@ -272,10 +275,10 @@ class Webhook(Section, frozen=True):
     include_sandbox: bool = False
     """Send what happens in the sandbox too."""
     receipt: bool = False
-    """An answer counts only with the receipt that proves it read the event, so that no login page passes for a delivery (docs/clients.md)."""
+    """An answer counts only with a receipt for the event: no login page passes for a delivery (docs/clients.md)."""
     name: DestinationName = ""
-    """Its name in `mcfd upstream status` and in metrics, by which its events wait for it, whatever becomes of its address; left out, the host and
-    port of `url`."""
+    """Its name in `mcfd upstream status` and in metrics, by which its events wait for it, whatever becomes of its
+    address; left out, the host and port of `url`."""
 
     @property
     def destination(self) -> str:
@@ -283,7 +286,7 @@ class Webhook(Section, frozen=True):
 
 
 class Backup(Section, frozen=True):
-    """With one of the two the nightly backup also holds the whole box, and a stick called MCFD gets it when it is plugged in."""
+    """Either key adds the whole box to the nightly backup, and to a stick called MCFD when it is plugged in."""
 
     recipients: tuple[Name, ...] = ()
     """Who can open backups of the whole box: public keys `age1…`, as `mcfd backup --new-key` makes them."""
@@ -318,7 +321,8 @@ class Settings(Section, frozen=True):
     sandbox: Sandbox = Sandbox()
     """The simulated machines behind test keys."""
     upstream: Upstream | None = None
-    """Where closures go (docs/upstream.md). Left out: to the headquarters that was joined (`mcfd upstream join`), else they stay in the outbox."""
+    """Where closures go (docs/upstream.md). Left out: to the headquarters that was joined (`mcfd upstream join`), else
+    they stay in the outbox."""
     webhook: tuple[Webhook, ...] = ()
     """One section for each receiver of events of tills and screens."""
     homologation: Homologation = Homologation()
@@ -338,12 +342,12 @@ class Settings(Section, frozen=True):
         return self.labels_in(self.server.language)
 
     def labels_in(self, language: Language) -> dict[str, str]:
-        """The same in that language; what the configuration says goes before."""
+        """The same in that language; labels in the configuration take precedence."""
         return {**LABELS[language], **self.reports.payment_labels}
 
     @property
     def series(self) -> Series | None:
-        """None where tills send the numbers."""
+        """None if tills send the numbers."""
         numbering = self.numbering
         return Series(numbering.pattern, numbering.digits, self.reports.zone) if numbering.enabled else None
 
@@ -357,26 +361,26 @@ class Settings(Section, frozen=True):
 
     @property
     def tls_home(self) -> Path:
-        """The folder of the internal authority, whether or not there is one."""
+        """The internal authority's folder; it may not exist."""
         return self.server.tls_folder or self.storage.path.parent / "tls"
 
     @property
     def joined_home(self) -> Path:
-        """The folder of what joining a headquarters has left (daemon/settings/source.py), whether or not there is one."""
+        """The folder of a joined headquarters (daemon/settings/source.py); it may not exist."""
         return self.storage.path.parent / "headquarters"
 
     def recordings_of(self, nim: str) -> Path:
-        """The folder of that machine's recordings, whether or not there is one; another activation of it has the same."""
+        """The folder of that machine's recordings, the same for each of its activations; it may not exist."""
         return self.storage.path.parent / "recordings" / short_nim(nim)
 
     def find_machine(self, nim: str | None) -> Machine | None:
-        """By its NIM, with or without its suffix; without one, the only machine there is."""
+        """By NIM, with or without its suffix; without one, the only machine."""
         if not nim:
             return self.machine[0] if len(self.machine) == 1 else None
         return next((machine for machine in self.machine if same_machine(machine.nim, nim)), None)
 
     def first_of(self, spare: Machine) -> Machine | None:
-        """The machine for which a spare may stand."""
+        """The machine that a spare may replace."""
         return self.find_machine(spare.spare_for) if spare.spare_for else None
 
     def spare_of(self, machine: Machine) -> Machine | None:
@@ -384,10 +388,10 @@ class Settings(Section, frozen=True):
         return next(found, None)
 
     def destinations(self) -> dict[str, frozenset[str]]:
-        """Which events each destination of the outbox wants: closures upstream, and those of each webhook."""
+        """Events by destination of the outbox: closures upstream, and those of each webhook."""
         webhooks = {webhook.destination: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}
         return {"upstream": frozenset({"closure.created"}), **webhooks}
 
     def live_only(self) -> frozenset[str]:
-        """The destinations that get none of a sandbox. (What of it goes upstream is decided when it is sent.)"""
+        """Destinations without events of a sandbox. (For upstream this is decided when it is sent.)"""
         return frozenset(webhook.destination for webhook in self.webhook if not webhook.include_sandbox)

@@ -1,4 +1,4 @@
-"""`[company]` and `[printer]`: what stands on paper beside what the machine knows, and where it is printed. `[invoices]`, `[stamp_duty]` and
+"""`[company]` and `[printer]`: data on paper beyond the machine's, and the printer. `[invoices]`, `[stamp_duty]`,
 `[numbering]`: what the law leaves to tables (SFE 2.35)."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LETTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "nature_names": tuple(NATURES),
     "client_names": tuple(CLIENTS),
 }
-"""What may stand before the = in a table of [invoices]."""
+"""Allowed letters before the = in a table of [invoices]."""
 
 
 class Company(Section, frozen=True):
@@ -56,7 +56,8 @@ class Company(Section, frozen=True):
     address: Line = ""
     """Address of the sale, for as long as the machine has not sent its own."""
     cadastral: Line = ""
-    """Cadastral reference of that address: section, block and plot, as `1234 056 0078`; anything else is printed as it stands here."""
+    """Cadastral reference of that address: section, block and plot, as `1234 056 0078`; anything else is printed as it
+    stands here."""
     phone: Line = ""
     """Telephone; left out, the machine's."""
     email: Line = ""
@@ -122,8 +123,9 @@ class Numbering(Section, frozen=True):
     digits: Digits = DIGITS
     """How many digits it has."""
     unique: Literal["ever", "year"] = "ever"
-    """Whether a number stands for one invoice for ever, or for one in each year of the shop's clock: for tills whose series begin at 1 each January. With
-    "year" an Idempotency-Key has to name the year as well, and a credit note names a sale of two years by creditNoteRef."""
+    """Whether a number stands for one invoice for ever, or for one in each year of the shop's clock: for tills whose
+    series begin at 1 each January. With "year" an Idempotency-Key has to name the year as well, and a credit note names
+    a sale of two years by creditNoteRef."""
 
 
 def rules_of(invoices: Invoices, duty: StampDutySection) -> Rules:

@@ -1,11 +1,10 @@
-"""From a file and the environment to `Settings`, or one line that says which key is wrong and why.
+"""Reads file and environment into `Settings`; an error is one line with key and reason.
 
-`MCFD_<SECTION>_<KEY>` overrides a value of the file; a misspelt one stops the start like a misspelt key. A name of no section, not even
-nearly (`MCFD_API_KEY`), belongs to another program, as a till's script, and is left alone.
+`MCFD_<SECTION>_<KEY>` overrides a value of the file; a misspelt one stops the start like a misspelt key. A variable
+that resembles no section (`MCFD_API_KEY`) belongs to another program, for example a till's script, and is ignored.
 
-What joining a headquarters has left beside the ledger: it stands in the place of a section [upstream], which goes before it.
-
-A folder of the daemon's own, since its page joins too, and writes no configuration."""
+A joined headquarters replaces a missing section [upstream]. Its files are in a folder of the daemon beside the ledger,
+since the daemon's page joins too and cannot write the configuration."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ from common.settings import Section
 from daemon.settings.model import RELOADED
 
 RECORD: Final = "joined.json"
-"""Written last: without it the others mean nothing."""
+"""Written last: without it the other files are ignored."""
 KEY: Final = "box.key"
 """https: the private key, `whsk_…`."""
 CREDENTIALS: Final = "box.creds"
@@ -48,14 +47,14 @@ FILES: Final = (RECORD, KEY, CREDENTIALS, AUTHORITY)
 SEARCH = (Path("/etc/mcfd/mcfd.toml"), Path("mcfd.toml"))
 PREFIX: Final = "MCFD_"
 NOT_OURS: Final = ("MCFD_CONFIG", "MCFD_TEST_")
-"""`MCFD_CONFIG` names the file itself; what begins with `MCFD_TEST_` belongs to tests and measurements."""
+"""`MCFD_CONFIG` names the file itself; `MCFD_TEST_…` belongs to tests and measurements."""
 _PARSED: Final = {msgspec.inspect.BoolType: bool, msgspec.inspect.IntType: int, msgspec.inspect.FloatType: float}
 _NEARLY: Final = 0.75
-"""How alike a misspelt section and its own name are: `store` and `storage`, not `api` and `sandbox`."""
+"""Similarity of a misspelt section with the right one: `store` and `storage`, but not `api` and `sandbox`."""
 
 
 class JoinedHeadquarters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`url`: where closures go; `headquarters`: what was joined; `label`: what it calls the shop."""
+    """`url`: address for closures; `headquarters`: the joined one; `label`: its name for the shop."""
 
     kind: UpstreamKindName
     url: str
@@ -64,7 +63,7 @@ class JoinedHeadquarters(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 def read_joined(home: Path) -> JoinedHeadquarters | None:
-    """None where nothing was joined, or where this user may not look; SettingsError."""
+    """None if none was joined, or this user may not read it. Raises SettingsError."""
     file = home / RECORD
     try:
         return msgspec.json.decode(file.read_bytes(), type=JoinedHeadquarters)
@@ -90,24 +89,24 @@ def upstream_of(joined: JoinedHeadquarters, home: Path) -> Upstream:
 
 
 def with_joined(settings: Settings) -> Settings:
-    """The same settings where [upstream] is configured, or nothing was joined."""
+    """Unchanged if [upstream] is configured or no headquarters was joined."""
     home = settings.joined_home
     if settings.upstream is not None:
         return settings
-    with as_owner(home.parent):  # root follows no links of others
+    with as_owner(home.parent):  # root must not follow links of other users
         joined = read_joined(home)
         return settings if joined is None else msgspec.structs.replace(settings, upstream=upstream_of(joined, home))
 
 
 def is_joined(settings: Settings) -> bool:
-    """Whether closures go to the headquarters that was joined."""
+    """Whether closures go to a joined headquarters."""
     upstream = settings.upstream
     files = () if upstream is None else (upstream.key_file, upstream.credentials_file)
     return any(file is not None and file.parent == settings.joined_home for file in files)
 
 
 def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings in force, or SettingsError; relative paths are taken from the file's directory."""
+    """The settings in force; relative paths start at the file's directory. Raises SettingsError."""
     file = find(path)
     try:
         content = file.read_bytes()
@@ -117,7 +116,7 @@ def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
 
 
 def parse(content: bytes, file: Path, environ: Mapping[str, str]) -> Settings:
-    """The same of a file that has this content; without what was joined."""
+    """The same for the content of a file; without a joined headquarters."""
     raw = read_toml(content, file)
     if "file" in raw:
         raise SettingsError(file, "file", tr("unknown section"))
@@ -129,7 +128,7 @@ def parse(content: bytes, file: Path, environ: Mapping[str, str]) -> Settings:
 
 
 def check_files(settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
-    """What only a start needs: that secrets, keys and certificates can be read by this user."""
+    """For a start only: secrets, keys and certificates must be readable by this user. Raises SettingsError."""
     for key, problem in unreadable_files(settings, environ):
         raise SettingsError(settings.file or "mcfd.toml", key, problem)
 
@@ -144,7 +143,7 @@ def find(path: Path | None = None) -> Path:
 
 
 def _may_be_there(file: Path) -> bool:
-    """Also when this user may not look: reading it then says so."""
+    """True also if this user may not look: reading then reports it."""
     try:
         return file.exists()
     except OSError:
@@ -152,11 +151,11 @@ def _may_be_there(file: Path) -> bool:
 
 
 def _overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
-    """Put the environment's values into the tables of the file; path of each key set → its variable."""
+    """Puts the environment's values into the tables of the file; returns variables by the path of their key."""
     ours = sorted(name for name in environ if name.startswith(PREFIX) and not name.startswith(NOT_OURS))
     if not ours:
         return {}
-    from daemon.settings.describe import tables  # noqa: PLC0415  to describe every key takes a tenth of a command's start
+    from daemon.settings.describe import tables  # noqa: PLC0415  it takes 10 % of a command's start
 
     names = [table.name for table in tables()]
     of_file = tuple(f"{PREFIX}{table.name}_".upper() for table in tables() if table.many)
@@ -179,8 +178,8 @@ def _overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _value(key: Key, text: str) -> object:
-    """Text as the key's type: lists are split at commas, an empty value unsets what may be unset; what does not fit stays text, and is
-    refused as a value of the file would be."""
+    """Text as the key's type: lists are split at commas, an empty value unsets an optional key; a value that does not
+    fit stays text and is refused like one in the file."""
     if not text and key.default is None:
         return None
     if isinstance(key.type, msgspec.inspect.VarTupleType):
@@ -194,12 +193,12 @@ def _value(key: Key, text: str) -> object:
 
 
 class Changes(NamedTuple):
-    """Paths of keys, as `logs.level`; of a whole section that came or went, `upstream` or `machine[1]`."""
+    """Paths of keys, as `logs.level`; for an added or removed section `upstream` or `machine[1]`."""
 
     reloaded: tuple[str, ...]
     restart: tuple[str, ...]
     in_force: Settings
-    """The old settings with what is reloaded: the next reload names again what still waits for a restart."""
+    """The old settings with the reloaded ones: the next reload names again what waits for a restart."""
 
 
 def changes(old: Settings, new: Settings) -> Changes:

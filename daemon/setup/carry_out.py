@@ -1,5 +1,5 @@
-"""A setup carried out, for terminal and page: whatever can fail comes before the configuration is put in its place, so that a setup
-that broke off is simply done again."""
+"""Carries out a setup, for terminal and page: all that can fail comes before the configuration is put in place, so that
+an interrupted setup is simply repeated."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def carry_out(
     plan: SetupPlan, place: Path, *, label: str | None, person: FirstPerson | None, authority: Path | None = None
 ) -> SetupResult:
-    """Authority, keys with that label (None: no keys), first person, configuration. `authority` is the folder of one that browsers have seen
-    already: a box that has none yet takes it over. SettingsError, AuthorityError, StorageError, OSError."""
+    """Makes authority, keys with that label (None: no keys), first person, configuration. `authority` is the folder of
+    one that browsers have seen; a new box takes it over. SettingsError, AuthorityError, StorageError, OSError."""
     from daemon.store.tables.keys import list_keys  # noqa: PLC0415  rarely needed
 
     settings = checked(plan)
@@ -64,8 +64,7 @@ def _access(settings: Settings, url: str, nim: str, older: Sequence[ApiKey], lab
 
 
 def _first_person(settings: Settings, person: FirstPerson) -> tuple[FirstPerson | None, str]:
-    """Who was made, and what the cookie of their session holds. One who brings a password and whom a setup that broke off has left gets
-    this password."""
+    """The new person and their session's cookie. A person left by an interrupted setup gets the given password."""
     password, token = person.password or make_password(), secrets.token_urlsafe(32)
     session = hashlib.sha256(token.encode()).digest() if person.password else None
     if not change(settings, CreateFirstPerson(person.name, hash_password(password), session), make=True):
@@ -74,17 +73,17 @@ def _first_person(settings: Settings, person: FirstPerson) -> tuple[FirstPerson 
 
 
 def make_authority(settings: Settings, *, replace: bool = False) -> CertificateInfo:
-    """AuthorityError where there is one already, unless it is replaced."""
-    from daemon.tls.authority import create  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
+    """Raises AuthorityError if there is one already, unless `replace`."""
+    from daemon.tls.authority import create  # noqa: PLC0415  # cryptography, for TLS only
 
     with as_owner(settings.tls_home):
         return create(settings.tls_home, _names(settings), datetime.now(UTC), replace=replace)
 
 
 def ensure_authority(settings: Settings, ready: Path | None = None) -> Path:
-    """The authority's certificate; taken over from `ready`, made, or its server certificate renewed, where that is needed. AuthorityError,
-    StorageError, OSError."""
-    from daemon.tls.authority import renew_if_due, take_over  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
+    """Returns the path of the authority's certificate. If necessary, takes it over from `ready`, makes it, or renews
+    its server certificate. Raises AuthorityError, StorageError, OSError."""
+    from daemon.tls.authority import renew_if_due, take_over  # noqa: PLC0415  # cryptography, for TLS only
 
     root = settings.tls_home / AUTHORITY
     with as_owner(settings.tls_home):
@@ -101,10 +100,10 @@ def ensure_authority(settings: Settings, ready: Path | None = None) -> Path:
 
 
 def note_authority(settings: Settings) -> None:
-    """In the audit log, where there is a ledger already. StorageError."""
+    """Adds it to the audit log, if there is a ledger. Raises StorageError."""
     if not settings.storage.path.exists():
         return
-    from daemon.tls.authority import describe, read  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
+    from daemon.tls.authority import describe, read  # noqa: PLC0415  # cryptography, for TLS only
 
     with as_owner(settings.tls_home):
         fingerprint = describe(read(settings.tls_home / AUTHORITY)).fingerprint

@@ -1,5 +1,4 @@
-"""What is to be written, as the configuration file that says so; and what `setup --force` keeps of the configuration that it replaces: every
-setting that it does not ask about."""
+"""The plan of a setup and its configuration file. `setup --force` keeps all settings that it does not prompt for."""
 
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ from daemon.settings import Settings, SettingsError, load
 
 Table = dict[str, Any]
 SERVER_QUESTIONS = ("host", "port", "tls", "allow_plain_lan", "tls_cert", "tls_key")
-"""Who may reach mcfd, and how: one question for all of them."""
+"""Who may reach mcfd, and how: one question for all of these keys."""
 
 
 def previous(file: Path) -> Table:
-    """The configuration as it stands there; empty when there is none, or it cannot be read."""
+    """The existing configuration; empty if there is none, or it is unreadable."""
     try:
         return tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
@@ -35,7 +34,7 @@ def previous(file: Path) -> Table:
 
 
 def network_of(table: Table) -> Literal["local", "https", "plain"] | None:
-    """Who may reach the mcfd of such a configuration; None where there is none."""
+    """Who may reach mcfd with such a configuration; None without one."""
     if "server" not in table and "machine" not in table:
         return None
     server = table.get("server", {})
@@ -50,12 +49,12 @@ def machine_before(old: Table, nim: str) -> Table:
 
 
 def merged(new: Table, old: Table, *, explicit_host: bool = False) -> Table:
-    """`new` is what setup found and the answers to its questions; `old` gives what it says nothing about."""
+    """`new` has the findings and answers of setup; all other settings come from `old`."""
     others = {name: value for name, value in old.items() if name not in ("server", "storage", "machine")}
     before = {key: value for key, value in old.get("server", {}).items() if key not in SERVER_QUESTIONS}
     if new["server"].get("tls") is None:
         before.pop("tls_folder", None)
-    if network_of(new) == network_of(old):  # its address, and a foreign certificate, are in no question
+    if network_of(new) == network_of(old):  # no question covers its address or a foreign certificate
         is_new = ("host", "port") if explicit_host else ("port",)
         before = {**old.get("server", {})}
         new = {**new, "server": {key: value for key, value in new["server"].items() if key in is_new}}
@@ -69,7 +68,7 @@ def merged(new: Table, old: Table, *, explicit_host: bool = False) -> Table:
 
 
 def differences(old: Table, new: Table) -> Iterator[tuple[str, Any, Any]]:
-    """Path of each key that is not the same any more, what it was and what it is; None where it is not there."""
+    """Path, old and new value of each changed key; None for a missing one."""
     before, after = dict(_flat(old, "")), dict(_flat(new, ""))
     for path in sorted({*before, *after}):
         if before.get(path) != after.get(path):
@@ -88,7 +87,7 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def written(tables: Table) -> Iterator[str]:
-    """The lines of the file: one table for each section, tables in them on one line."""
+    """The lines of the file: one table for each section; inner tables are inline."""
     for name, value in tables.items():
         for each in value if isinstance(value, list) else [value]:
             yield f"\n[[{name}]]" if isinstance(value, list) else f"\n[{name}]"
@@ -97,7 +96,7 @@ def written(tables: Table) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    """JSON's texts, numbers, truths and lists are TOML's too; its tables are not."""
+    """Strings, numbers, booleans and lists are the same in JSON and TOML; tables are not."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
@@ -111,7 +110,7 @@ MODE = 0o640
 DEFAULT_BAUDRATE = 115_200
 AVAHI = Path("/etc/avahi/services")
 ELSEWHERE = "192.0.2.1"
-"""A documentation address (RFC 5737): the route to it tells which of our own addresses the network sees. No byte is sent."""
+"""A documentation address (RFC 5737): the route to it shows which own address the network sees. No byte is sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +128,7 @@ class SetupPlan:
     operator_id: str = "1"
     operator_name: str = "Caisse 1"
     before: Mapping[str, Any] = field(default_factory=dict)
-    """The configuration that is replaced (`--force`): what no question was about stays as it is."""
+    """The configuration to be replaced (`--force`): settings without a question stay."""
 
     @property
     def scheme(self) -> str:
@@ -137,12 +136,12 @@ class SetupPlan:
 
     @property
     def address(self) -> str:
-        """To listen on."""
+        """The address to listen on."""
         return self.host or ("127.0.0.1" if self.network == "local" else "0.0.0.0")  # noqa: S104  chosen
 
 
 def checked(plan: SetupPlan) -> Settings:
-    """The settings that a start would have; SettingsError, naming the key, when it would refuse them."""
+    """The settings of a start with this plan. Raises SettingsError, naming the key, if it would be refused."""
     with tempfile.TemporaryDirectory(prefix="mcfd-setup-") as folder:
         file = Path(folder) / "mcfd.toml"
         file.write_text(rendered(plan), "utf-8")
@@ -153,13 +152,13 @@ def checked(plan: SetupPlan) -> Settings:
 
 
 def write(plan: SetupPlan, path: Path) -> Path | None:
-    """Puts the configuration in its place; what was there before is kept under the name that comes back."""
+    """Writes the configuration; returns the new name of the old file, if there was one."""
     old_file = None
     if path.exists():
-        old_file = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}")  # noqa: DTZ005  for who sits at the box
+        old_file = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}")  # noqa: DTZ005  local time
         old_file.hardlink_to(path)
         sync_path(path.parent)
-    # The daemon, which is not root, reads it through the group of its folder (debian/mcfd.tmpfiles).
+    # The daemon, which is not root, reads it as the group of its folder (debian/mcfd.tmpfiles).
     group = path.parent.stat().st_gid if os.geteuid() == 0 else -1
     write_whole(path, rendered(plan).encode(), MODE, gid=group)
     return old_file
@@ -170,7 +169,7 @@ def rendered(plan: SetupPlan) -> str:
 
 
 def tables(plan: SetupPlan) -> Table:
-    """The whole configuration, with what is kept of the one before."""
+    """The whole configuration, including what stays from the old one."""
     return merged(_planned_table(plan), dict(plan.before), explicit_host=bool(plan.host))
 
 
@@ -199,7 +198,7 @@ def _planned_table(plan: SetupPlan) -> Table:
 
 
 def base_urls(scheme: str, host: str, port: int) -> tuple[str, ...]:
-    """By which a till or a browser reaches what listens on `host`: first the address that the shop's network sees, last the host name."""
+    """URLs of a server on `host`: first the address that the shop's network sees, last the host name."""
     return tuple(f"{scheme}://{in_url(name)}:{port}" for name in _reachable_names(host))
 
 
@@ -213,7 +212,7 @@ def _reachable_names(host: str) -> tuple[str, ...]:
 
 
 def _network_name() -> str:
-    """By which the shop's network knows the box: mDNS's where Avahi is installed."""
+    """The box's name on the shop's network: the mDNS name if Avahi is installed."""
     own, local = host_names()
     return local if AVAHI.is_dir() else own
 

@@ -1,4 +1,4 @@
-"""What a setup finds at the ports, what it makes beside the configuration, and its result."""
+"""Results of a setup: what is at the ports, what is made, and the outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SILENCES: Final = {
 
 @dataclass(frozen=True)
 class PortResult:
-    """One port and what came of asking it."""
+    """The result for one port."""
 
     port: str
     found: PortReading | Silence
@@ -30,19 +30,19 @@ class PortResult:
 
     @property
     def silence(self) -> Text | None:
-        """What was there instead of a machine; None where one answered."""
+        """What is there instead of a machine; None if one answered."""
         if isinstance(self.found, PortReading):
             return None
         return SILENCES.get(self.found.why) or self.found.reason
 
     def without_name(self, text: str) -> str:
-        """What stands beside the name of the port, which some reasons begin with."""
+        """A text without the port's name, with which some reasons begin."""
         return text.removeprefix(self.port).lstrip(": \N{NO-BREAK SPACE}")
 
 
 @dataclass(frozen=True)
 class FirstPerson:
-    """The technician who logs in first. Without a password one is made, and only where no one may log in yet."""
+    """The technician who logs in first. Without a password one is made, and only if no person may log in yet."""
 
     name: str
     password: str = ""
@@ -50,7 +50,7 @@ class FirstPerson:
 
 @dataclass(frozen=True)
 class MachineAccess:
-    """What the tills of one machine need; `older_keys`, as id and label, stay valid."""
+    """Data for the tills of one machine; `older_keys`, as id and label, stay valid."""
 
     nim: str
     address: str
@@ -60,8 +60,8 @@ class MachineAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class SetupResult:
-    """`previous` is the configuration that was replaced, `root` the certificate that tills have to trust; None where there is none.
-    `session` logs in the first person who brought a password; `person` is None where none was made."""
+    """`previous` is the replaced configuration, `root` the certificate for the tills; None if there is none. `session`
+    logs in a first person with a given password; `person` is None if none was made."""
 
     config: Path
     previous: Path | None
@@ -73,9 +73,9 @@ class SetupResult:
     host: str
     port: int
     urls: tuple[str, ...]
-    """By which tills and browsers reach it: addresses, then the host name."""
+    """For tills and browsers: addresses, then the host name."""
 
 
 def for_till(access: MachineAccess) -> str:
-    """What a till scans instead of typing."""
+    """The content of a QR code that a till scans."""
     return msgspec.json.encode({"url": access.address, "nim": access.nim, "key": access.key}).decode()

@@ -1,4 +1,4 @@
-"""Searches every serial port of the box for a fiscal machine: all at once, each in bounded time, only reading."""
+"""Searches every serial port of the box for a fiscal machine: all in parallel, with a time limit, only reading."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CONSOLE: Final = Text("the system's own console; it is left alone")
 
 @dataclass(frozen=True)
 class PortCandidate:
-    """A tty or an address of the network; `console` where the system itself talks."""
+    """A tty or a network address; `console`: the system itself uses it."""
 
     place: str
     console: bool = False
 
 
 def candidates(named: Sequence[str]) -> list[PortCandidate]:
-    """The ports to ask: those that were named, or else all there are."""
+    """The named ports, or else all."""
     if named:
         return [PortCandidate(place) for place in named]
     return [PortCandidate(str(port.stable), console=port.console) for port in find_ports()]
@@ -36,7 +36,7 @@ async def search(ports: Iterable[PortCandidate], baudrate: int) -> list[PortResu
 
 
 def machines(results: Iterable[PortResult]) -> list[PortResult]:
-    """Those that answered, each machine once, however many ports it has."""
+    """The ports with a machine, each machine once."""
     found: dict[str, PortResult] = {}
     for each in results:
         if each.nim:

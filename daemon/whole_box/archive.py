@@ -1,7 +1,8 @@
-"""What belongs to a box beside its ledger, packed into one archive and read again: data, which decides nothing about where it goes.
+"""Packs a box's files beside the ledger into one archive, and reads it. An archive is data: it never decides where
+files go.
 
-The numbers that are remembered beside the ledger are not in it: they are older than the box that died, and would let a Z number be
-given twice (decision 30). A restore on a new disk asks for the last Z on paper."""
+The numbers remembered beside the ledger are left out: they are older than the box that failed, and could make a Z
+number be used twice (decision 30). A restore on a new disk prompts for the last Z on paper."""
 
 from __future__ import annotations
 
@@ -37,15 +38,15 @@ JOINED: Final = f"{BOX}headquarters."
 FORMAT: Final = 1
 AUTHORITY_FILES: Final = {"ca.pem": 0o644, "ca.key": 0o600, "server.pem": 0o600}
 NOT_COPIED: Final = ("file", "storage.path", "server.tls_folder")
-"""Paths of the configuration that are not files of their own, or the ledger."""
+"""Paths of the configuration that are no files of their own, or are the ledger."""
 OPEN_FILES: Final = {"company.logo": 0o644}
-"""What is no secret, and is read by a daemon that is not root."""
+"""Files that are not secret and are read by a daemon that is not root."""
 LARGEST_FILE: Final = 1024 * 1024
 LARGEST_TOGETHER: Final = 16 * LARGEST_FILE
-"""Of all files but the ledger, which are in memory."""
+"""Limit of all files except the ledger; they are in memory."""
 MOST_FILES: Final = 1000
 LONGEST_HEADERS: Final = 64 * 1024
-"""Of what stands between two files of the archive."""
+"""Limit of the headers between two files of the archive."""
 PIECE: Final = 256 * 1024
 _FILE_NAME: Final = re.compile(rf"({FILES}|{AUTHORITY}|{BOX})[A-Za-z0-9_][A-Za-z0-9_.\[\]-]*")
 
@@ -70,8 +71,7 @@ class Belonging(NamedTuple):
 
 
 def belongings(settings: Settings) -> Iterator[Belonging]:
-    """What the configuration names, what its authority holds, the key that signs backups, and what joining a headquarters has left; whether or not it
-    is there."""
+    """All files of the box: configured, of the authority, of a joined headquarters, the signing key; may not exist."""
     for key, path in named_paths(settings):
         if key not in NOT_COPIED and path.parent != settings.joined_home:
             yield Belonging(FILES + key, path, OPEN_FILES.get(key, 0o600))
@@ -85,8 +85,8 @@ def belongings(settings: Settings) -> Iterator[Belonging]:
 def pack(
     settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, created_at: str, version: str
 ) -> list[Path]:
-    """`ledger` is a verified copy; `key` signs all of it. What the configuration names and is not there, may not be read by this user or is
-    too large is left out, and is the answer; the key of an authority that lies elsewhere, too."""
+    """`ledger` is a verified copy; `key` signs everything. Returns the paths left out: configured files that are
+    missing, unreadable or too large, and an authority's key that is elsewhere."""
     left_out: list[Path] = []
     file = settings.file or Path(CONFIG)
     manifest = Manifest(FORMAT, created_at, version, str(file))
@@ -134,7 +134,7 @@ def _entry(name: str, content: bytes) -> ArchiveEntry:
 
 
 class _Hashed(io.RawIOBase):
-    """Reads on, and keeps the hash of what was read."""
+    """Reads and hashes."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         super().__init__()
@@ -148,8 +148,8 @@ class _Hashed(io.RawIOBase):
 
 
 class ArchiveReader:
-    """Reads an archive member by member, in the order in which `pack` writes them: `files` first, then `copy_ledger`. NotOpened for what
-    is no archive of a box: links, devices, holes, other names, a name twice, more than is bounded here."""
+    """Reads an archive member by member, in the order of `pack`: `files` first, then `copy_ledger`. Raises NotOpened
+    for anything else: links, devices, sparse files, other or repeated names, or sizes over the limits."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = _Allowance(source)
@@ -162,7 +162,7 @@ class ArchiveReader:
         self.manifest = _manifest(self.files)
 
     def copy_ledger(self, target: BinaryIO) -> None:
-        """The ledger goes to `target`; `signature` and `entries` are known afterwards."""
+        """Copies the ledger to `target`; afterwards `signature` and `entries` are complete."""
         with _as_archive():
             hashed, size = _Hashed(self._content(self._ledger).read), 0
             while piece := hashed.read(PIECE):
@@ -174,7 +174,7 @@ class ArchiveReader:
                 self.signature = msgspec.json.decode(self._small(member), type=Signature)
 
     def _read_files(self) -> tarfile.TarInfo:
-        """Up to the ledger, which is the answer."""
+        """Reads up to the ledger and returns its member."""
         together = 0
         with _as_archive():
             while (member := self._next()) is not None:
@@ -210,7 +210,7 @@ class ArchiveReader:
 
 
 class _Allowance(io.RawIOBase):
-    """Gives no more than `left` bytes: a header of an archive says how long it is, and tarfile would read it into memory."""
+    """Allows `left` bytes only: a header states its own length, and tarfile would read it all into memory."""
 
     def __init__(self, source: BinaryIO) -> None:
         super().__init__()
@@ -227,7 +227,7 @@ class _Allowance(io.RawIOBase):
 
 @contextmanager
 def _as_archive() -> Iterator[None]:
-    """What tarfile and msgspec raise for what they are given, as NotOpened."""
+    """Translates errors of tarfile and msgspec into NotOpened."""
     try:
         yield
     except NotOpened:
@@ -260,7 +260,7 @@ def _wrong(why: object) -> NotOpened:
 
 
 class Places(NamedTuple):
-    """`folders`: those of the configuration, the ledger and the authority, and what the operator has added."""
+    """`folders`: those of configuration, ledger and authority, and those that the operator adds."""
 
     config: Path
     folders: tuple[Path, ...]
@@ -270,7 +270,7 @@ class Places(NamedTuple):
 
 
 class OutOfPlace(ValueError):
-    """The configuration in an archive has its ledger or its authority where this box has none."""
+    """The archive's configuration has its ledger or authority in no folder of this box."""
 
     def __init__(self, key: str, path: Path) -> None:
         super().__init__(f"{key}: {path}")
@@ -279,7 +279,7 @@ class OutOfPlace(ValueError):
 
 
 class RestorePlan(NamedTuple):
-    """`outside`: what the configuration names in other folders, by its key; it is not written."""
+    """`outside`: configured files in other folders, by key; they are not written."""
 
     ledger: Path
     files: tuple[tuple[Belonging, bytes], ...]
@@ -287,14 +287,14 @@ class RestorePlan(NamedTuple):
 
 
 def places_of(config: Path, present: Settings | None, further: Iterable[Path]) -> Places:
-    """`present` are the settings in force; without any those of the package count."""
+    """`present` are the settings in force; without them the package's defaults count."""
     box = present or Settings()
     folders = (config.parent, box.storage.path.parent, box.tls_home, *further)
     return Places(config, tuple(map(_plain, folders)))
 
 
 def plan(files: Mapping[str, bytes], settings: Settings, places: Places) -> RestorePlan:
-    """What is in an archive, and where it may go by its own `settings`. OutOfPlace."""
+    """The archive's files with their places by its own `settings`. Raises OutOfPlace."""
     ledger, home = _plain(settings.storage.path), _plain(settings.tls_home)
     if ledger.parent not in places.folders:
         raise OutOfPlace("storage.path", ledger)
@@ -316,8 +316,8 @@ def plan(files: Mapping[str, bytes], settings: Settings, places: Places) -> Rest
 
 
 def _is_of_ledger(path: Path, ledger: Path) -> bool:
-    """The ledger, or what lies beside it under its name: its log, its lock, the numbers and revoked keys that outlive it, the ledgers that
-    were replaced; or as if one of them were a folder."""
+    """Whether it is the ledger or a file beside it with its name as prefix (log, lock, remembered numbers and revoked
+    keys, replaced ledgers), or below one."""
     real = Path(os.path.realpath(ledger))
     within = (path, *path.parents)
     return any(
@@ -326,8 +326,8 @@ def _is_of_ledger(path: Path, ledger: Path) -> bool:
 
 
 def put_back(planned: RestorePlan, content: bytes, config: Path, *, stamp: str) -> list[Path]:
-    """Everything but the ledger, the configuration last: what is half there after a power cut starts nothing, and the same again
-    finishes it. A configuration that is there is put aside; the paths written."""
+    """Writes all but the ledger, the configuration last: after a power cut nothing starts, and the same command
+    completes it. An existing configuration is renamed. Returns the paths written."""
     for each, file in planned.files:
         with as_owner(each.path.parent):
             each.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -338,18 +338,18 @@ def put_back(planned: RestorePlan, content: bytes, config: Path, *, stamp: str) 
         _remove_halves(config)
         if config.exists():
             config.replace(config.with_name(f"{config.name}.replaced-{stamp}"))
-        # The daemon, which is not root, reads it through the group of its folder (debian/mcfd.tmpfiles).
+        # The daemon, which is not root, reads it as the group of its folder (debian/mcfd.tmpfiles).
         group = config.parent.stat().st_gid if os.geteuid() == 0 else -1
         write_whole(config, content, 0o640, gid=group)
     return [*(each.path for each, _ in planned.files), config]
 
 
 def _remove_halves(path: Path) -> None:
-    """What a restore that was killed had begun to write there (`write_whole`)."""
+    """Removes unfinished files of a restore that was killed (`write_whole`)."""
     for half in path.parent.glob(f".{glob.escape(path.name)}.????????"):
         half.unlink(missing_ok=True)
 
 
 def _plain(path: Path) -> Path:
-    """Absolute, and without a `..` that could lead out of a folder."""
+    """Absolute, without a `..` that could lead out of a folder."""
     return Path(os.path.normpath(path.absolute()))

@@ -1,5 +1,5 @@
-"""Encrypted backups: files of age (age-encryption.org/v1), by pyrage. A recovery key streams, whatever the ledger's size; a passphrase works
-in memory, so it is for small ledgers."""
+"""Encrypted backups: age files (age-encryption.org/v1), by pyrage. With a recovery key they are streamed, whatever the
+ledger's size; with a passphrase they are in memory, so the ledger must be small."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from common.language import Text
 VERSION: Final = b"age-encryption.org/v1\n"
 SCRYPT: Final = re.compile(rb"-> scrypt [A-Za-z0-9+/]{22} ([1-9][0-9]?)\n")
 MOST_WORK: Final = 19
-"""log2 of scrypt's cost: 512 MB at the most are spent before anything in the file is authenticated. mcfd 0.1.0 used 16."""
+"""log2 of scrypt's cost: at most 512 MB are used before anything in the file is authenticated. mcfd 0.1.0 used 16."""
 MOST_BY_PASSPHRASE: Final = 256 * 1024 * 1024
 MOST_READ_BY_PASSPHRASE: Final = 1024 * 1024 * 1024
 
@@ -28,20 +28,20 @@ CHANGED: Final = Text("the backup was changed, or its end is missing")
 
 
 class NotOpened(ValueError):
-    """The file is none of age's, was changed or cut, or is for another key; the text says which."""
+    """The file is not age's, was changed or cut, or is for another key; the text says which."""
 
 
 class TooMuchToSeal(ValueError):
-    """More than a passphrase can encrypt."""
+    """Too large for a passphrase."""
 
 
 def check_recipient(text: str) -> None:
-    """`age1…`; ValueError when it is none."""
+    """Raises ValueError unless it is `age1…`."""
     _recipient(text)
 
 
 def check_identity(text: str) -> str:
-    """`AGE-SECRET-KEY-1…`, alone or in a file as `age-keygen` writes it; ValueError when there is none."""
+    """`AGE-SECRET-KEY-1…`, alone or in a file of `age-keygen`. Raises ValueError if there is none."""
     for line in map(str.strip, text.splitlines()):
         if line and not line.startswith("#"):
             identity = line.upper()
@@ -58,8 +58,8 @@ def new_identity() -> tuple[str, str]:
 
 @contextmanager
 def sealed(target: BinaryIO, *, recipients: Sequence[str] = (), passphrase: str = "") -> Iterator[BinaryIO]:
-    """What is written into it goes to `target` encrypted, whole only once this ends without an error. Either `recipients` or `passphrase`;
-    OSError when the target does not take it."""
+    """A file whose content goes to `target` encrypted; it is complete only after an end without error. Either
+    `recipients` or `passphrase`. Raises OSError of the target."""
     if not recipients:
         plain = io.BytesIO()
         yield plain
@@ -95,7 +95,7 @@ def _result(done: Future[None], sink: _Sink) -> None:
 
 
 class _Sink:
-    """Where pyrage writes to; it passes on no more than the text of an error."""
+    """pyrage's target; stores the error, of which pyrage passes on only the text."""
 
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
@@ -113,7 +113,7 @@ class _Sink:
 
 
 def is_by_passphrase(source: BinaryIO) -> bool:
-    """Of an encrypted backup; NotOpened when it is none, or would take more memory than a stranger's file may. Goes back to the beginning."""
+    """Whether it is for a passphrase; rewinds. NotOpened: no backup, or more memory than a foreign file may need."""
     head = source.read(len(VERSION) + 64)
     source.seek(0)
     if not head.startswith(VERSION):
@@ -129,7 +129,7 @@ def is_by_passphrase(source: BinaryIO) -> bool:
 
 @contextmanager
 def opened(source: BinaryIO, *, identity: str = "", passphrase: str = "") -> Iterator[BinaryIO]:
-    """What is in it; NotOpened, at the latest when this ends: what was read counts only then. `is_by_passphrase` says which of the two."""
+    """The decrypted content; it counts only after the end. Raises NotOpened. `is_by_passphrase` tells which key."""
     if not identity:
         yield io.BytesIO(_decrypted(source, passphrase))
         return
@@ -142,7 +142,7 @@ def opened(source: BinaryIO, *, identity: str = "", passphrase: str = "") -> Ite
             except Exception:
                 file.close()
                 if getattr(done.exception(), "errno", None) != EPIPE:
-                    _check(done)  # what the reader met comes from there
+                    _check(done)  # the cause of the reader's error
                 raise
             while file.read(io.DEFAULT_BUFFER_SIZE):
                 pass
@@ -160,7 +160,7 @@ def _check(done: Future[None]) -> None:
     except pyrage.DecryptError as error:
         raise _not_opened(error) from None
     except OSError as error:
-        if error.errno is not None:  # the medium's, not pyrage's
+        if error.errno is not None:  # of the medium, not of pyrage
             raise
         raise NotOpened(CHANGED) from None
 
@@ -177,7 +177,7 @@ def _decrypted(source: BinaryIO, passphrase: str) -> bytes:
 
 
 def _not_opened(error: pyrage.DecryptError) -> NotOpened:
-    """What it is, pyrage says in words alone."""
+    """By pyrage's message, its only information."""
     if str(error) in {"No matching keys found", "Decryption failed"}:
         return NotOpened(Text("the passphrase is wrong, or the backup is for another key"))
     return NotOpened(CHANGED)

@@ -1,5 +1,5 @@
-"""A box signs its backups: an Ed25519 key of its own beside the ledger, made with the first backup of the whole box. It tells a box's own
-backup from a stranger's; the daemon's user owns the key, so it is no proof against that user."""
+"""A box signs its backups with an Ed25519 key beside the ledger, made with the first backup of the whole box. This
+distinguishes them from others'; the daemon's user owns the key, so it proves nothing against that user."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LONGEST_LINE: Final = 256
 
 
 class NoKey(ValueError):
-    """The file of the box's key holds none."""
+    """The key file has no key."""
 
 
 class ArchiveEntry(NamedTuple):
-    """One file of an archive, as it is signed."""
+    """One file of an archive in the signed form."""
 
     name: str
     size: int
@@ -40,15 +40,13 @@ class ArchiveEntry(NamedTuple):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """As it stands in the archive, in base64."""
+    """The form in the archive, in base64."""
 
     key: str
     signature: str
 
 
 class BoxKey:
-    """The key of a box, which signs."""
-
     def __init__(self, seed: bytes) -> None:
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self.public = self._key.public_key().public_bytes_raw()
@@ -57,7 +55,7 @@ class BoxKey:
         return Signature(PUBLIC + encode(self.public), encode(self._key.sign(_content(entries))))
 
     def sign_archive(self, manifest: bytes) -> bytes:
-        """Of a year, as `verify_archive` reads it."""
+        """Signs a year's archive, for `verify_archive`."""
         return signature_text(
             self.public, hashlib.sha256(manifest).digest(), self._key.sign(ARCHIVE_CONTEXT + manifest)
         )
@@ -68,27 +66,27 @@ def key_file(ledger: Path) -> Path:
 
 
 def own_key(ledger: Path) -> BoxKey:
-    """Made where there is none. OSError as it comes; NoKey."""
+    """The box's key; made if there is none. Raises OSError, NoKey."""
     file = key_file(ledger)
     with as_owner(file.parent):
         if not file.exists():
             new = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
             write_whole(new, private_line(os.urandom(SEED_BYTES)).encode() + b"\n", 0o600)
-            with contextlib.suppress(FileExistsError):  # another backup was quicker
+            with contextlib.suppress(FileExistsError):  # another backup was faster
                 os.link(new, file)
             new.unlink()
         return _read(file)
 
 
 def own_public(ledger: Path) -> bytes | None:
-    """None where the box has no key. OSError, NoKey as above."""
+    """None if the box has no key. Raises OSError, NoKey."""
     file = key_file(ledger)
     with as_owner(file.parent):
         return _read(file).public if file.exists() else None
 
 
 def signer(signature: Signature, entries: Iterable[ArchiveEntry]) -> bytes | None:
-    """The public key that signed exactly these files; None when the signature does not hold."""
+    """The public key that signed exactly these files; None if the signature is invalid."""
     try:
         public = decode(signature.key.removeprefix(PUBLIC))
         Ed25519PublicKey.from_public_bytes(public).verify(decode(signature.signature), _content(entries))
@@ -104,7 +102,7 @@ def fingerprint(public: bytes) -> str:
 
 
 def is_named(public: bytes, text: str) -> bool:
-    """Whether `text` is the fingerprint of that key, with or without its dashes, or the key itself (`whpk_…`)."""
+    """Whether `text` is that key's fingerprint, with or without dashes, or the key itself (`whpk_…`)."""
     value = text.strip()
     if value.startswith(PUBLIC):
         return value == PUBLIC + encode(public)

@@ -1,10 +1,10 @@
 """Checks the yearly archive of mcfd: python3 -I verify_archive.py ARCHIVE [FINGERPRINT]
 
-Needs Python 3.9 or newer and nothing else; no part of mcfd, no network. What it checks: every byte of the file stands where it
-belongs (tar headers and padding too), each part has the SHA-256 of the manifest, the manifest is signed (Ed25519), every
-certification, closure and entry continues the hash chain, and Z, months and years are what their invoices come to. Each fault is
-named with its part. The signature says that all of it is of one box; whose box that is, the fingerprint says: compare it with that
-on the shop's papers, or give it as FINGERPRINT.
+Needs Python 3.9 or newer and nothing else; no part of mcfd, no network. What it checks: every byte of the file stands
+where it belongs (tar headers and padding too), each part has the SHA-256 of the manifest, the manifest is signed
+(Ed25519), every certification, closure and entry continues the hash chain, and Z, months and years are what their
+invoices come to. Each fault is named with its part. The signature says that all of it is of one box; whose box that is,
+the fingerprint says: compare it with that on the shop's papers, or give it as FINGERPRINT.
 
 Exit status: 0 all is right, 1 something is not, 2 the file cannot be read.
 """
@@ -33,7 +33,7 @@ CONTEXT = b"mcfd archive of a year 1\n"
 CREDITS = ("FA", "EA")
 
 
-# -- the container: a tar whose every byte follows from the names and sizes of its parts -------------------------------------------
+# -- the container: a tar in which names and sizes of the parts determine every other byte -----------------------------
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, P - 2, P) % P
@@ -45,7 +45,7 @@ FIGURES = ("certs_count", "total_ttc", "total_ht", "total_tva")
 
 
 def header(name: str, size: int) -> bytes:
-    """The one form of a part's header."""
+    """The only valid header of a part."""
     fields = name.encode().ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + b"%011o\0" % size + b"00000000000\0"
     block = (fields + b" " * 8 + b"0").ljust(257, b"\0") + b"ustar\000"
     block = block.ljust(BLOCK, b"\0")
@@ -53,11 +53,11 @@ def header(name: str, size: int) -> bytes:
 
 
 class Broken(Exception):
-    """Nothing after it can be looked at."""
+    """The rest of the file cannot be checked."""
 
 
 def take(file: BinaryIO, name: str, size: int | None, note: Note) -> bytes:
-    """A part with all that is around it; without a `size`, its own header says it."""
+    """Reads a part with header and padding; without `size` the header has it."""
     found = file.read(BLOCK)
     if size is None:
         try:
@@ -74,7 +74,7 @@ def take(file: BinaryIO, name: str, size: int | None, note: Note) -> bytes:
     return content
 
 
-# -- Ed25519, as RFC 8032 has it ----------------------------------------------------------------------------------------------------
+# -- Ed25519, as in RFC 8032 -------------------------------------------------------------------------------------------
 
 
 def add(a: Point, b: Point) -> Point:
@@ -135,7 +135,7 @@ def fingerprint(public: bytes) -> str:
 
 
 def check_signature(manifest: bytes, text: bytes, note: Note) -> bytes | None:
-    """The public key, None where nothing can be said of it."""
+    """The public key; None if the signature is invalid."""
     try:
         key, digest, signature = (bytes.fromhex(line.split()[1]) for line in text.decode().splitlines()[1:4])
     except (ValueError, IndexError):
@@ -152,7 +152,7 @@ def check_signature(manifest: bytes, text: bytes, note: Note) -> bytes | None:
     return None
 
 
-# -- MessagePack, as much of it as is hashed ------------------------------------------------------------------------------------------
+# -- MessagePack, the part that is hashed ------------------------------------------------------------------------------
 
 
 def pack(value: Any) -> bytes:
@@ -170,7 +170,7 @@ def pack(value: Any) -> bytes:
 
 
 def marked(marks: Iterable[int], number: int) -> bytes:
-    """With the first of them whose form takes it."""
+    """Encodes with the first of `marks` whose form is large enough."""
     for mark in marks:
         try:
             return bytes([mark]) + struct.pack((FORMS)[mark], number)
@@ -180,7 +180,7 @@ def marked(marks: Iterable[int], number: int) -> bytes:
 
 
 def unpack(file: io.BytesIO) -> Any:
-    """Of an invoice as it was chained."""
+    """Decodes an invoice in its chained form."""
     mark = file.read(1)[0]
     if mark < 0x80 or mark >= 0xE0:
         return mark if mark < 0x80 else mark - 256
@@ -198,11 +198,11 @@ def unpack(file: io.BytesIO) -> Any:
     return content if mark in (0xC4, 0xC5, 0xC6) else content.decode()
 
 
-# -- the chain and the totals ---------------------------------------------------------------------------------------------------------
+# -- the chain and the totals ------------------------------------------------------------------------------------------
 
 
 class Chain:
-    """Takes the lines of `chain.jsonl.gz` in their order."""
+    """Takes the lines of `chain.jsonl.gz` in order."""
 
     def __init__(self, manifest: Line, note: Callable[[str], None]) -> None:
         self.note = note
@@ -254,7 +254,7 @@ class Chain:
         journal = line["journal"]
         if (journal["invoiceNumber"], journal["invoiceType"], journal["totalTtc"]) != (number, kind, total):
             self.note(f"{name} is shown otherwise than it was chained")
-        if not items:  # taken over from the machine after a restore: it counts as unexplained
+        if not items:  # taken from the machine after a restore: it counts as unexplained
             return
         sign = -1 if kind in CREDITS else 1
         sums = (1, sign * total, sign * sum(tax[2] for tax in taxes), sign * sum(tax[3] for tax in taxes))
@@ -280,7 +280,7 @@ class Chain:
     def take_calendar(self, entry: Line) -> None:
         name, report = f"closure of {entry['period']}", json.loads(entry["body"])
         before, self.closed[entry["kind"]] = self.closed.get(entry["kind"]), (entry, report)
-        if entry["after_z"] < self.after_z:  # of the year before
+        if entry["after_z"] < self.after_z:  # of the previous year
             return
         days = [day for day in self.days if entry["after_z"] < day[0] <= entry["upto_z"]]
         sums = {figure: sum(day[2][figure] for day in days) for figure in FIGURES}
@@ -340,7 +340,7 @@ def check_part(content: bytes, listing: Line, manifest: Line, note: Note) -> Non
 
 
 def check(file: BinaryIO, note: Note) -> tuple[Line, bytes | None]:
-    """`note(part, text)` is called with each fault; the manifest and the public key that signed it, None where they are not sound."""
+    """Calls `note(part, text)` for each fault. Returns the manifest, and the signer's public key if it is valid."""
     content = take(file, MANIFEST, None, note)
     key = check_signature(content, take(file, SIGNATURE, None, note), note)
     try:

@@ -1,5 +1,5 @@
-"""The archive of a closed year as one file (0047 art. 23): a tar whose every byte follows from its parts, a manifest with the SHA-256 of each,
-signed with the box's key, and beside them the program that checks it all (`verify_archive`), which needs no mcfd."""
+"""The archive of a closed year as one file (0047 art. 23): a tar in which the parts determine every byte, a manifest
+with their SHA-256, signed by the box, and the program that checks all of it without mcfd (`verify_archive`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def archive_name(nim: str, ifu: str, year: str, number: int) -> str:
-    """`number` is that of the year's closure: a ledger that was put back closes a year again, under another one."""
+    """`number` is the year's closure: a restored ledger closes a year again, under another number."""
     return "-".join(("mcfd", "archive", year, nim.partition("-")[0], *([ifu] if ifu else []), str(number))) + ".tar"
 
 
@@ -59,9 +59,9 @@ def write_archive(
     parts: Mapping[str, Iterable[Mapping[str, Any]]],
     manifest: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """`parts` are lines of JSON by the part that they go to; `manifest` is called once they are written. OSError as it comes."""
+    """`parts` are lines of JSON by part; `manifest` is called after they are written. Raises OSError."""
     texts = {"README.txt": _readme(name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
-    target.unlink(missing_ok=True)  # of a process that was killed
+    target.unlink(missing_ok=True)  # left by a process that was killed
     with ExitStack() as stack, new_file(target) as file:
         written = {part: stack.enter_context(_packed(lines, target.parent)) for part, lines in parts.items()}
         listings = [_listing(part, [content]) for part, content in texts.items()]
@@ -77,7 +77,7 @@ def write_archive(
 
 
 def faults(archive: Path) -> list[str]:
-    """What `verify_archive` finds, empty when all is right."""
+    """The findings of `verify_archive`; empty without a fault."""
     found: list[str] = []
     with archive.open("rb") as file:
         try:

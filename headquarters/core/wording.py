@@ -11,7 +11,7 @@ from common.web.formats import day
 
 PASSING: Final[frozenset[str]] = frozenset({"gap", "late", "tax-server", "version", "clock", "deferred", "clone"})
 """Solved by themselves when what they say is no longer so, and new when it is so again. The others stand in the books for ever,
-and a person says what became of them."""
+and a person says what became of them. So do numbers that no box will ever send."""
 
 GONE = "gone"
 """`what` of a gap whose closures a lost ledger has made."""
@@ -77,11 +77,6 @@ class Fact(msgspec.Struct, frozen=True):
     kind: str
     key: str
     facts: Facts
-
-    @property
-    def is_passing(self) -> bool:
-        """Numbers that no box will ever send are no such gap: a person says what was in them."""
-        return self.kind in PASSING and self.facts.get("what") != GONE
 
 
 def sentence(kind: str, facts: Facts, language: Language) -> str:

@@ -193,6 +193,12 @@ def _postgresql(url: URL) -> Engine:
     )
 
 
+def parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """So many at a time as a statement takes, and the memory."""
+    for first in range(0, len(rows), READ_AT_ONCE):
+        yield rows[first : first + READ_AT_ONCE]
+
+
 def is_sqlite(connection: Connection) -> bool:
     return connection.dialect.name == "sqlite"
 

@@ -27,9 +27,8 @@ from headquarters.core.reception import (
 from headquarters.core.wording import Fact
 from headquarters.store import tables
 from headquarters.store.database import Part, insert_into
-from headquarters.store.findings import keep_fact
+from headquarters.store.findings import LIVE, keep_fact, nims_of
 
-LIVE = "live"
 SAMPLES = 200
 """Kept of each reason; the newest."""
 WHOLE_REASONS: Final[frozenset[Reason]] = frozenset({"fork", "withdrawn"})
@@ -107,10 +106,7 @@ def _find(connection: Connection, refusals: Sequence[Refusal], now: int) -> None
         for message, refused in refusals
         if is_junk(message, refused)
     }
-    machines = sorted({machine for machine, _, _ in found})
-    table = tables.box.c
-    boxes = select(table.machine, table.nim).where(table.machine.in_(machines))
-    nims = {row.machine: row.nim for row in connection.execute(boxes)} if machines else {}
+    nims = nims_of(connection, {machine for machine, _, _ in found})
     for machine, reason, day in sorted(found):
         if machine in nims:
             fact = Fact("refused", f"{day}:{reason}", {"day": day, "reason": reason})

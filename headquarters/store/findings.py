@@ -4,17 +4,17 @@ What time brings about: who has been silent, and when each shop usually closes."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, Update, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import Connection, Select, Text, Update, and_, bindparam, case, cast, func, or_, select, text, update
 
 from common.wire.instants import instant_text
 from headquarters.core.lateness import Habit
 from headquarters.core.wording import KIND, PASSING, Fact, Facts, sentence
 from headquarters.store import tables
-from headquarters.store.database import READ_AT_ONCE, Part, is_sqlite, upsert
+from headquarters.store.database import READ_AT_ONCE, Part, insert_new, is_sqlite, parts, upsert
 
 NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
 MOST_ID = 2**31 - 1
@@ -25,6 +25,8 @@ AHEAD_MILLIS = 86_400_000
 CLAIMING = 8_490
 """The group of advisory locks: two instances claim for one teller one after the other."""
 
+PASSED = tables.finding.c.key + " " + cast(tables.finding.c.id, Text)
+"""The key of a finding that is over: what it says may be found again."""
 LIVE = "live"
 SLACK_MILLIS = 60_000
 """By which the clocks of two instances may differ."""
@@ -68,53 +70,60 @@ def for_programs(finding: StoredFinding) -> dict[str, object]:
     return fields | {"detail": detail} | times
 
 
-def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fact, now: int) -> bool:
-    """False when it is there already; of what stands in the books for ever, also when a person has solved it."""
+def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fact, now: int) -> None:
+    """Unless it is there already, also when a person has solved it: it stands in the books for ever."""
     table = tables.finding.c
     same = and_(table.machine == book[0], table.mode == book[1], table.kind == fact.kind, table.key == fact.key)
-    if fact.is_passing:
-        same = and_(same, table.solved_at.is_(None))
-    if connection.scalar(select(table.id).where(same).limit(1)) is not None:
-        return False
-    connection.execute(
-        tables.finding.insert(),
-        {
-            "kind": fact.kind,
-            "machine": book[0],
-            "nim": nim,
-            "mode": book[1],
-            "key": fact.key,
-            "facts": msgspec.json.encode(fact.facts).decode(),
-            "found_at": now,
-            "told": NEW,
-            "claimed_until": 0,
-        },
-    )
-    return True
+    if connection.scalar(select(table.id).where(same).limit(1)) is None:
+        insert_new(connection, tables.finding, [_found(book, nim, fact, now)])
 
 
 def settle_passing(
     connection: Connection, kinds: Sequence[str], facts: Mapping[tuple[str, str], Sequence[Fact]], now: int
 ) -> None:
     """The open findings of these kinds become, for each book, exactly its `facts`: what is no longer so has solved itself, and
-    of what goes on being so the newest values are kept: days and hours grow."""
+    of what goes on being so the newest values are kept: days and hours grow. What a person has solved stays so until it has passed, a late closure
+    until that of another day is."""
     if not facts:
         return
     table = tables.finding.c
-    machines = sorted({machine for machine, _ in facts})
-    open_ones = and_(table.machine.in_(machines), table.kind.in_(kinds), table.solved_at.is_(None))
-    query = select(table.id, table.machine, table.mode, table.kind, table.key, table.facts).where(open_ones)
-    stored = {(row.machine, row.mode, row.kind, row.key): row for row in connection.execute(query)}
-    current = {(*book, fact.kind, fact.key): fact for book, found in facts.items() for fact in found}
-    gone = [row.id for key, row in stored.items() if key[:2] in facts and key not in current]
+    mine = and_(table.machine.in_(sorted({machine for machine, _ in facts})), table.kind.in_(kinds))
+    by_a_person = and_(table.solved_by != "", table.key.not_like("% %"))
+    query = select(tables.finding).where(mine, or_(table.solved_at.is_(None), by_a_person)).order_by(table.id.desc())
+    new = {(*book, fact.kind, fact.key): fact for book, found in facts.items() for fact in found}
+    gone: list[int] = []
+    passed: list[int] = []
+    changed: list[dict[str, Any]] = []
+    for row in connection.execute(query).all():
+        key, is_open = (row.machine, row.mode, row.kind, row.key), row.solved_at is None
+        fact, before = new.get(key), msgspec.json.decode(row.facts, type=Facts)
+        if key[:2] not in facts:
+            continue
+        if fact is None or not (is_open or before.get("day") == fact.facts.get("day")):
+            (gone if is_open else passed).append(row.id)
+            continue
+        del new[key]
+        if is_open and before != fact.facts:
+            changed.append({"which": row.id, "said": _written(fact)})
     if gone:
         connection.execute(update(tables.finding).where(table.id.in_(gone)).values(solved_at=now, solved_by=""))
-    for key, fact in current.items():
-        text_facts = msgspec.json.encode(fact.facts).decode()
-        if key not in stored:
-            keep_fact(connection, key[:2], nim_of(connection, key[0]), fact, now)
-        elif text_facts != stored[key].facts:
-            connection.execute(update(tables.finding).where(table.id == stored[key].id).values(facts=text_facts))
+    if passed:
+        connection.execute(update(tables.finding).where(table.id.in_(passed)).values(key=PASSED))
+    if changed:
+        one = update(tables.finding).where(table.id == bindparam("which"))
+        connection.execute(one.values(facts=bindparam("said")), changed)
+    nims = nims_of(connection, {machine for machine, *_ in new})
+    rows = [_found(key[:2], nims.get(key[0], key[0]), fact, now) for key, fact in new.items()]
+    insert_new(connection, tables.finding, rows)
+
+
+def _found(book: tuple[str, str], nim: str, fact: Fact, now: int) -> dict[str, Any]:
+    row = {"kind": fact.kind, "machine": book[0], "nim": nim, "mode": book[1], "key": fact.key}
+    return row | {"facts": _written(fact), "found_at": now, "told": NEW, "claimed_until": 0}
+
+
+def _written(fact: Fact) -> str:
+    return msgspec.json.encode(fact.facts).decode()
 
 
 def invalidate(
@@ -123,16 +132,17 @@ def invalidate(
     """What stands in the books of closures that are in the table no more is solved by that note. What the true ones show, when they come, is found anew."""
     table = tables.finding.c
     standing = and_(table.machine == book[0], table.mode == book[1], table.kind.not_in(PASSING))
-    query = select(table.id, table.key, table.facts).where(standing, table.solved_at.is_(None))
+    query = select(table.id, table.facts).where(standing, table.solved_at.is_(None))
     for row in connection.execute(query).all():
         if is_gone(msgspec.json.decode(row.facts, type=Facts)):
-            solved = {"solved_at": now, "solved_by": "", "note": note, "key": f"{row.key}:{row.id}"}
+            solved = {"solved_at": now, "solved_by": "", "note": note, "key": PASSED}
             connection.execute(update(tables.finding).where(table.id == row.id).values(solved))
 
 
-def nim_of(connection: Connection, machine: str) -> str:
-    """The label of its box; the machine itself without one."""
-    return connection.scalar(select(tables.box.c.nim).where(tables.box.c.machine == machine)) or machine
+def nims_of(connection: Connection, machines: Collection[str]) -> dict[str, str]:
+    """The label of each box; none of a machine that was not added."""
+    query = select(tables.box.c.machine, tables.box.c.nim).where(tables.box.c.machine.in_(machines))
+    return {row.machine: row.nim for row in connection.execute(query)} if machines else {}
 
 
 class FindingStore(Part):
@@ -259,8 +269,9 @@ class Watching(Part):
         is_open = select(table.machine).where(table.kind == "late", table.solved_at.is_(None))
         with self._database.write() as connection:
             machines = {*connection.scalars(is_open), *late}
-            facts = {(machine, LIVE): [late[machine]] if machine in late else [] for machine in machines}
-            settle_passing(connection, ("late",), facts, now)
+            for some in parts(sorted(machines)):
+                facts = {(machine, LIVE): [late[machine]] if machine in late else [] for machine in some}
+                settle_passing(connection, ("late",), facts, now)
 
     def learnt(self, habits: Mapping[str, Habit]) -> None:
         rows = [{"which": machine, "at": habit.minute, "days": habit.days} for machine, habit in habits.items()]

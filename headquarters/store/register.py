@@ -20,7 +20,8 @@ from headquarters.core.register_merge import MERGED, RegisterRow
 from headquarters.store import tables
 from headquarters.store.book.books import ask_anew, withdraw_statements
 from headquarters.store.book.closures import withdraw
-from headquarters.store.database import READ_AT_ONCE, insert_new, upsert
+from headquarters.store.database import READ_AT_ONCE, insert_new, parts, upsert
+from headquarters.store.findings import PASSED
 from headquarters.store.revision import RegisterPart, after, be_alone, changing, check_descent, count_up, revision_of
 
 MOST_NAME = 64
@@ -141,7 +142,7 @@ class Register(RegisterPart):
             at = max(now, (last or 0) + 1)
             row = {"machine": machine, "ledger_id": ledger_id, "accepted_at": at, "accepted_by": who}
             upsert(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
-            solved = {"solved_at": now, "solved_by": who, "note": f"ledger {ledger_id} accepted"}
+            solved = {"solved_at": now, "solved_by": who, "note": f"ledger {ledger_id} accepted", "key": PASSED}
             connection.execute(update(tables.finding).where(*lost).values(solved))
             ask_anew(connection, machine)
             return True
@@ -212,7 +213,7 @@ class Register(RegisterPart):
             count_up(connection, copy.revision)
             changed = False
             for table in COPIED:
-                for some in _parts(copy.rows.get(table.name, [])):
+                for some in parts(copy.rows.get(table.name, [])):
                     rows = [msgspec.json.decode(row, type=RegisterRow) for row in some]
                     changed = _merge(connection, table, rows, is_newer=is_newer) or changed
             if changed:
@@ -302,11 +303,6 @@ def _revoke(connection: Connection, which: ColumnElement[bool], now: int) -> int
 
 def _streamed(table: Table) -> Select[Any]:
     return select(table).execution_options(yield_per=READ_AT_ONCE)
-
-
-def _parts(rows: Sequence[msgspec.Raw]) -> Iterator[Sequence[msgspec.Raw]]:
-    for first in range(0, len(rows), READ_AT_ONCE):
-        yield rows[first : first + READ_AT_ONCE]
 
 
 def _revoked_that_spoke() -> Select[Any]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from sqlalchemy import event
 from support.hq.paper_box import DAY, PaperBox
 from support.hq.store import presence_word, take
 
@@ -92,6 +93,52 @@ def test_late_until_it_closes(store):
     watch.look(now + 2 * HOUR)
     assert late() == ["2026-03-03"]
     assert instant_millis("2026-03-03T20:30:00Z", "") == now
+
+
+def test_what_a_person_has_solved_stays_so(store):
+    """A shop on holiday: nobody is told each minute that it is late; the next day it is late anew, and once it has closed, anew that evening."""
+    box, now = PaperBox(), at("2026-03-03T20:30:00")
+    store.register.add(box.nim, box.key.public, now=1)
+    store.register.set_closing("EL02000015", 19 * 60)
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+
+    def late_at(moment):
+        watch.look(moment)
+        return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
+
+    def solve():
+        store.findings.solve(store.findings.listed()[0].id, "Awa", "on holiday", now)
+
+    assert late_at(now) == ["2026-03-03"]
+    solve()
+    assert late_at(now + MINUTE) == late_at(now + HOUR) == []
+    assert late_at(now + DAY) == late_at(now + DAY + HOUR) == ["2026-03-04"]
+    solve()
+    store.presences.take([presence_word(box, box.presence(at=now + DAY + HOUR))], now=now + DAY + HOUR)
+    assert late_at(now + DAY + 3 * HOUR) == ["2026-03-04"]
+    assert [finding.note for finding in store.findings.listed()] == [None, "on holiday", "on holiday"]
+
+
+def test_a_chain_that_is_late_as_a_whole(store):
+    """Its network was down: the look takes no more statements than for one shop, and neither do the next day's and the end."""
+    statements = []
+    event.listen(store.database.engine, "before_cursor_execute", lambda *now: statements.append(now[2]))
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    counted = {}
+    for shops in (1, 40):
+        boxes = [PaperBox(f"EL02{shops:02}{number:04}-1") for number in range(shops)]
+        for box in boxes:
+            store.register.add(box.nim, box.key.public, now=1)
+            store.register.set_closing(box.nim[:10], 19 * 60)
+        now = at("2026-03-03T20:30:00")
+        for moment in (now, now + DAY):
+            statements.clear()
+            watch.look(moment)
+            counted.setdefault(shops, []).append(len(statements))
+        assert len(store.findings.listed(is_open=True)) == shops
+        store.presences.take([presence_word(box, box.presence(at=now + DAY)) for box in boxes], now=now + DAY)
+    assert store.findings.listed(is_open=True) == []
+    assert max(counted[40]) <= max(counted[1])
 
 
 def test_late_after_a_closure_of_a_clock_that_was_ahead(store):

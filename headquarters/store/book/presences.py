@@ -142,7 +142,7 @@ def _settle_clones(connection: Connection, boots: dict[Key, list[HeardBoot]], no
 
 def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[HeardPresence]:
     """The last word of each book, where it is newer than what was here: two ways upstream need not agree on the order, and each word
-    comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer. So does one
+    comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer, at once where the last was ahead of our time. So does one
     whose last was heard in a time that is still to come: our own clock was wrong."""
     table = tables.presence.c
     machines = sorted({word.machine for word in words})
@@ -153,7 +153,9 @@ def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> 
         last: Any = stored.get(word.machine)
         if last is None or word.at > last.at or last.received_at > now + FORGETS_MILLIS:
             return True
-        return _heard_at(word, now) - int(last.received_at) > FORGETS_MILLIS
+        # What was said ahead of our time was not newer than what was heard then.
+        is_ahead = last.at - last.received_at > checks.CLOCK_SECONDS * 1000
+        return _heard_at(word, now) - int(last.received_at) > (0 if is_ahead else FORGETS_MILLIS)
 
     fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
     last = {word.machine: word for word in fresh}

@@ -91,6 +91,19 @@ def test_our_clock_was_a_year_ahead(store, box):
     assert say(store, box, NOW + 2 * HOUR) == [WantedClosures("live", 2, 2)]
 
 
+def test_a_box_whose_clock_was_a_year_ahead(store, box):
+    """It is put right: the next word counts, and ends the finding of the clock; an older one that comes late does not."""
+    say(store, box, NOW)
+    store.presences.take([presence_word(box, box.presence(at=NOW + YEAR))], now=NOW + 5 * MINUTE)
+    assert [finding[0] for finding in open_findings(store)] == ["clock"]
+    word = presence_word(box, box.presence(at=NOW + MINUTE))
+    store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW + MINUTE)], now=NOW + 6 * MINUTE)
+    assert [finding[0] for finding in open_findings(store)] == ["clock"]
+    say(store, box, NOW + 10 * MINUTE)
+    assert open_findings(store) == []
+    assert store.presences.last_words()[machine_of(box.nim)].received_at == NOW + 10 * MINUTE
+
+
 def test_a_silent_box_that_spoke_while_our_clock_was_ahead(store, box):
     """Its last word was heard in a year's time: it is silent all the same."""
     say(store, box, NOW + YEAR)

@@ -389,6 +389,25 @@ def test_a_person_sees_and_solves(store, box):
     assert (solved.seen_by, solved.solved_by, solved.note) == ("Awa", "Issa", "a test invoice")
 
 
+def test_a_gap_that_a_person_has_solved(store, box):
+    """The box was burnt: the gap does not come again with each closure of the next one; another gap does, and so does this one once it had passed."""
+    closures = [box.close() for _ in range(5)]
+    for number in (0, 2):
+        take(store, box, closures[number])
+    store.findings.solve(store.findings.listed()[0].id, "Awa", "burnt", NOW)
+    take(store, box, closures[4])
+    assert open_findings(store) == [("gap", 4, 4)]
+    take(store, box, closures[3])
+    assert open_findings(store) == []
+    take(store, box, closures[1])
+    assert store.register.withdraw(box.nim[:10], box.key.id, NOW, NOW) is None
+    store.register.revoke(box.nim[:10], box.key.id, NOW + 1)
+    with store.database.write() as connection:
+        connection.execute(text("UPDATE closure SET received_at = received_at + 10 WHERE z = 2"))
+    assert store.register.withdraw(box.nim[:10], box.key.id, NOW + 5, NOW + 9) == 1
+    assert open_findings(store) == [("gap", 2, 2)]
+
+
 def test_database_that_is_away(new_store):
     """An error of the database comes out as StoreError, without SQL in it."""
     store, box = new_store, PaperBox()
