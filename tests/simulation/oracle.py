@@ -403,7 +403,7 @@ CERTIFIED_KEYS = """SELECT number, key_hash FROM idempotency JOIN certification 
     WHERE state = 'certified'"""
 
 
-NOT_TOLD = """SELECT type, id FROM (
+EVENT_MISMATCHES = """SELECT type, id FROM (
         SELECT 'cert.issued' AS type, book_id, id FROM certification WHERE state = 'certified'
             AND NOT EXISTS (SELECT 1 FROM settlement WHERE attempt_id = certification.id AND decision = 'adopted')
         UNION ALL SELECT 'closure.created', book_id, z_number FROM closure) AS made
@@ -411,9 +411,9 @@ NOT_TOLD = """SELECT type, id FROM (
        OR (SELECT count(*) FROM outbox WHERE (outbox.type, book_id, ref_id) = (made.type, made.book_id, made.id)) <> (made.type = 'closure.created')"""
 
 
-def _told_once(connection: sqlite3.Connection, everybody: Sequence[Expectations]) -> None:
+def _check_reading(connection: sqlite3.Connection, everybody: Sequence[Expectations]) -> None:
     """To screens and webhooks each certification and closure; to headquarters each closure, in which it finds nothing but strangers' invoices."""
-    wrong = connection.execute(NOT_TOLD).fetchall()
+    wrong = connection.execute(EVENT_MISMATCHES).fetchall()
     assert not wrong, f"not told once: {wrong}"
     found: list[Fact] = []
     for book in connection.execute("SELECT DISTINCT nim, mode FROM book").fetchall():
@@ -432,6 +432,6 @@ def sound(box: Box, everybody: Sequence[Expectations]) -> None:
         keys = {key_hash_of(key) for keys in over for key in keys}
         late = [number for number, key in connection.execute(CERTIFIED_KEYS) if key in keys]
         assert not late, f"certified after it was refused or taken back: {', '.join(late)}"
-        _told_once(connection, everybody)
+        _check_reading(connection, everybody)
     findings = verify(box.ledger)
     assert findings.clean, findings.problems
