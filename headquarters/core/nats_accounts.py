@@ -87,7 +87,7 @@ class NatsSeeds(msgspec.Struct, frozen=True):
     shops: str
     box_signer: str
     operator_signer: str = ""
-    """By which headquarters signs the shops' account; empty while it does not."""
+    """By which headquarters signs the shops' account in the operator's place; empty while it does not."""
 
     @classmethod
     def generate(cls) -> NatsSeeds:
@@ -123,11 +123,6 @@ class NatsIssuer(msgspec.Struct, frozen=True):
         if claims == before["nats"]:
             return None
         return _jwt(signer, self.shops, "SHOPS", max(now, int(before["iat"]) + 1), claims)
-
-
-def operator_signer() -> str:
-    """The seed of a key that may sign accounts in the operator's place."""
-    return Nkey(OPERATOR).seed
 
 
 def user_of(line: str) -> str:
