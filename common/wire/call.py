@@ -101,7 +101,7 @@ class RelayedReply(Shape, frozen=True, omit_defaults=True):
 
 
 def prefers_async(preferences: Iterable[str]) -> bool:
-    """Whether `Prefer: respond-async` (RFC 7240) is among these headers; with an empty value it does not count."""
+    """Whether `Prefer: respond-async` (RFC 7240) is among these headers; an empty value counts as none."""
     each_one = _QUOTED.sub("", ",".join(preferences)).split(",")
     return any(_RESPOND_ASYNC.fullmatch(each.partition(";")[0].strip()) for each in each_one)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import date, datetime
 from functools import partial
 from typing import Any, Final
@@ -29,6 +29,8 @@ from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor, Call
+from daemon.core.delivery import Backlog
+from daemon.core.ledger.decision import Case
 from daemon.core.people import Right, Session, may
 from daemon.usecases.reports import inspect
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -104,6 +106,12 @@ class Visit(msgspec.Struct, frozen=True):
         form = {"form": secrets.token_urlsafe(9), **self.form}
         place = (self.session.person_id, self.request.scope["path"], self.worker.book.id, self.today())
         return await self.page.run_once(repr((place, sorted(form.items()))), make)
+
+    async def backlogs(self) -> Sequence[Backlog]:
+        """What headquarters has not had yet; nothing where closures stay here."""
+        headquarters = self.page.headquarters()
+        sends = headquarters.is_configured or headquarters.address
+        return await self.deps.upstream() if self.deps.upstream and sends else ()
 
     def is_logged_in(self) -> bool:
         """For answers that go on: until logout, idleness or the end of the account; looking alone does not prolong a session."""
@@ -291,20 +299,22 @@ async def fault_page(
     return await html(request, page, "fault.html", status=fault.status, **content)
 
 
+async def cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
+    """Of each machine that the ledger knows, also of one that is no longer in the configuration."""
+    workers = visit.deps.workers
+    everyone = (*workers.all(), *workers.former(), *workers.retired())
+    return [(each, await visit.page.decisions.case(each.book)) for each in everyone]
+
+
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
     """A screen with its frame: menu, machine, person, and what was wrong with a form."""
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
-    workers = visit.deps.workers
-    attention = [
-        worker
-        for worker in (*workers.all(), *workers.former())
-        if worker.attention or worker.is_awaited or (worker.is_replaced and worker.unfinished)
-    ]
+    to_decide = [case for _, case in await cases(visit) if case.is_open] if visit.may("administer") else []
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
-            visit.look(path), visit.say(words), icon, is_within(path, here), len(attention) if path == ATTENTION else 0
+            visit.look(path), visit.say(words), icon, is_within(path, here), len(to_decide) if path == ATTENTION else 0
         )
         for path, words, icon, right in MENU
         if visit.may(right)

@@ -1,5 +1,5 @@
-"""What a key is for, and what its machine says of itself; the sandbox's own time: moved on by a test key, to see a Z of another day, a month, an
-alert (decision 40)."""
+"""The key's terms, the machine's state, and the sandbox's clock, which a test key may advance to test a Z of another
+day, a month or an alert (decision 40)."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def move_clock(request: ApiRequest) -> Answer:
 
 
 def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:
-    """Hours, and whether the tax server is reachable (None: as it is)."""
+    """Hours, and whether the tax server is reachable (None for no change)."""
     errors = refusals_of(unknown_of(body, fields_of(ClockBody)))
     fields = Fields(body, "", errors)
     hours = 24 * _whole(fields, "days", MOST_DAYS) + _whole(fields, "hours", MOST_HOURS)

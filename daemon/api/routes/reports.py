@@ -1,5 +1,5 @@
-"""The reports X, Z and A, the history of Z closures, and sales by article: a look, and the report of the law that is closed and numbered; reports
-that were given out, as they were."""
+"""The reports X, Z and A, the history of Z closures, sales by article (open, or closed and numbered), and issued
+reports."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _described = partial(described, tag="reports", right="report")
 
 
 class ClosePeriodBody(msgspec.Struct, rename="camel"):
-    """Nothing is needed: no body at all, or an object."""
+    """An optional body."""
 
     cash_counted: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | None,

@@ -27,7 +27,8 @@ PsvbGroup = Literal["A", "B", "C", "D"]
 PriceMode = Literal["TTC", "HT"]
 Nature = Literal["COR", "RAN", "RAM", "RRR"]
 REBATE: Nature = "RRR"
-"""The nature of a reduction that is granted afterwards: no goods come back, and the withholding of the sale stays as it was (CGI 200)."""
+"""Nature of a reduction granted afterwards: no goods are returned, and the sale's withholding stays unchanged (CGI
+200)."""
 
 SALES: tuple[InvoiceType, ...] = get_args(SaleType)
 CREDITS: tuple[InvoiceType, ...] = get_args(CreditType)
@@ -79,9 +80,8 @@ class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
 
 class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """One line. `amount_ttc` is what the till sent; `line_amount` is what the machine gets
-    (with VAT in TTC mode, without in HT mode), but for `line_cents` always whole and within a franc of `price * quantity`
-    (plus the specific tax)."""
+    """One line. `amount_ttc`: as the till sent it. `line_amount`: for the machine, with VAT in TTC mode, without in HT
+    mode; whole except for `line_cents`, and within a franc of `price * quantity` (plus the specific tax)."""
 
     name: str
     group: str
@@ -102,7 +102,8 @@ class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     original_price: int = 0
     """Of one unit before the reduction; 0 where the till did not say it."""
     till_price: int = 0
-    """The till's own price and quantity where other ones were certified (UNIT_PRICE_DERIVED, QUANTITY_AS_ONE); else 0."""
+    """The till's own price and quantity where other ones were certified (UNIT_PRICE_DERIVED, QUANTITY_AS_ONE); else
+    0."""
     till_quantity: int = 0
     category: str = ""
     """Of the article, for the report of articles (SFE 5.1); never sent."""
@@ -171,8 +172,8 @@ class Psvb(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Deferral(msgspec.Struct, frozen=True, array_like=True):
-    """Of an invoice that regularises a sale: when that was (ms), and why it was not certified then; `outage` is the number of the outage that
-    lasted, 0 for none, in the register of the machine `nim`."""
+    """Time (`sold_at`, ms) of a sale that was certified later, and the reason. `outage`: number of the outage at that
+    time in the register of the machine `nim`, 0 for none."""
 
     sold_at: int
     reason: str
@@ -206,7 +207,8 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     letterhead: bytes = b""
     """Digest of what stands on its paper; empty where it is the present one."""
     edition: int = 0
-    """Of the rules by which it was read, whose totals stay as they were: 0 are those of 0.1; since 2 a withholding counts under its own rate."""
+    """Edition of the rules by which it was read and totalled: 0 for 0.1; since 2 a withholding counts under its own
+    rate."""
     deferred: Deferral | None = None
     """Where it was sold before it was certified."""
     number_year: int | None = None

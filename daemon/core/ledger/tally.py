@@ -25,8 +25,8 @@ from daemon.core.ledger.book import Tally
 
 
 def contribution(record: Record) -> Tally:
-    """The tally of one attempt that ended certified, refused or abandoned. One taken over from the machine, whose lines are unknown, adds nothing: it
-    is counted as unexplained."""
+    """The tally of one ended attempt. One adopted from the machine adds nothing, since its lines are unknown: it counts
+    as unexplained."""
     if not record.invoice.items:
         return {}
     if record.state == "certified":

@@ -1,6 +1,6 @@
-"""What happened, in the order it became durable: small rows that point at the record, there for a week for screens that come back.
+"""Events in the order of commits: small rows that point at their record, kept for a week for screens that reconnect.
 
-Events that some destination wants are put into its outbox in the same transaction."""
+An event for a destination enters its outbox in the same transaction."""
 
 from __future__ import annotations
 

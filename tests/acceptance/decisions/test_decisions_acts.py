@@ -38,6 +38,8 @@ def test_a_duplicate_is_numbered_and_on_record(tmp_path: Path) -> None:
             "PRINTER_UNAVAILABLE",
         )
         assert "copies" not in shop.get(path).json()["receipt"]
+        url = f"/v1/mcf/{NIM}/{path}/ticket?copy=duplicate"
+        assert shop.http.head(url, headers=shop.headers()).status_code == 405
         for number in (1, 2):
             assert f"DUPLICATA N° {number}" in shop.get(f"{path}/ticket", copy="duplicate").text
         assert "DUPLICATA N° 1" in shop.get(f"certifications/{other}/ticket", copy="duplicate").text

@@ -17,6 +17,7 @@ import pytest
 from support.browser import create_users, session_of
 from support.ledgers.ledger import Till
 from support.ledgers.ledger import invoice as sale
+from support.receivers.headquarters import HttpHeadquarters
 from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
 
 from common.language import Text
@@ -237,8 +238,12 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
     with running_shop(tmp_path) as shop:
         create_users(shop, ("reader",))
         shop.machines[0].order("mode", mode="blocked")
-        for number in range(2):
-            assert shop.certify(invoice(f"B-{number}")).status_code == 422
+        assert shop.certify(invoice("B-0")).status_code == 422
+        with browser(shop, "reader") as client:
+            state = client.get("/ui/state").text
+        assert 'data-level="amber"' in state, state
+        assert "la prochaine dira si elle les refuse toutes" in state
+        assert shop.certify(invoice("B-1")).status_code == 422
         for _ in range(2):
             with browser(shop, "reader") as client:
                 state = client.get("/ui/state").text
@@ -266,6 +271,46 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
         assert shop.certify(invoice("B-0")).status_code == 200
         with browser(shop, "reader") as client:
             assert 'data-level="good"' in client.get("/ui/state").text
+
+
+def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path: Path) -> None:
+    hq = HttpHeadquarters(tmp_path)  # nobody listens there
+    upstream = {"kind": "https", "url": hq.url, "secret_file": str(hq.keys.file)}
+    with running_shop(tmp_path, config={"upstream": upstream}) as shop:
+        create_users(shop, ("reader",))
+        shop.closed()
+        with browser(shop, "reader") as client:
+            assert 'data-level="good"' in client.get("/ui/state").text
+        shop.stop_daemon()
+        with closing(sqlite3.connect(shop.ledger)) as connection, connection:
+            connection.execute("UPDATE outbox SET created_at = created_at - ?", (50 * HOUR,))
+        shop.start_daemon()
+        with browser(shop, "reader") as client:
+            state = client.get("/ui/state").text
+    assert 'data-level="amber"' in state, state
+    assert "le siège ne reçoit plus de clôture depuis 2 jours" in state
+
+
+def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path: Path) -> None:
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ("technician",))
+        assert shop.certify(invoice("B-1")).status_code == 200
+        shop.machines[0].order("counters", tc=0, fvc=0)
+        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+        shop.stop_daemon()
+        new = Machine(tmp_path, "EL02000088-1")
+        shop.machines = (new.start(),)
+        shop.start_daemon()
+        with browser(shop, "technician") as client:
+            screen = client.get("/ui/attention").text
+            assert f">{NIM}<" in screen
+            assert "text-red-fg" in screen.partition("<main")[0]
+            case = re.search(r'name="case" value="([^"]+)"', screen)
+            assert case is not None
+            form = {"m": NIM, "case": case[1], "decision": "adopt", "reason": "un autre logiciel"}
+            assert client.post("/ui/attention", data=form).status_code == 303
+            assert 'name="case"' not in client.get("/ui/attention").text
+        new.stop()
 
 
 def test_of_several_machines_the_one_that_is_out_of_order_is_named(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 from support.till import certified, fresh
 
 SPARE = "EL02000099-1"
+MENU_COUNT = re.compile(r'badge bg-red text-red-fg">(\d+)<')
+"""Of what there is to decide."""
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +196,10 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     page = seller.go("/ui/")
     banner, sold = page.get_by_test_id("state"), fresh()
     shop.machines[0].kill()
-    expect(banner).to_contain_text("la machine ne répond pas")
+    expect(banner).to_contain_text(f"{NIM} ne répond pas")
     expect(page).to_have_title(re.compile("^⛔ Aujourd'hui"))
     pattern = (
-        r"Ventes arrêtées depuis \d\d:\d\d\xa0: la machine ne répond pas\xa0; vérifiez son câble et son alimentation\."
+        rf"Ventes arrêtées depuis \d\d:\d\d\xa0: {NIM} ne répond pas\xa0; vérifiez son câble et son alimentation\."
     )
     assert re.fullmatch(pattern, banner.inner_text())
     assert shop.certify(invoice(fresh())).status_code == 503
@@ -228,14 +230,46 @@ def test_an_invoice_whose_answer_was_lost_is_seen_as_in_doubt(paired: tuple[Shop
         wait_for(lambda: "La caisse peut vendre" in seller.look("/ui/state"), "the machine")
         machine.order("fault", spec="unplug:inf@38h#1")
         assert shop.certify(invoice(number)).status_code == 503
-        wait_for(lambda: "Ne les refaites pas" in seller.look("/ui/"), "the warning")
+        wait_for(lambda: "À ne pas refaire" in seller.look("/ui/"), "the warning")
         for query in ("", f"?q={number}", f"?q={number}&m={SPARE}", "?state=disputed"):
             row = seller.look(f"/ui/journal{query}").partition(number)[2].partition("</tr>")[0]
             assert "en doute" in row, query
         assert number not in seller.look("/ui/journal?state=refused")
         machine.order("plug")
-        wait_for(lambda: "Ne les refaites pas" not in seller.look("/ui/"), "the machine's word")
+        wait_for(lambda: "À ne pas refaire" not in seller.look("/ui/"), "the machine's word")
         assert "certifiée" in seller.look(f"/ui/journal?q={number}")
+
+
+def test_a_doubt_of_a_spare_that_has_gone_is_decided(paired: tuple[Shop, Machine]) -> None:
+    """Both machines of a pair have died in a sale, and the first one is repaired: each screen knows of the doubt and of the outage of the spare, and what
+    can be decided at each moment."""
+    shop, spare = paired
+    first, number = shop.machines[0], fresh()
+    with Visitor(shop, "technician") as technician:
+        wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
+        first.order("unplug")
+        wait_for(lambda: f"{NIM} ne répond pas" in technician.look("/ui/state"), "the banner")
+        technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+        spare.order("fault", spec="unplug:inf@38h#1")
+        assert shop.certify(invoice(number)).status_code == 503
+        wait_for(lambda: f"{SPARE} ne répond pas" in technician.look("/ui/state"), "the banner")
+        assert "être reprise" not in technician.look("/ui/state")
+        first.order("plug")
+        wait_for(lambda: f"{NIM} est revenue et peut être reprise" in technician.look("/ui/state"), "the machine")
+        assert MENU_COUNT.search(technician.look("/ui/")) is None
+        technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+        page = technician.look("/ui/spare")
+        assert re.search(rf"si {SPARE} a certifié {number} \(15.000.F.CFA\)\. À ne pas refaire", page), page
+        assert 'href="/ui/attention"' in page.partition("<main")[2]
+        found = MENU_COUNT.search(page)
+        assert found is not None
+        assert found[1] == "1"
+        assert number in technician.look("/ui/attention")
+        assert f"<dd>{SPARE}</dd>" in technician.look(f"/ui/outages?m={NIM}")
+        assert "/ui/box/probe" not in technician.look("/ui/box")  # its line is in use
+        spare.order("plug")
+        wait_for(lambda: MENU_COUNT.search(technician.look("/ui/")) is None, "the spare's word")
+    shop.verify()
 
 
 def test_a_seller_decides_nothing(paired: tuple[Shop, Machine]) -> None:

@@ -21,13 +21,12 @@ SPAN: Final = 366 * DAY
 
 
 async def _screen(visit: Visit) -> Reply:
-    """Those of the machine, and of the one for which it stands."""
+    """Those of the machine, and of the other one of its pair."""
     now, page = visit.worker.now(), whole_number(visit.query.get("page", "")) or 0
     upto = PER_PAGE * (page + 1)
     rows = [
         (outage, duration_text(outage.duration(now), Style(visit.language)), name_of(each))
-        for each in (visit.worker.stands_for, visit.worker)
-        if each is not None
+        for each in visit.worker.pair
         for outage in await each.ledger.read(newest_outages, each.book, start=now - SPAN, end=now + 1, limit=upto + 1)
     ]
     rows.sort(key=lambda row: row[0].since, reverse=True)

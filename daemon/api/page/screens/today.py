@@ -22,6 +22,7 @@ from daemon.api.page.views.sales_state import sales_state
 from daemon.api.page.visit import (
     POLICY,
     Visit,
+    cases,
     html,
     name_of,
     redirect,
@@ -33,7 +34,7 @@ from daemon.core.audit import Call
 from daemon.core.clock import HOUR
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound, StorageError
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Case, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
@@ -175,10 +176,7 @@ async def _waiting(visit: Visit) -> list[str]:
         found.append(say("an invoice of which it is not known whether it was certified"))
     if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):
         found.append(say("invoices that the machine has still to send to the tax server: {count}", count=unsent))
-    headquarters = visit.page.headquarters()
-    sends = headquarters.is_configured or headquarters.address
-    backlogs = await visit.deps.upstream() if visit.deps.upstream and sends else ()
-    if unsent := sum(each.waiting for each in backlogs):
+    if unsent := sum(each.waiting for each in await visit.backlogs()):
         found.append(say("closures that headquarters has not had yet: {count}", count=unsent))
     return found
 
@@ -298,16 +296,11 @@ def reason_of(visit: Visit) -> str:
     return reason[:LONGEST_REASON]
 
 
-async def _cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
-    workers = visit.deps.workers
-    return [(worker, await visit.page.decisions.case(worker.book)) for worker in (*workers.all(), *workers.former())]
-
-
 async def _attention(visit: Visit) -> Reply:
     return await render(
         visit,
         "attention.html",
-        cases=[(worker, case) for worker, case in await _cases(visit) if case.is_open],
+        cases=[(worker, case) for worker, case in await cases(visit) if case.is_open],
         meanings=MEANINGS,
         obstacles=OBSTACLES,
         done=visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else "",
@@ -320,9 +313,9 @@ attention = screen("/ui/attention", "administer")(_attention)
 
 @screen("/ui/attention", "administer", change=True, form=_attention, faults=(InvalidRequest,))
 async def decide(visit: Visit) -> Reply:
-    form, cases = visit.form, await _cases(visit)
-    case_of_form = next((each for each in cases if each[1].fingerprint == form.get("case")), None)
-    worker, case = case_of_form or next(each for each in cases if each[0] is visit.worker)
+    form, found = visit.form, await cases(visit)
+    case_of_form = next((each for each in found if each[1].fingerprint == form.get("case")), None)
+    worker, case = case_of_form or next(each for each in found if each[0] is visit.worker)
     decision = cast("Decision", form.get("decision", ""))
     fields = form.get("code", ""), form.get("time", ""), form.get("counters", "")
     as_printed = bool(form.get("as_printed"))

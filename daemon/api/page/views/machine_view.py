@@ -23,12 +23,12 @@ from common.language.reasons import (
     WRITES_LOST_WITH_LOG,
     codes_of,
 )
+from common.numbers import money
 from daemon.api.box import LineSlot
 from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS, refuses_since
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
-from daemon.core.ledger.attempt import Record
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.logo import draw_qr
 from daemon.store.tables.book.outages import open_outage, out_since
@@ -72,7 +72,7 @@ def in_plain_words(found: Text, language: Language) -> str:
 
 
 SLOT_MS: Final = 600_000
-EDGE: Final = 4
+EDGE: Final = 7
 NAMED_HOURS: Final = 3
 """Between two names under the bars."""
 
@@ -145,7 +145,8 @@ class MachineView(msgspec.Struct, frozen=True):
     days_colour: str
     unsent: int | None
     drift: int | None
-    doubts: Sequence[Record]
+    doubts: str
+    """the invoices of which it is not known whether it has certified them"""
     unnotified: int
     """the outage that lasts, while no one was notified of it; else 0"""
 
@@ -167,7 +168,7 @@ def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
         days_colour="" if days is None or days < AMBER_DAYS else "amber" if days < RED_DAYS else "bad",
         unsent=link.waiting if link else None,
         drift=drift if drift is not None and abs(drift) >= DRIFT_AMBER else None,
-        doubts=() if worker.connected else worker.unfinished,
+        doubts="" if worker.connected else ", ".join(f"{r.number} ({money(r.total_ttc)})" for r in worker.unfinished),
         unnotified=outage.number if outage and not outage.notices and visit.may("close") else 0,
     )
 

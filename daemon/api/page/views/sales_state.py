@@ -8,7 +8,7 @@ import msgspec
 
 from common.language import Counted, Text
 from common.language.reasons import from_stored
-from daemon.core.clock import HOUR, machine_millis
+from daemon.core.clock import DAY, HOUR, machine_millis
 from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.reports import REASONS
@@ -75,6 +75,12 @@ async def sales_state(visit: Visit) -> SalesState:
         warnings.append(say("the disk is nearly full, and sales stop once it is"))
     if deps.disk():
         warnings.append(from_stored(deps.disk()).in_language(visit.language))
+    waiting = [each.oldest_at for each in await visit.backlogs() if each.waiting and each.mode == "live"]
+    if days := max((deps.clock() - oldest) // DAY for oldest in (*waiting, deps.clock())):
+        late = Counted(
+            "headquarters has had no closure for a day", "headquarters has had no closure for {count} days", days
+        )
+        warnings.append(say(late))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
@@ -113,17 +119,24 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
     if first.connected and len(stopped) == 1 and await _has_met_server(first):
         hope = say("the machine has met the tax server since, and the next sale will tell whether it certifies again")
         return SalesState("amber", words, _call(visit, hope))
-    has_spare = any(each.spare for each in stopped) and visit.may("administer")
     if first.connected:  # nothing else that it says tells whether it takes invoices again
         causes = [
             REASONS["blocked"].in_language(visit.language),
             say("each sale is tried all the same: one that is certified ends this"),
         ]
     else:
-        causes = [say("the machine does not answer"), say("look at its cable and its power")]
-    if has_spare:
-        causes.append(say("its spare can take over"))
-    return SalesState("bad", words, _call(visit, *causes), SPARE if has_spare else "")
+        is_one = live > 1 or len(first.pair) == 1
+        silent = say("the machine does not answer") if is_one else say("{nim} does not answer", nim=first.book.nim)
+        causes = [silent, say("look at its cable and its power")]
+    can_replace = [say("its spare can take over") for each in stopped if each.spare]
+    can_replace += [
+        say("{nim} is there again and can be taken back", nim=each.first.book.nim)
+        for each in stopped
+        if each.first and each.first.connected
+    ]
+    if not can_replace or not visit.may("administer"):
+        return SalesState("bad", words, _call(visit, *causes))
+    return SalesState("bad", words, _call(visit, *causes, can_replace[0]), SPARE)
 
 
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
@@ -174,6 +187,8 @@ def _call(visit: Visit, *causes: str) -> str:
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
     found, say = [], visit.say
+    if worker.refused_numbers:
+        found.append(say("the machine refused the last sale; the next one tells whether it refuses all"))
     if worker.in_test_mode:
         found.append(say("the machine is in test mode: nothing has fiscal value"))
     link = None if worker.server_link is None else tax_server(worker.server_link, visit.deps.clock())
