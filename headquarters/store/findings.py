@@ -89,7 +89,10 @@ def settle_passing(
     table = tables.finding.c
     mine = and_(table.machine.in_(sorted({machine for machine, _ in facts})), table.kind.in_(kinds))
     by_a_person = and_(table.solved_by != "", table.key.not_like("% %"))
-    query = select(tables.finding).where(mine, or_(table.solved_at.is_(None), by_a_person)).order_by(table.id.desc())
+    query = select(tables.finding).where(mine, or_(table.solved_at.is_(None), by_a_person))
+    query = query.order_by(table.machine, table.id.desc())
+    if "late" in kinds:  # the look and the boxes' own words settle it, each of many shops: all in one order
+        query = query.with_for_update()
     new = {(*book, fact.kind, fact.key): fact for book, found in facts.items() for fact in found}
     gone: list[int] = []
     passed: list[int] = []
