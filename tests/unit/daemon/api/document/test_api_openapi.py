@@ -132,6 +132,9 @@ def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
     assert {int(status) for status in certify} == {
         200, 202, 400, 401, 403, 404, 408, 409, 410, 413, 415, 421, 422, 429, 500, 502, 503, 507,
     }  # fmt: skip
+    storing = {path for path, _, operation in operations(document) if "507" in operation["responses"]}
+    papers = ("certifications/{code}", "reports/x", "reports/a", "reports/articles")  # each an entry of the journal
+    assert {f"/v1/mcf/{{nim}}/{paper}/{way}" for paper in papers for way in ("ticket", "print")} <= storing
     assert "WWW-Authenticate" in certify["401"]["headers"]
     assert "Retry-After" in certify["429"]["headers"]
     assert "Retry-After" in certify["503"]["headers"]
