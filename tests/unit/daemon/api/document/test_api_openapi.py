@@ -2,6 +2,7 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from functools import reduce
 from operator import getitem
 from typing import Any, get_args
@@ -279,6 +280,14 @@ def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -
         if "requestBody" in operation
     }
     assert bodies == {*BODIES, EmptyBody.__name__}
+
+
+def test_a_whole_number_may_be_written_with_decimals() -> None:
+    """As PHP does for a float; the schema's integer is that too. Nought is permitted, and a fault does not say otherwise."""
+    assert read_counted({"cashCounted": Decimal("15000.0")}) == 15_000
+    assert read_move_of_clock({"days": Decimal("1e0"), "hours": Decimal("2.00")}) == (26, None)
+    with pytest.raises(InvalidRequest, match="0 or more"):
+        read_counted({"cashCounted": -1})
 
 
 def test_what_is_posted_to_webhooks_is_described(document: dict[str, Any]) -> None:
