@@ -276,9 +276,9 @@ class StateReply(msgspec.Struct, frozen=True):
 def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[int, ...]]:
     """None before the first invoice: its fields are then missing or empty; time and total may be zeros."""
     if not _has_block(fields):
-        return None, _rates(fields[:_EACH])
+        return None, _rates_alone(fields)
     if _is_blank(fields[:_LAST_FIELDS]):
-        return None, _rates(fields[_LAST_FIELDS : _LAST_FIELDS + _EACH])
+        return None, _rates_alone(fields[_LAST_FIELDS:])
     time, kind, code, *rest = fields
     size, total, rates = _total_and_rates(rest)
     last = LastInvoiceReply(
@@ -293,17 +293,23 @@ def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[i
 
 def _has_block(fields: Sequence[str]) -> bool:
     """Whether C1h has fields of a last invoice before its rates, even empty ones: it has letters or a time, or enough
-    fields for both, or only blanks where the rates would begin."""
+    fields for both, or only blanks where the rates would begin. Rates with a
+    decimal comma are as many, but begin with 0: group A is exempt."""
     block = fields[:_LAST_FIELDS]
     if len(block) < _LAST_FIELDS:
         return False
     if any(char.isalpha() for field in block for char in field) or read_time_if_any(block[0]):
         return True
-    return len(fields) >= _LAST_FIELDS + _EACH or (len(fields) > _EACH and _is_blank(block))
+    return (len(fields) >= _LAST_FIELDS + _EACH and block[0] != "0") or (len(fields) > _EACH and _is_blank(block))
 
 
 def _is_blank(block: Sequence[str]) -> bool:
     return not any(field.strip("0. ") for field in block)
+
+
+def _rates_alone(fields: list[str]) -> tuple[int, ...]:
+    """Read as behind a last invoice, with an invented number and total before them."""
+    return _total_and_rates(["", "1", *fields])[2]
 
 
 def _total_and_rates(fields: list[str]) -> tuple[int, int, tuple[int, ...]]:

@@ -315,6 +315,7 @@ def _complete(
         lines=sum(item.amount_ttc for item in items),
         rounded=sum(line.rounded for line in lines),
         exact=sum((Fraction(line.exact) for line in lines), Fraction()),
+        leeway=len(items) if head.type in CREDITS and mode == "HT" else 0,
     )
     _check_sum(due, len(items), errors)
     payments, adjusted = adjust_payments(paid, due, errors)

@@ -228,6 +228,11 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
         return self.type in CREDITS
 
     @property
+    def leeway(self) -> int:
+        """How many francs the machine's total may differ: in HT mode one for each item (decision 24)."""
+        return len(self.items) if self.price_mode == "HT" else 0
+
+    @property
     def specific_tax(self) -> int:
         return sum(item.specific_tax for item in self.items)
 

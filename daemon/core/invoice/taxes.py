@@ -85,12 +85,10 @@ def withholdings(
 
     `taxes`: those of the whole invoice. A tax group whose lines are all goods of one PSVB group counts with its total
     there, which in HT mode is the machine's."""
-    goods: dict[str, list[Item]] = {group: []} if group else {}
+    goods: dict[str, list[Item]] = {group: []} if group and not any(item.psvb_group for item in items) else {}
     for item in items:
         if item.item_type in GOODS and (own := item.psvb_group or group):
             goods.setdefault(own, []).append(item)
-    if len(goods) > 1 and group and not goods[group]:
-        del goods[group]
     totals = {line.group: line.ttc for line in taxes}
     size = Counter(item.group for item in items)
     found = []

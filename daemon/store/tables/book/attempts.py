@@ -41,7 +41,7 @@ from daemon.store.tables.book import deferred, epochs, take_overs
 from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
-from daemon.store.tables.book.originals import check_amended
+from daemon.store.tables.book.originals import check_agreed
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 _NOT_UNDER_WAY = "there is no attempt {} under way"
@@ -126,7 +126,7 @@ def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: 
     """Replaces the invoice of a begun attempt by the one that the machine agreed to; CreditExceedsOriginal if too
     high."""
     if invoice.is_credit:
-        check_amended(connection, attempt_id, invoice)
+        check_agreed(connection, attempt_id, invoice)
     values = (invoice.total_ttc, pack(invoice_bytes(invoice)), attempt_id, book.id)
     if connection.execute(_SQL["amend"], values).rowcount != 1:
         raise NotFound(_NOT_UNDER_WAY.format(attempt_id))
