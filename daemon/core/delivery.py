@@ -80,7 +80,7 @@ class WaitingEvent(msgspec.Struct, frozen=True):
     ref_id: int
     at: int
     tries: int
-    last_sent: int = 0
+    last_sent: int
 
 
 class Posting(msgspec.Struct, frozen=True):
@@ -94,9 +94,9 @@ class Posting(msgspec.Struct, frozen=True):
     """what the receiver knows it by"""
     body: bytes
     """empty when it cannot be made"""
-    created_at: int = 0
+    created_at: int
     """ms, as `last_sent`"""
-    last_sent: int = 0
+    last_sent: int
     missing: str = ""
     """why there is no body"""
 

@@ -103,7 +103,7 @@ class NewKey(NamedTuple):
     public: bytes = b""
 
 
-def make_key(mode: Mode, *, signed: bool = False) -> NewKey:
+def make_key(mode: Mode, *, signed: bool) -> NewKey:
     if signed:
         seed = secrets.token_bytes(32)
         public = decode(PrivateKey(seed).public.removeprefix(PUBLIC))

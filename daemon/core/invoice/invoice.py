@@ -63,7 +63,7 @@ EDITION = 2
 """Of the present rules."""
 
 
-class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Customer(msgspec.Struct, frozen=True, array_like=True):
     client_type: ClientType = "CC"
     ifu: Annotated[str, Meta(description="IFU of the buyer")] = ""
     name: Annotated[str, Meta(description="Name of the buyer")] = ""
@@ -78,7 +78,7 @@ class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
         return folded in f"{self.name} {self.ifu} {self.phone}".casefold()
 
 
-class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Item(msgspec.Struct, frozen=True, array_like=True):
     """One line. `amount_ttc`: as the till sent it. `line_amount`: for the machine, with VAT in TTC mode, without in HT
     mode; whole except for `line_cents`, and within a franc of `price * quantity` (plus the specific tax)."""
 
@@ -179,7 +179,7 @@ class Deferral(msgspec.Struct, frozen=True, array_like=True):
     nim: str = ""
 
 
-class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Invoice(msgspec.Struct, frozen=True, array_like=True):
     """`taxes` and `total_ttc` are our own arithmetic; the machine's subtotal has to agree before anything is paid."""
 
     number: str

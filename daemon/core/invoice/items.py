@@ -77,7 +77,7 @@ class MachineLine(NamedTuple):
 
 
 def read_item(
-    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool = False, cents: bool = False
+    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool, cents: bool
 ) -> Line | None:
     """Reads one line; None without a valid amount, with every fault in `fields.errors`. `fold`: this machine gets no
     specific tax; `cents`: it accepts two decimals on a line."""

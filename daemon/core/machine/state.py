@@ -92,7 +92,7 @@ class PortReading:
     state: MachineState
     link: ServerLink
     taxpayer: tuple[str, ...]
-    read_at: int = 0
+    read_at: int
     """Time of the reading by the box's clock (ms), to compare with the machine's time later."""
 
 
@@ -103,10 +103,6 @@ class Silence:
 
     reason: Text
     why: Why
-
-    @property
-    def busy(self) -> bool:
-        return self.why == "busy"
 
 
 def same_machine(one: str, other: str) -> bool:
