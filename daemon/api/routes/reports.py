@@ -1,5 +1,4 @@
-"""The reports X, Z and A, the history of Z closures, sales by article (open, or closed and numbered), and issued
-reports."""
+"""The reports X, Z and A, the history of Z closures, sales by article, and issued reports."""
 
 from __future__ import annotations
 
