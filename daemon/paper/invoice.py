@@ -176,9 +176,13 @@ def _totals(record: Record, style: Style) -> Iterator[Element]:
     yield TextLine(say("The sum {amount}", amount=sum_of(record.total_ttc, language)))
     if invoice.discount:
         yield Pair(say("Reductions included"), amount(-invoice.discount))
+    yield from _withholdings(invoice, style)
+
+
+def _withholdings(invoice: Invoice, style: Style) -> Iterator[Element]:
     for psvb in invoice.withholdings:
-        rate, base = percentage(psvb.rate, language), amount(psvb.base)
-        name = say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=base)
+        rate, base = percentage(psvb.rate, style.language), amount(psvb.base)
+        name = style.say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=base)
         yield Pair(name, amount(psvb.amount))
 
 
@@ -243,8 +247,8 @@ def _waiting_elements(sale: DeferredSale, invoice: Invoice, shop: Shop, style: S
         yield from _waiting_item(item, invoice, style)
     yield Rule()
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(sale.total_ttc), bold=True)
-    for payment in invoice.payments:
-        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount))
+    yield from _withholdings(invoice, style)
+    yield from _payments(invoice, shop, style)
     yield Rule()
     due = moment(millis_text(sale.due_at), shop.zone, language)
     yield TextLine(say("The certified invoice is due by {due} at the latest.", due=due))

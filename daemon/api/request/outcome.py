@@ -15,6 +15,7 @@ from common.language import Text
 from common.language.reasons import from_stored
 from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
+from common.wire.closure import Withholding
 from daemon.api.access.auth import is_strict
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.relayed import relayed
@@ -29,7 +30,7 @@ from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_o
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
-from daemon.core.report.receipt import Adjustment, Receipt, adjustments, receipt
+from daemon.core.report.receipt import Adjustment, Receipt, adjustments, preview, receipt
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
@@ -152,6 +153,13 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
             description="Path of the page at which the customer finds the certified invoice later; it cannot be guessed"
         ),
     ] = ""
+    stamp_duty: Annotated[int, Meta(description="While it waits: to be collected in cash on top of `totalTtc`")] = 0
+    psvb_by_group: Annotated[
+        tuple[Withholding, ...], Meta(description="While it waits: all withholdings, by group")
+    ] = ()
+    warnings: Annotated[
+        tuple[Adjustment, ...], Meta(description="While it waits: what was folded, rounded, adjusted or ignored")
+    ] = ()
 
 
 def accepted(
@@ -159,7 +167,8 @@ def accepted(
 ) -> Answer:
     """202 for a deferred sale; `found`: its status."""
     outcome = outcome_of(request, found or FoundRequest("waiting", sale=sale))
-    answer = encoded(outcome, status=202, replayed=replayed)
+    answered = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *own_warnings(request)))
+    answer = encoded(answered, status=202, replayed=replayed)
     answer.headers.append((b"location", _path(request, sale).encode()))
     if is_async:
         answer.headers.append(APPLIED)
@@ -179,6 +188,14 @@ def outcome_of(request: ApiRequest, found: FoundRequest) -> RequestOutcome:
     )
     if sale is None:
         return outcome
+    if sale.invoice is not None:
+        would_be = preview(sale.invoice, language)
+        outcome = msgspec.structs.replace(
+            outcome,
+            stamp_duty=would_be.stamp_duty,
+            psvb_by_group=would_be.psvb_by_group,
+            warnings=would_be.warnings,
+        )
     return msgspec.structs.replace(
         outcome,
         invoice_number=sale.number,

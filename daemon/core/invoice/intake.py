@@ -210,8 +210,8 @@ def _is_carried(number: str, code_page: str) -> bool:
         return False
 
 
-def _short(fields: Fields, name: str, *, required: bool = False) -> str:
-    return _short_enough(fields, name, fields.text(name, SHORT_LENGTH, required=required))
+def _short(fields: Fields, name: str) -> str:
+    return _short_enough(fields, name, fields.text(name, SHORT_LENGTH))
 
 
 def _short_enough(fields: Fields, name: str, text: str) -> str:
@@ -315,6 +315,7 @@ def _complete(
         lines=sum(item.amount_ttc for item in items),
         rounded=sum(line.rounded for line in lines),
         exact=sum((Fraction(line.exact) for line in lines), Fraction()),
+        leeway=len(items) if head.type in CREDITS and mode == "HT" else 0,
     )
     _check_sum(due, len(items), errors)
     payments, adjusted = adjust_payments(paid, due, errors)

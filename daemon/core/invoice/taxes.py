@@ -85,12 +85,10 @@ def withholdings(
 
     `taxes`: those of the whole invoice. A tax group whose lines are all goods of one PSVB group counts with its total
     there, which in HT mode is the machine's."""
-    goods: dict[str, list[Item]] = {group: []} if group else {}
+    goods: dict[str, list[Item]] = {group: []} if group and not any(item.psvb_group for item in items) else {}
     for item in items:
         if item.item_type in GOODS and (own := item.psvb_group or group):
             goods.setdefault(own, []).append(item)
-    if len(goods) > 1 and group and not goods[group]:
-        del goods[group]
     totals = {line.group: line.ttc for line in taxes}
     size = Counter(item.group for item in items)
     found = []
@@ -118,8 +116,7 @@ def percent(rate: int) -> int | float:
 
 
 class SpecificTax(NamedTuple):
-    """`tax`: of the line, whole XOF; `rate`: per unit, in hundredths; `is_added`: the unit price excludes it and
-    VAT."""
+    """`tax` of the line in whole XOF, `rate` per unit in hundredths; `is_added`: the unit price excludes it and VAT."""
 
     tax: int
     rate: int
@@ -176,8 +173,7 @@ def _priced(tax: int, per_unit: int | Fraction, *, is_added: bool) -> SpecificTa
 def amount_with(
     tax: object, rate: object, *, product: int, quantity: int, vat: int, mode: PriceMode
 ) -> int | Fraction | None:
-    """The amount of a line with specific tax and VAT, if the till did not send it; None without a valid specific
-    tax."""
+    """The amount of a line with specific tax and VAT, if not sent; None without a valid specific tax."""
     try:
         exact_tax, exact_rate = _read("specificTax", tax), _read("specificTaxRate", rate)
     except ValueError:

@@ -70,7 +70,7 @@ def _agrees_with_vat(invoice: Invoice, subtotal: Subtotal) -> bool:
 
 def _agrees_without_vat(invoice: Invoice, subtotal: Subtotal) -> bool:
     adds_up = sum(line.ttc for line in subtotal.taxes) == subtotal.total_ttc
-    return adds_up and abs(subtotal.total_ttc - invoice.total_ttc) <= len(invoice.items) * _FRANC
+    return adds_up and abs(subtotal.total_ttc - invoice.total_ttc) <= invoice.leeway
 
 
 def _line_by_line(invoice: Invoice, group: str) -> tuple[int, int, int]:

@@ -51,10 +51,10 @@ def _choose(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice
     if (reference := read_reference(invoice.reference)) is None:
         return None
     candidates = _candidates(connection, book.mode, reference, invoice.type, attempt_id)
-    return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates)
+    return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates, leeway=invoice.leeway)
 
 
-def check_amended(connection: sqlite3.Connection, attempt_id: int, invoice: Invoice) -> None:
+def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoice) -> None:
     """CreditExceedsOriginal where the machine's total, a franc off in HT mode, no longer fits."""
     sale = connection.execute(_SQL["claimed"], (attempt_id,)).fetchone()
     if sale is None:
