@@ -1,7 +1,5 @@
-"""`python -m bench`: what the service costs beside the line, as ratios to baselines measured in the same run.
-
-Each row's measure and limit: `LIMITS` in bench/figures.py. The processes are those of `tests/support/shop.py`.
-"""
+"""`python -m bench`: the service's cost beside the line, as ratios to baselines measured in the same run. Measures and
+limits are `LIMITS` in bench/figures.py; the processes are those of `tests/support/shop.py`."""
 
 import os
 import sys
@@ -14,6 +12,6 @@ sys.path.append(str(ROOT / "tests"))
 
 
 def keep_byte_code() -> None:
-    """What is started from here on finds its modules compiled, as on a box, where the package has done that. A workplace that
-    asks Python not to (PYTHONDONTWRITEBYTECODE) has every start compile three hundred of them."""
+    """Makes child processes use compiled modules, as on a box, where the package has compiled them. With
+    PYTHONDONTWRITEBYTECODE every start would compile three hundred modules."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,4 +1,5 @@
-"""`python -m bench [--only line-1,memory] [--record] [--strict]`: every row of the table, in some six minutes on two cores."""
+"""`python -m bench [--only line-1,memory] [--record] [--strict]`: all rows of the table, in six minutes on two
+cores."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def _finish(rows: list[Row], seconds: dict[str, int]) -> int:
 
 
 def _compare(rows: list[Row], *, keep: bool) -> None:
-    """With the last recorded runs on such a machine."""
+    """Compares with the last recorded runs on the same kind of machine."""
     values, kind = values_of(rows), kind_of(box())
     if before := last_recorded(kind):
         print(f"\nagainst {len(before.runs)} runs of {before.release} on {before.kind}, {before.at}:")

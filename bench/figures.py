@@ -1,8 +1,8 @@
-"""The rows of the bench, their limits, how measurements are summed up and printed, and recorded runs: what this one does better or worse by
-more than they differ among themselves.
+"""The rows of the bench, their limits, the summary and output of measurements, and recorded runs: a row is better or
+worse if it differs from them by more than they differ among themselves.
 
-`bench/history/RELEASE-KIND.json` has the last runs of one release on one kind of machine. `python -m bench --record` adds one; every run
-is compared with the newest file of its kind."""
+`bench/history/RELEASE-KIND.json` has the last runs of one release on one kind of machine. `python -m bench --record`
+adds one; every run is compared with the newest file of its kind."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Sense = Literal["≤", "≥"]
 
 FOLDER = ROOT / "bench" / "history"
 RUNS = 3
-"""Enough to know the noise."""
+"""Runs that are recorded: enough to estimate the noise."""
 LEAST_NOISE = 0.01
-"""Of a single run the noise is unknown."""
+"""Minimum: the noise of a single run is unknown."""
 
 Values = Mapping[str, float]
 Verdict = Literal["better", "worse", "as before"]
@@ -39,7 +39,7 @@ Verdict = Literal["better", "worse", "as before"]
 
 @dataclass(frozen=True)
 class Limit:
-    """What a row has to reach, and what is decided by it."""
+    """The limit of a row."""
 
     what: str
     sense: Sense
@@ -78,14 +78,13 @@ LIMITS = {
     "relay-idle": Limit("MB of nats-server for 10 000 boxes that listen", "≤", 1000),
     "hq": Limit("closures a second that headquarters stores in PostgreSQL", "≥", 150),
 }
-"""In the order of the table."""
+"""In the order of the output."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table. `value` is None when it could not be measured on this box; `note` then says why.
-
-    `detail` has the two sides of a ratio and the counts behind it."""
+    """One row of the table. `value` is None if it could not be measured on this box; `note` has the reason. `detail`
+    has both sides of a ratio and the counts."""
 
     row: str
     value: float | None
@@ -140,7 +139,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """`at`: of the last run."""
+    """`at`: time of the last run."""
 
     release: str
     kind: str
@@ -150,7 +149,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Difference:
-    """`noise`: how far the recorded runs lie from their median, as a share of it."""
+    """`noise`: largest distance of the recorded runs from their median, as a share of it."""
 
     row: str
     before: float
@@ -170,7 +169,7 @@ class Difference:
 
 
 def kind_of(box: Mapping[str, Any]) -> str:
-    """A machine as far as figures can be compared: processor and cores."""
+    """A kind of machine with comparable figures: processor and cores."""
     return re.sub(r"[^a-z0-9]+", "-", f"{box['cpu']} {box['cores']} cores".lower()).strip("-")
 
 
@@ -179,13 +178,13 @@ def values_of(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def last_recorded(kind: str, folder: Path = FOLDER) -> Recorded | None:
-    """The newest of that kind."""
+    """The newest recorded run of that kind."""
     found = [msgspec.json.decode(file.read_bytes(), type=Recorded) for file in folder.glob(f"*-{kind}.json")]
     return max(found, key=lambda recorded: recorded.at, default=None)
 
 
 def record(release: str, kind: str, at: str, values: Values, folder: Path = FOLDER) -> Path:
-    """Adds a run to those of that release and kind; the oldest goes."""
+    """Adds a run for that release and kind, and drops the oldest."""
     target = folder / f"{release}-{kind}.json"
     before = msgspec.json.decode(target.read_bytes(), type=Recorded).runs if target.exists() else ()
     rounded = {row: float(f"{value:.4g}") for row, value in values.items()}
@@ -196,7 +195,7 @@ def record(release: str, kind: str, at: str, values: Values, folder: Path = FOLD
 
 
 def differences(recorded: Recorded, values: Values) -> list[Difference]:
-    """Of the rows that both have, in the order of the table."""
+    """Rows that both have, in the order of the table."""
     found = []
     for row in LIMITS:
         before = [run[row] for run in recorded.runs if row in run]
@@ -208,7 +207,7 @@ def differences(recorded: Recorded, values: Values) -> list[Difference]:
 
 
 def box() -> dict[str, Any]:
-    """What the figures were taken on."""
+    """The machine that was measured."""
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)),
@@ -222,7 +221,7 @@ def box() -> dict[str, Any]:
 
 
 def _fsync_seconds() -> float:
-    """Median of a commit's worth of writing where the ledgers of the bench lie."""
+    """Median of writing and syncing as much as a commit, in the folder of the bench's ledgers."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     times = []
     with tempfile.TemporaryFile(dir=RESULTS, buffering=0) as file:

@@ -31,8 +31,9 @@ def problem_type(code: str) -> str:
     return "urn:mcfd:problem:" + code.lower().replace("_", "-")
 
 
-def problem_content(status: int, code: str, title: str, detail: str, request_id: str) -> dict[str, str | int]:
-    """`error` repeats `detail`, for clients that are older than this format."""
+def problem_content(status: int, code: str, title: str, detail: str, request_id: str) -> dict[str, object]:
+    """`error` repeats `detail`, for clients that are older than this format. The detail of an INVALID_REQUEST is `field: message`."""
+    field, _, message = detail.partition(": ") if code == "INVALID_REQUEST" else ("", "", "")
     return {
         "type": problem_type(code),
         "title": title,
@@ -41,4 +42,5 @@ def problem_content(status: int, code: str, title: str, detail: str, request_id:
         "code": code,
         "error": detail,
         "request_id": request_id,
+        **({"errors": [{"field": field, "message": message}]} if field else {}),
     }

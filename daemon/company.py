@@ -1,4 +1,4 @@
-"""Whose paper it is: what the configuration says of the shop, put together with what the machine tells of itself."""
+"""The shop's data on paper: the configuration combined with the machine's own data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAXPAYER_LINES = 6
 
 
 def read_logo(path: Path | None) -> bytes:
-    """Nothing where it cannot be read: paper comes without it, and `mcfd doctor` says why."""
+    """Empty if it cannot be read: documents then have no logo, and `mcfd doctor` reports why."""
     if path is None:
         return b""
     try:
@@ -34,7 +34,7 @@ def _logo(path: Path, _changed: int, size: int) -> bytes:
 
 
 def letterhead_of(settings: Settings, taxpayer: tuple[str, ...]) -> Letterhead:
-    """Name and address are as the machine tells them (I0…I5 of 2Bh), else as `[company]` does; phone and e-mail the other way round."""
+    """Name and address are the machine's (I0…I5 of 2Bh), else those of `[company]`; phone and e-mail vice versa."""
     company = settings.company
     *_, phone, email = taxpayer or ("",) * TAXPAYER_LINES
     return Letterhead(
@@ -64,7 +64,7 @@ def shop_of(
     *,
     letterhead: Letterhead | None = None,
 ) -> Shop:
-    """`letterhead` is that of a record or closure; the present one where it names none. A name that its machine had not sent yet is that of now."""
+    """`letterhead` is a record's or closure's; None: the present one. A name not sent by then is the present one."""
     head = letterhead or letterhead_of(settings, taxpayer)
     name, *address, city, phone, email = head.taxpayer or taxpayer or ("",) * TAXPAYER_LINES
     lines = tuple(line for line in (*address, city) if line)

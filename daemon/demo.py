@@ -1,5 +1,5 @@
-"""`make demo`: the simulated machine on a pseudo-terminal, the daemon on it, one invoice certified over HTTP. Three weeks of a small shop's
-sales for `make demo`, each day closed by its Z: written into the ledger by the store's own functions, as no clock can be turned back."""
+"""`make demo`: the simulated machine on a pseudo-terminal, the daemon, one invoice certified over HTTP. The store's own
+functions write three weeks of a small shop's sales before, with a Z each day, since no clock can be turned back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PERSON = "awa"
 PASSWORD = "demo-de-la-caisse"  # noqa: S105  printed for the viewer of the demonstration
 PATIENCE = 30.0
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For HTTP without TLS: the authorities of the world are not read."""
+"""For HTTP without TLS: saves loading the system's authorities."""
 
 CONFIG = """\
 [server]
@@ -98,7 +98,7 @@ def show(demo: Demo) -> None:
             raise DemoError(f"certify answered {certified.status_code}: {certified.text}")
         demo.print("certified. The receipt:")
         _print_receipt(certified.json())
-        # Once the certification has entered it (decision 13).
+        # After the totals include the certification (decision 13).
         demo.wait(
             "the certification in the X report", lambda: bool(client.get(f"{url}/reports/x").json()["certs_count"])
         )
@@ -119,7 +119,7 @@ def show(demo: Demo) -> None:
 
 
 def _start(demo: Demo) -> str:
-    """The machine and the daemon; the daemon's address."""
+    """Starts machine and daemon; returns the daemon's address."""
     demo.print("starting the simulated fiscal machine …")
     link = demo.folder / "machine"
     arguments = ("--nim", NIM, "--ifu", IFU, "--link", str(link), "--state", str(demo.folder / "machine.json"))
@@ -177,7 +177,7 @@ def _print_receipt(receipt: dict[str, object]) -> None:
 
 
 async def write_weeks(ledger: Path, nim: str) -> FiscalCounters:
-    """The machine's counters afterwards. The same sales each time, up to the evening before today."""
+    """Returns the machine's counters afterwards. The same sales each time, up to yesterday evening."""
     zone = ZoneInfo("Africa/Ouagadougou")
     draw = random.Random(1)  # noqa: S311  goods of a demonstration
     counters = FiscalCounters(0, 0, 0)
@@ -223,7 +223,7 @@ def _sell(connection: Any, book: Book, before: FiscalCounters, at: int, draw: ra
 
 
 def set_counters(control: Path, counters: FiscalCounters) -> None:
-    """The simulated machine has made them all (docs/simulator.md)."""
+    """Sets the simulated machine's counters as if it had certified all (docs/simulator.md)."""
     order = {"do": "counters", "tc": counters.tc, "fvc": counters.fvc, "frc": counters.frc}
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(control))

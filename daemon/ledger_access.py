@@ -1,5 +1,5 @@
-"""The ledger from outside the daemon: read beside one that may be running, changed by it, or, where none runs, with the ledger's lock; as the
-user whose ledger it is."""
+"""Access to the ledger from outside the daemon, as the ledger's user: reads beside the daemon; changes by the daemon
+or, if none runs, under the ledger's lock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 START_PATIENCE: Final = 30.0
-"""Seconds for a daemon that has the ledger and does not answer yet, or not any more."""
+"""Seconds to wait for a daemon that has the ledger but does not answer yet, or no longer."""
 ASK_AGAIN: Final = 0.1
 
 
@@ -43,7 +43,7 @@ def read_rows(
     *args: P.args,
     **named: P.kwargs,
 ) -> T:
-    """What one function of `store.tables` reads; StorageError. It loads neither `Store` nor asyncio, which takes longer than most commands."""
+    """Reads by one function of `store.tables`; without `Store` and asyncio, whose import takes long. StorageError."""
     from daemon.store.sqlite.disk_failure import storage_faults
     from daemon.store.sqlite.file import open_to_read
     from daemon.store.sqlite.migrations import is_current, migrations
@@ -59,14 +59,14 @@ def read_rows(
 
 
 def read_ledger(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T:
-    """What `job` returns; StorageError."""
+    """Returns the result of `job`. Raises StorageError."""
     existing(settings)
     return _here(settings, job, "read")
 
 
 def change(settings: Settings, operation: Operation[T], *, make: bool = False) -> T:
-    """Carries it out: by the daemon that has the ledger, otherwise here. The operation's own errors; StorageError. A ledger that does not exist
-    yet is made only with `make`."""
+    """Carries the operation out: by the daemon that has the ledger, otherwise here. Makes a missing ledger only with
+    `make`. Raises the operation's errors, StorageError."""
     from daemon.operations import OperationRequest, result_of
 
     if not make:
@@ -90,7 +90,7 @@ def change(settings: Settings, operation: Operation[T], *, make: bool = False) -
 
 
 def existing(settings: Settings) -> Path:
-    """The ledger's path; StorageError where there is none."""
+    """The ledger's path. Raises StorageError if there is none."""
     path = settings.storage.path
     if not path.exists():
         raise StorageError(Text("no ledger yet at {path}; `mcfd run` or `mcfd keys create` makes it", path=path))
@@ -98,7 +98,7 @@ def existing(settings: Settings) -> Path:
 
 
 def check_stopped(ledger: Path) -> None:
-    """LedgerInUse where a daemon has it: before any question to a person."""
+    """Raises LedgerInUse if a daemon has it: call it before any prompt."""
     from daemon.store.sqlite.lock import LedgerLock, lock_path
 
     with as_owner(ledger.parent):
@@ -111,7 +111,7 @@ def shell_user() -> Actor:
 
 
 def shell_actor(uid: int, sudo_user: str) -> Actor:
-    """For the audit log: the Unix user; behind sudo the one who called it, too."""
+    """The actor for the audit log: the Unix user, and behind sudo also its caller."""
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -122,7 +122,7 @@ def shell_actor(uid: int, sudo_user: str) -> Actor:
 
 def _here(settings: Settings, job: Callable[[Store], Awaitable[T]], opening: Opening) -> T:
     import asyncio
-    import concurrent.futures.thread  # noqa: F401  what is needed is loaded by root: its owner may not read the program's files
+    import concurrent.futures.thread  # noqa: F401  loaded as root: the ledger's owner may not read the program's files
 
     from daemon.store.store import Store  # noqa: F401  as above
 
@@ -146,9 +146,8 @@ async def _run(settings: Settings, job: Callable[[Store], Awaitable[T]], opening
 
 
 def _request(control: Path, ledger: Path, request: OperationRequest) -> OperationAnswer | None:
-    """The daemon's answer; None without a listener. A user who may write beside the ledger names the socket: only the ledger's owner is connected.
-
-    StorageError when this user may not ask it, or when it ended before it has answered."""
+    """The daemon's answer; None without a listener. A user who may write beside the ledger could place a socket there,
+    so only the ledger's owner is accepted. StorageError without permission, or if the daemon ended first."""
     from daemon.operations import OperationAnswer
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

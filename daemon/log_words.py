@@ -1,4 +1,4 @@
-"""The daemon's log as people read it: what each of its own events means, and the values beside it."""
+"""The daemon's log for people: the meaning of each of its events, and their values."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ EVENTS: Final = {
     "webhook.renamed": Text("what waited for a webhook waits under its new name"),
     "worker.close_incomplete": Text("mcfd stopped before everything of a machine had ended"),
 }
-"""An event that is not here has its own name."""
+"""An event without a text is shown by its own name."""
 LEVELS: Final = {"warning": Text("WARNING"), "error": Text("ERROR"), "critical": Text("ERROR")}
 HEAD_FIELDS: Final = frozenset({"time", "level", "event"})
 
@@ -143,7 +143,7 @@ def words(event: Mapping[str, Any], language: Language) -> str:
 
 
 def level(event: Mapping[str, Any], language: Language) -> str:
-    """Empty for what is as it should be."""
+    """Empty for normal events."""
     text = LEVELS.get(str(event.get("level", "")))
     return text.in_language(language) if text else ""
 

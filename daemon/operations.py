@@ -1,5 +1,4 @@
-"""What commands change in the ledger, each as a message: a running daemon carries it out for the command, a command without one does so itself.
-
+"""Operations of commands on the ledger, as messages: a running daemon carries them out; without one the command does.
 One request and one answer, each a line of JSON, over a Unix socket (`daemon.app.control`, `daemon.ledger_access`)."""
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 LONGEST = 256 * 1024
-"""Bytes of a request; a case of an invoice with 4 096 items is not in it."""
+"""Bytes of a request; it never contains an invoice, which may have 4096 items."""
 
 
 class Operation(Protocol[T_co]):
     """`carry_out` may raise McfdError or DecisionRefused."""
 
     is_offline: ClassVar[bool]
-    """Not beside a daemon, whose workers would go on from what was there before."""
+    """Not allowed beside a daemon, whose workers would continue with the old state."""
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> T_co: ...
 
@@ -46,7 +45,7 @@ class OperationMessage(msgspec.Struct, frozen=True, tag_field="operation"):
 
     @property
     def at_rest(self) -> tuple[Book, ...]:
-        """The books whose machines are free while it is carried out."""
+        """Books whose machines must be idle meanwhile."""
         return ()
 
 
@@ -96,8 +95,8 @@ class DisableUser(OperationMessage, frozen=True, tag="users.disable"):
 
 
 class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
-    """Of a setup; False where a person may log in already. With a `session` (the SHA-256 of what its cookie holds) the person has chosen the
-    password: one whom a setup that broke off has left gets it, and is logged in."""
+    """The first person of a setup; False if a person may log in already. With a `session` (SHA-256 of its cookie) the
+    password was chosen by the person: one left by an interrupted setup gets it, and is logged in."""
 
     name: str
     password: str
@@ -119,8 +118,8 @@ class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
 
 
 class Settle(OperationMessage, frozen=True, tag="machine.settle"):
-    """`shown` names the case that was decided on; `fresh` is the machine's state as the command read it, where it could; `decided_at`
-    the time of the decision."""
+    """`fingerprint` names the decided case; `fresh` is the machine's state if the command could read it; `decided_at`
+    is the decision's time."""
 
     book: Book
     fresh: Evidence | None
@@ -145,7 +144,7 @@ class Settle(OperationMessage, frozen=True, tag="machine.settle"):
 
 
 class DecideSpare(OperationMessage, frozen=True, tag="machine.spare"):
-    """The spare takes over, or the machine is taken back; `decided_at`: the time of the decision (ms)."""
+    """The spare takes over, or the machine is taken back; `decided_at` is the decision's time in ms."""
 
     first: Book
     spare: Book
@@ -177,7 +176,7 @@ class AcceptTime(OperationMessage, frozen=True, tag="time.accept"):
     upto: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables.book.books import accept_time  # noqa: PLC0415  a book's tables would cost each command 30 ms
+        from daemon.store.tables.book.books import accept_time  # noqa: PLC0415  its import takes each command 30 ms
 
         del at, by
         await store.decisions.write(accept_time, self.upto)
@@ -201,7 +200,7 @@ class RepairTime(OperationMessage, frozen=True, tag="time.repair"):
 
 
 class ReplayOutbox(OperationMessage, frozen=True, tag="upstream.replay"):
-    """How many are sent again."""
+    """Returns the number of events to be sent again."""
 
     destination: str
     nim: str = ""
@@ -213,7 +212,7 @@ class ReplayOutbox(OperationMessage, frozen=True, tag="upstream.replay"):
 
 
 class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
-    """`is_away`: of the whole box, on another disk than the ledger's."""
+    """`is_away`: of the whole box, on another disk than the ledger."""
 
     file: str
     is_whole: bool
@@ -228,7 +227,7 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
 
 
 class NoteDeed(OperationMessage, frozen=True, tag="audit.note"):
-    """What the command itself has done, for the audit log. A daemon takes a headquarters up, or lets go of it, at once."""
+    """A command's own deed, for the audit log. The daemon then joins or leaves a headquarters at once."""
 
     action: Literal["archive.made", "authority.created", "upstream.joined", "upstream.left"]
     subject: str
@@ -239,7 +238,7 @@ class NoteDeed(OperationMessage, frozen=True, tag="audit.note"):
 
 
 class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
-    """What `mcfd verify` has found wrong, of the file and of its entries; nothing: the ledger is sound."""
+    """Faults found by `mcfd verify` in the file and its entries; none: the ledger is intact."""
 
     file: tuple[str, ...]
     entries: tuple[str, ...]
@@ -271,16 +270,16 @@ AnyOperation: TypeAlias = (
 )
 
 
-# -- over the socket ----------------------------------------------------------------------------------------------------------
+# -- over the socket ---------------------------------------------------------------------------------------------------
 
 
 class OperationRequest(msgspec.Struct, frozen=True):
-    """`sudo_user` is who called a command of root's by sudo."""
+    """`sudo_user` called root's command by sudo."""
 
     operation: AnyOperation
     sudo_user: str = ""
     language: Language = "en"
-    """Of what is refused."""
+    """Language of a refusal."""
 
 
 class OperationRefusal(msgspec.Struct, frozen=True):
@@ -293,7 +292,7 @@ class OperationRefusal(msgspec.Struct, frozen=True):
 
 
 class OperationAnswer(msgspec.Struct, frozen=True):
-    """What `carry_out` has returned, or why it did not."""
+    """The result of `carry_out`, or the refusal."""
 
     result: msgspec.Raw = msgspec.Raw(b"null")
     refusal: OperationRefusal | None = None

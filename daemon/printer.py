@@ -1,8 +1,7 @@
-"""A receipt printer on the network or on a device of the box: bytes go to it, or the reason why not comes back.
+"""A receipt printer on the network or on a device of the box: takes bytes, or raises the reason why not.
 
-Only the caller waits for it: a document has its time, and what is not printed by then is given up. The printer is queried
-for its state first (DLE EOT, the one command of ESC/POS that is answered at once); one that does not answer is written to all
-the same, since many adapters pass nothing back."""
+Only the caller waits, within a time limit; an unfinished document is abandoned. The state is queried first (DLE EOT,
+the only ESC/POS command answered at once); many adapters pass on no answer, and then it prints all the same."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ COVER_OPEN: Final = 0x04
 PAPER_ENDED_OFFLINE: Final = 0x20
 PRINTER_ERROR: Final = 0x40
 PAPER_END: Final = 0x60
-"""Bits of the answers: of DLE EOT 2 the cover, the end of paper that stopped it, an error; of DLE EOT 4 the paper itself."""
+"""Bits of the answers: DLE EOT 2: the cover, a stop by the end of paper, an error; DLE EOT 4: the paper itself."""
 
 STATE_PATIENCE: Final = 0.7
 """Seconds for an answer to a state command; a printer that knows it answers within milliseconds."""
@@ -42,7 +41,7 @@ ESC_POS: Final = re.compile(r"ESC[/-]?POS", re.IGNORECASE)
 
 
 class ReceiptPrinter:
-    """One document after the other; `address` is `tcp://host:port` or the path of a device."""
+    """Prints one document at a time; `address` is `tcp://host:port` or the path of a device."""
 
     def __init__(self, address: str, timeout: float) -> None:
         self._address = address
@@ -50,7 +49,7 @@ class ReceiptPrinter:
         self._turn = asyncio.Lock()
 
     async def print(self, data: bytes) -> None:
-        """Returns once the printer has taken all of it; PrinterFailed when it did not."""
+        """Returns when the printer has received everything. Raises PrinterFailed."""
         try:
             async with asyncio.timeout(self._timeout), self._turn:
                 await (self._send if "://" in self._address else self._write)(data)
@@ -60,7 +59,7 @@ class ReceiptPrinter:
             raise PrinterFailed(PRINTER_UNREACHABLE(value=reason(error))) from error
 
     async def check(self) -> None:
-        """PrinterFailed when it could not print now."""
+        """Raises PrinterFailed if it could not print now."""
         await self.print(b"")
 
     async def _send(self, data: bytes) -> None:
@@ -73,17 +72,17 @@ class ReceiptPrinter:
             writer.write_eof()
             await _until_taken(writer)
         finally:
-            writer.transport.abort()  # nothing of a document that was given up comes out later
+            writer.transport.abort()  # an abandoned document must not be printed later
 
     async def _write(self, data: bytes) -> None:
-        """A device of the kernel takes what fits and says so; it is never waited for outside the loop."""
+        """Writes what the device accepts; never blocks the loop."""
         device = _open_device(Path(self._address))
         try:
             while data:
                 try:
                     data = data[os.write(device, data) :]
                 except BlockingIOError:
-                    await asyncio.sleep(0.02)  # a device that is full does not notify when it has room again
+                    await asyncio.sleep(0.02)  # there is no event for room in the device
         finally:
             os.close(device)
 
@@ -95,7 +94,7 @@ def _open_device(path: Path) -> int:
 
 
 def usb_printers(folder: Path = Path("/sys/class/usbmisc")) -> list[str]:
-    """Devices of the printers on USB that name ESC/POS in what they say of themselves (IEEE 1284); another kind would print it as text."""
+    """USB printers that name ESC/POS in their IEEE 1284 id; any other kind would print the commands as text."""
     found = []
     for printer in sorted(folder.glob("lp*")):
         with contextlib.suppress(OSError):
@@ -105,15 +104,15 @@ def usb_printers(folder: Path = Path("/sys/class/usbmisc")) -> list[str]:
 
 
 async def _until_taken(writer: asyncio.StreamWriter) -> None:
-    """Until the printer has acknowledged every byte: what lies in the kernel would be lost with the connection."""
+    """Waits until the printer has acknowledged every byte: bytes in the kernel would be lost with the connection."""
     link: socket.socket = writer.get_extra_info("socket")
-    while _unacknowledged(link):  # noqa: ASYNC110  the kernel does not notify when its queue is empty
+    while _unacknowledged(link):  # noqa: ASYNC110  no event for an empty queue
         await asyncio.sleep(0.01)
 
 
 def _unacknowledged(link: socket.socket) -> int:
     """Bytes in the kernel's queue (SIOCOUTQ of Linux)."""
-    import fcntl  # noqa: PLC0415  of Linux, as the command is
+    import fcntl  # noqa: PLC0415  Linux only
     import struct  # noqa: PLC0415
     import termios  # noqa: PLC0415
 
@@ -135,7 +134,7 @@ async def _refuse_trouble(reader: asyncio.StreamReader, writer: asyncio.StreamWr
 
 
 async def _query(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, command: bytes) -> int:
-    """One byte of state; 0 from a printer that says nothing (a real one always has bit 1 and bit 4 set)."""
+    """One byte of state; 0 without an answer (a real state always has bits 1 and 4 set)."""
     writer.write(command)
     try:
         async with asyncio.timeout(STATE_PATIENCE):

@@ -1,13 +1,12 @@
-"""The box's clock, and whether it is synchronised (decision 21).
-
-By systemd-timesyncd's file, or, for chrony and others, the state of the kernel through timedatectl: the service itself may not read it."""
+"""Whether the box's clock is synchronised (decision 21): by systemd-timesyncd's file or, for chrony and others, by the
+kernel's state. timedatectl reads that state: the service itself may not."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 BOOTED = Path("/run/systemd/system")
-"""There where systemd runs the box (sd_booted(3))."""
+"""Exists if systemd runs the box (sd_booted(3))."""
 SYNCHRONISED = Path("/run/systemd/timesync/synchronized")
 ASK = ("timedatectl", "show", "--property=NTPSynchronized", "--value")
 PATIENCE = 2.0

@@ -1,5 +1,5 @@
-"""Libraries that ours load when they are there, and that a daemon has no use for: in a virtual environment 6 MB of memory, and a tenth of the
-start. Debian's package has PyYAML alone of them."""
+"""Optional libraries of our libraries that a daemon does not need: in a virtual environment 6 MB of memory and a tenth
+of the start. Debian's package has only PyYAML of them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 
 @contextmanager
 def without(*names: str) -> Iterator[None]:
-    """What is imported meanwhile finds none of them, as if they were not installed; one that is loaded already stays."""
+    """Imports meanwhile do not find these modules, as if they were not installed; loaded ones stay."""
     hidden = [name for name in names if name not in sys.modules]
     for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment]  # what the import system takes for "is not there"
+        sys.modules[name] = None  # type: ignore[assignment]  # the import system's mark for "does not exist"
     try:
         yield
     finally:
@@ -25,14 +25,14 @@ def without(*names: str) -> Iterator[None]:
 
 
 def later(*names: str) -> None:
-    """What imports them from here on gets something in their stead, which loads them at the first use."""
+    """Imports from here on get a placeholder that loads the module at the first use."""
     for name in names:
         sys.modules.setdefault(name, _Later(name))
 
 
 class _Later(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        """Of whatever a module without content does not have; the next import finds the real one."""
+        """Called for any attribute; replaces the placeholder by the real module."""
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         return getattr(import_module(self.__name__), name)

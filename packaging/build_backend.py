@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 -- beside the scripts of the build; a package of this name would hide PyPI's `packaging`
-"""setuptools' build backend, with one step before it: the catalogues of texts are compiled (pyproject.toml, [build-system])."""
+"""setuptools' build backend, which first compiles the catalogues of texts (pyproject.toml, [build-system])."""
 
 from __future__ import annotations
 

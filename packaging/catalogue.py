@@ -1,8 +1,7 @@
 # ruff: noqa: INP001 -- a script, run by the build; a package of this name would hide PyPI's `packaging`
-"""Compiles the catalogues of texts: each `.po` to the `.mo` that gettext reads, with the standard library alone.
-
-Entries that are fuzzy or not translated are left out, as everywhere; `make check` sees to it that there are none. From one
-`.po` always the same bytes. `python packaging/catalogue.py [FOLDER]`."""
+"""Compiles the catalogues of texts with the standard library: each `.po` to the `.mo` that gettext reads. Omits fuzzy
+and untranslated entries, as usual; `make check` fails on any. Reproducible. `python packaging/catalogue.py
+[FOLDER]`."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ HEADER_SIZE = 28
 
 
 def read_po(text: str) -> dict[str, str]:
-    """Ids and their translations, as an `.mo` has them: the forms of a plural with a zero byte between. Contexts are not used here."""
+    """Ids and translations as in an `.mo`: plural forms separated by a zero byte. Contexts are not supported."""
     entries: dict[str, str] = {}
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if not line.startswith("#~")]
@@ -39,7 +38,7 @@ def read_po(text: str) -> dict[str, str]:
 
 
 def write_mo(entries: dict[str, str]) -> bytes:
-    """The format of gettext: a header, a table of the ids in order, one of the translations, then the strings."""
+    """The format of gettext: a header, a table of the sorted ids, one of the translations, then the strings."""
     pairs = sorted((one.encode(), other.encode()) for one, other in entries.items())
     ids = HEADER_SIZE
     texts = ids + 8 * len(pairs)

@@ -21,17 +21,17 @@ from pathlib import Path
 import sbom
 from sbom import Library
 
-# Debian 12 has 3.11, Debian 13 has 3.13, and the next ones 3.14. Tested in each, or it is not in this list.
+# Debian 12 has 3.11, Debian 13 has 3.13, later ones 3.14. Only tested versions are in this list.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# Debian 12's C library; a wheel that asks for a newer one is not for us.
+# Minor version of Debian 12's C library; wheels for a newer one are excluded.
 GLIBC_MINOR = 36
 
 
-# Debian's name of it, and that of wheels.
+# Architectures: Debian's name, and the wheels'.
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
-# In the lock because a library asks for them, and imported by nothing that runs here, with the reason. A test imports
-# every module of ours from the finished package, so one that is wanted after all is noticed.
+# Required by a library in the lock, but imported by nothing that runs here, with the reason. A test imports all our
+# modules from the finished package, so a library that is needed after all is noticed.
 LEFT_OUT = {
     "faker": "only for examples that polyfactory makes up",
     "polyfactory": "only for litestar's made-up examples, which the API's description does not use",
@@ -43,7 +43,7 @@ LEFT_OUT = {
     "pycparser": "only for cffi at build time; cryptography uses its compiled part",
     "setuptools": "only to build",
 }
-# Within a library: what only builds it or starts it by hand, and the parts in C that do nothing here.
+# Parts of a library that are only for building or for its command line, and C extensions without use here.
 PRUNED = (
     "*.data/**/*",
     "**/*.c",
@@ -58,21 +58,21 @@ PRUNED = (
     "*.dist-info/sboms/**/*",
     "litestar/cli/**/*",
     "multidict/_testcapi.*",
-    "fontTools/**/*.so",  # a document takes a second with its pure Python, too
+    "fontTools/**/*.so",  # pure Python is fast enough: a document takes a second
     *(
         f"fontTools/{part}/**/*" for part in ("cu2qu", "merge", "mtiLib", "qu2cu", "ufoLib", "voltLib")
     ),  # other formats of fonts
-    *(f"sqlalchemy/{part}/**/*" for part in ("ext", "orm", "testing")),  # SQL as it is written, without objects
+    *(f"sqlalchemy/{part}/**/*" for part in ("ext", "orm", "testing")),  # only SQLAlchemy Core is used
     "sqlalchemy/dialects/m*sql/**/*",
     "sqlalchemy/dialects/oracle/**/*",
-    "yaml/_yaml.*",  # the API's description is written in JSON; pure Python does for what litestar imports
+    "yaml/_yaml.*",  # the API's description is JSON; litestar's import needs only pure Python
     "**/py.typed",
     "**/*.pyi",
 )
 
 
 def download(locks: list[Path], arch: str, cache: Path) -> list[Path]:
-    """The wheels of all Pythons for `arch`, each with a hash that a lock names; fetched once for these locks."""
+    """The wheels of all Pythons for `arch`, each with a hash in a lock; downloaded once for these locks."""
     folder = cache / hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor() as pool:
@@ -101,11 +101,11 @@ def _download(locks: list[Path], arch: str, python: str, folder: Path) -> None:
                "--python-version", python, "--dest", str(folder)]  # fmt: skip
     command += [f"--requirement={lock}" for lock in locks]
     command += [f"--platform={tag}_{ARCHITECTURES[arch]}" for tag in tags] + [f"--abi={abi}" for abi in abis]
-    subprocess.run(command, check=True)  # noqa: S603  # pip, with what is written above
+    subprocess.run(command, check=True)  # noqa: S603  # pip with constant options
 
 
 def install(wheels: list[Path], lib: Path, without: set[str]) -> list[Library]:
-    """Lays the wheels out in `lib`, without what is left out, and says what is there."""
+    """Unpacks the wheels into `lib`, except those in `without`; returns the libraries."""
     found: dict[str, list[Path]] = {}
     for wheel in wheels:
         name = wheel.name.split("-")[0].replace("_", "-").lower()
@@ -118,7 +118,7 @@ def install(wheels: list[Path], lib: Path, without: set[str]) -> list[Library]:
 
 
 def _differs(name: str) -> bool:
-    """What describes a wheel, and is pruned; another one for each Python."""
+    """Files that describe a wheel, are pruned, and differ for each Python."""
     return name.endswith(("/WHEEL", "/RECORD")) or ".dist-info/sboms/" in name
 
 
@@ -142,7 +142,7 @@ def _tidy(lib: Path) -> None:
                 path.unlink()
     for module in lib.rglob("*.py"):
         content = module.read_bytes()
-        if content.startswith(b"#!"):  # imported only, and the interpreter that it names need not be there
+        if content.startswith(b"#!"):  # only imported, and the named interpreter may not exist
             module.write_bytes(content.partition(b"\n")[2])
     for folder in sorted((path for path in lib.rglob("*") if path.is_dir()), reverse=True):
         if not any(folder.iterdir()):
@@ -153,7 +153,7 @@ def _describe(name: str, wheels: list[Path]) -> Library:
     with zipfile.ZipFile(wheels[0]) as archive:
         info = next(entry for entry in archive.namelist() if entry.endswith(".dist-info/METADATA"))
         metadata = HeaderParser().parsestr(archive.read(info).decode("utf-8"))
-        # Who says it nowhere else says it in the first line of the text.
+        # Without any other information, the first line of the licence's text is used.
         entries = [
             entry for entry in sorted(archive.namelist()) if ".dist-info/" in entry and "/LICEN" in entry.upper()
         ]
@@ -181,7 +181,7 @@ def main() -> None:
     arguments = parser.parse_args()
     wheels = download(arguments.locks, arguments.arch, arguments.cache)
     found = install(wheels, arguments.into, {*LEFT_OUT, *arguments.without})
-    # What `mcfd --version` reads.
+    # Read by `mcfd --version`.
     metadata = arguments.into / f"mcfd-{arguments.version}.dist-info/METADATA"
     metadata.parent.mkdir()
     metadata.write_text(f"Metadata-Version: 2.1\nName: mcfd\nVersion: {arguments.version}\n", encoding="utf-8")

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 -- a script, run by debian/rules; a package of this name would hide PyPI's `packaging`
-"""The manual page of a command and of those below it, by their `--help`: `manual.py MODULE:COMMAND NAME LANGUAGE`."""
+"""The manual page of a command and its subcommands, from their `--help`: `manual.py MODULE:COMMAND NAME LANGUAGE`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ HEADINGS = {
 
 
 def verbatim(text: str) -> str:
-    """As it stands: no command of troff, no hyphen that a terminal would not find again."""
+    """Text for troff without commands, and with plain hyphens, so that it can be copied from a terminal."""
     plain = text.replace("\\", "\\e").replace("-", "\\-")
     return ".nf\n" + "\n".join(f"\\&{line}" for line in plain.splitlines()) + "\n.fi"
 
 
 def commands(context: click.Context) -> Iterator[click.Context]:
-    """Those below, without the groups."""
+    """All subcommands, without the groups."""
     group = context.command
     if not isinstance(group, click.Group):
         yield context

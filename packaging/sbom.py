@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 -- beside libraries.py; a package of this name would hide PyPI's `packaging`
-"""The list of a package's libraries (CycloneDX 1.5), from the lock, with the hash of every wheel that was unpacked into it."""
+"""The list of a package's libraries (CycloneDX 1.5), from the lock, with the hash of every unpacked wheel."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:mcfd:package")
 
 @dataclass(frozen=True)
 class Library:
-    """One library of the package, as its wheels describe themselves."""
+    """One library of the package, from its wheels' metadata."""
 
     name: str
     version: str
     license: str
     wheels: tuple[tuple[str, str], ...]
-    """(file name, SHA-256) of each wheel that was unpacked."""
+    """(file name, SHA-256) of each unpacked wheel."""
 
 
 def document(package: str, version: str, libraries: list[Library], arch: str, pythons: Sequence[str]) -> str:
@@ -55,7 +55,7 @@ def _purl(library: Library) -> str:
 
 
 def _component(library: Library) -> dict[str, object]:
-    """An expression of SPDX where the library gives one, its own words where not."""
+    """The licence as an SPDX expression if the library has one, otherwise as text."""
     spdx = re.fullmatch(r"[\w.+-]+( (AND|OR|WITH) [\w.+-]+)*", library.license)
     licence = {"expression": library.license} if spdx else {"license": {"name": library.license}}
     return {

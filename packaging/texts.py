@@ -1,9 +1,10 @@
 # ruff: noqa: INP001 -- a script, run by make; a package of this name would hide PyPI's `packaging`
-"""The catalogue of texts against the code: `check` tells what is missing, `update` writes it into the `.po` files.
+"""Compares the catalogue of texts with the code: `check` reports differences, `update` writes new texts into the `.po`
+files.
 
-Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)`, `Reason("code", "…")` (common/language), and
-what a command prints or fails with, `complain("…")`, `Failure("…")`, `Member("…")` (daemon/cli);
-click's own, of which gettext chooses the form, by `Plural("…", "…")` (daemon/cli/groups); what doctor finds and advises, by `.fail("…", "…")`."""
+Texts are found by the names of their calls: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)`,
+`Reason("code", "…")` (common/language); output and errors of commands `complain("…")`, `Failure("…")`, `Member("…")`
+(daemon/cli); click's plurals `Plural("…", "…")` (daemon/cli/groups); doctor's findings and advice `.fail("…", "…")`."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ CLICK = "daemon/cli"
 DOCTOR = "daemon/doctor"
 FINDINGS = ({"ok": (1,), "warn": (1,), "fail": (1,)}, {"warn": (2,), "fail": (2,)})
 SPACED = (":", ";", "?", "!")
-"""French has a no-break space before these, so that none of them begins a line."""
+"""French has a no-break space before these, so that no line begins with one."""
 
 
 def found() -> Catalog:
@@ -57,7 +58,7 @@ def load(path: Path) -> Catalog:
 
 
 def update(folder: Path) -> None:
-    """New texts come in without a translation, those that are gone go; nothing is guessed."""
+    """Adds new texts without a translation and removes unused ones; nothing is guessed."""
     code = found()
     for path in sources(folder):
         old = load(path)
@@ -101,7 +102,7 @@ def forms(text: str | Sequence[str]) -> Sequence[str]:
 
 
 def names(text: str) -> set[str]:
-    """The `{names}` of a text; one that is no format has none."""
+    """The `{names}` in a text; none for an invalid format."""
     try:
         return {name for _, name, _, _ in string.Formatter().parse(text) if name}
     except ValueError:

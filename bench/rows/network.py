@@ -1,5 +1,5 @@
-"""What the relay adds to an answer, how many it passes on in a second, what boxes that only listen cost the NATS server; and how many
-closures a second headquarters takes in: over HTTP, signed, checked, stored in PostgreSQL, acknowledged."""
+"""The relay's added time and its rate, the NATS server's memory for idle boxes, and headquarters' rate of closures:
+over HTTP, signed, checked, stored in PostgreSQL, acknowledged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from headquarters.store.store import HqStore
 READINGS = 200
 CALLS = 8000
 AT_ONCE = 8
-"""Calls of one NIM that the relay has under way."""
+"""Calls of one NIM at the same time."""
 IDLE, ALL_BOXES = 500, 10_000
 ANSWER = b'{"status":"certified"}' * 40
 
@@ -70,7 +70,7 @@ async def _added(path: Path) -> Row:
 
 
 async def _passed_on(path: Path) -> list[Row]:
-    """Boxes that only answer, by the credentials of a real one."""
+    """Uses boxes that only answer, with the credentials of a real one."""
     site = RelaySite(path)
     try:
         await site.server.up()
@@ -114,7 +114,7 @@ async def _answers(http: httpx.AsyncClient, url: str, headers: dict[str, str]) -
 
 
 async def _ask(url: httpx.URL, count: int) -> None:
-    """One connection, one request after the other, with less work than the relay has: httpx has more, and the relay would wait for its clients."""
+    """One connection, one request at a time. Cheaper than httpx, with which the relay would wait for its clients."""
     reader, writer = await asyncio.open_connection(url.host, url.port)
     for _ in range(count):
         writer.write(
@@ -156,7 +156,7 @@ def _resident(pid: int) -> int:
 
 
 def _processor(pid: int) -> float:
-    """Seconds."""
+    """Processor time in seconds."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / 100
 

@@ -1,5 +1,5 @@
-"""What a sale takes beside the time its bytes need on the line, what it asks of disk and memory, and what 10 000 sales that wait for their
-certification cost the tills and the start."""
+"""Time of a sale beyond its bytes on the line, its syncs and memory, and the cost of 10 000 deferred sales for tills
+and the start."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TILLS = 64
 COUNT = 10_000
 SALES = 300
 RUSH = 8
-"""Sales one after the other; then a pause, in which one that waits may be certified."""
+"""Sales in a row; then a pause, in which a deferred sale may be certified."""
 PAUSE = (1.0, 1.6)
 STARTS = 5
 
@@ -51,7 +51,7 @@ ASSET = re.compile(r'(?:src|href)="(/ui/static/[^"]+)"')
 
 
 class SalesAtTill(Iterator[float]):
-    """Sales at one till, each made when it is requested: its seconds. `lines`: what the line needed for the bytes that moved."""
+    """Seconds of each sale at one till, made by `next`. `lines`: time that its bytes need on the line."""
 
     def __init__(self, bench: Bench, requests: Iterator[bytes]) -> None:
         self.lines: list[float] = []
@@ -70,7 +70,7 @@ class SalesAtTill(Iterator[float]):
 
 
 def compare(row: str, pair: Sequence[Iterator[float]], count: int) -> Row:
-    """Median seconds of the first / of the second, by turns, so that whatever else the host does meets both."""
+    """Median seconds of the first / of the second, alternating, so that load of the host affects both."""
     times: list[list[float]] = [[], []]
     for turn in range(count + WARM_UP):
         for side in (0, 1) if turn % 2 else (1, 0):
@@ -82,7 +82,7 @@ def compare(row: str, pair: Sequence[Iterator[float]], count: int) -> Row:
 
 
 def beside_the_line() -> Iterator[Row]:
-    """One till, one invoice after the other, on a paced line."""
+    """One till, one invoice at a time, on a paced line."""
     with running(1, *PACED) as bench:
         _fill_wal(bench)
         with folder() as path:
@@ -115,7 +115,7 @@ def one_by_one(bench: Bench, requests: Iterator[bytes], count: int) -> tuple[lis
 
 
 def _fill_wal(bench: Bench) -> None:
-    """Through the first checkpoints, in the sandbox: from then on the WAL grows no more."""
+    """Sells in the sandbox beyond the first checkpoints: then the WAL has its full size."""
     crowd = Crowd()
     requests = bodies(1, series="W")
     for _ in range(4):
@@ -125,7 +125,7 @@ def _fill_wal(bench: Bench) -> None:
 
 
 def slow_disk(count: int = 40) -> Iterator[Row]:
-    """Tills wait in a queue at one machine, and every sync takes 20 ms longer."""
+    """Tills queue at one machine, and every sync takes 20 ms longer."""
     with running(1, *PACED, disk=SLOW_SYNC_MS) as bench:
         crowd = Crowd()
         requests = bodies(10, series="B")
@@ -138,12 +138,12 @@ def slow_disk(count: int = 40) -> Iterator[Row]:
         crowd.close()
         done = len(crowd.done)
         pace = 1 / rate([at for at, _ in crowd.done], 0)
-        line = line_seconds(bench.moved() - before) / (done + QUEUE - 1)  # those under way at the end moved bytes too
+        line = line_seconds(bench.moved() - before) / (done + QUEUE - 1)  # unfinished sales moved bytes too
     yield Row("slow-disk", pace / line, f"{milliseconds(pace)} / {milliseconds(line)} a sale, {done} of them")
 
 
 def machines(seconds: float = 4.0) -> Iterator[Row]:
-    """Sales of one item, the hardest for the daemon."""
+    """Sales of one item, the most work for the daemon."""
     with running(MACHINES, *PACED) as bench:
         alone = median(_rates(bench, [number], 1.2)[number] for number in (1, 4, 6))
         together = _rates(bench, range(MACHINES), seconds)
@@ -153,7 +153,7 @@ def machines(seconds: float = 4.0) -> Iterator[Row]:
 
 
 def _rates(bench: Bench, numbers: Sequence[int], seconds: float) -> dict[int, float]:
-    """Sales a second of each of these machines, with tills enough to keep it busy."""
+    """Sales per second of each machine, with enough tills to keep it busy."""
     crowd = Crowd()
     for number in numbers:
         requests = bodies(1, series=f"T{time.monotonic_ns()}")
@@ -165,7 +165,7 @@ def _rates(bench: Bench, numbers: Sequence[int], seconds: float) -> dict[int, fl
 
 
 def upstream() -> Iterator[Row]:
-    """The same shop twice: headquarters that answer, and headquarters that are gone."""
+    """The same shop twice: with headquarters, and with dead headquarters."""
     with ExitStack() as stack:
         pair = [stack.enter_context(_selling(gone=gone)) for gone in (True, False)]
         yield compare("upstream", pair, UPSTREAM_SALES)
@@ -182,7 +182,7 @@ def _selling(*, gone: bool) -> Iterator[Iterator[float]]:
             "kind": "https",
             "url": headquarters.url,
             "secret_file": str(headquarters.keys.file),
-            "retry_max": 1.0,  # the one without headquarters tries again all the time
+            "retry_max": 1.0,  # so that the shop with dead headquarters retries all the time
         }
         try:
             with running(1, *PACED, config={"upstream": section}) as bench:
@@ -196,7 +196,7 @@ def _selling(*, gone: bool) -> Iterator[Iterator[float]]:
 
 
 def syncs(count: int = 150) -> Iterator[Row]:
-    """One till at a paced machine, one item; ticks and checkpoints are counted too."""
+    """One till at a paced machine, one item; includes syncs of ticks and checkpoints."""
     with running(1, *PACED, disk=0) as bench:
         till = Till(bench.till())
         requests = bodies(1, series="S")
@@ -211,7 +211,7 @@ def syncs(count: int = 150) -> Iterator[Row]:
 
 
 def memory(count: int = 10_000) -> Iterator[Row]:
-    """64 tills at 8 machines without pace."""
+    """64 tills at 8 machines without pacing."""
     with running(MACHINES, *UNPACED) as bench:
         crowd = Crowd()
         for number in range(MACHINES):
@@ -224,7 +224,7 @@ def memory(count: int = 10_000) -> Iterator[Row]:
 
 
 def waiting() -> Iterator[Row]:
-    """The same shop twice, by turns: one whose queue is worked off beside its till, and one without."""
+    """The same shop twice, alternating: one certifies deferred sales beside its till, the other has none."""
     with folder() as path, ExitStack() as stack:
         ledger = path / "waiting.sqlite3"
         add_waiting(ledger, COUNT)
@@ -257,7 +257,7 @@ def _slower(loaded: Bench, idle: Bench) -> Row:
 
 
 def _left(bench: Bench) -> int:
-    """How many wait."""
+    """Number of deferred sales."""
     with closing(open_to_read(bench.shop.ledger)) as connection:
         return int(
             connection.execute("SELECT count(*) FROM deferred WHERE state IN ('waiting', 'begun')").fetchone()[0]
@@ -265,8 +265,8 @@ def _left(bench: Bench) -> int:
 
 
 def start_of(days: int) -> int:
-    """The midnight (ms, UTC) from which a ledger of so many days ends yesterday: a daemon that finds its ledger a year behind the
-    box's clock asks an operator first (decision 21)."""
+    """Midnight (ms, UTC) at which a ledger of so many days must begin to end yesterday: for a ledger a year behind the
+    box's clock the daemon first needs an operator (decision 21)."""
     return (time.time_ns() // 1_000_000 // DAY - days) * DAY
 
 

@@ -1,1 +1,1 @@
-"""What is measured: shops with machines and tills, ledgers made in bulk."""
+"""Shops to measure with machines and tills, and ledgers made in bulk."""

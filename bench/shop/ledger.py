@@ -1,10 +1,9 @@
-"""Ledgers of any size in minutes: in bulk, with the store's own functions for everything that is not a plain column.
+"""Makes large ledgers in minutes: in bulk, with the store's own functions for everything but plain columns.
 
-What `begin` and `certify` would have left, row by row, is written at once: codec, chain, tally and seq are theirs
-(`tally.contribution`, `chain.record_hash`, `codec.pack`), and so are totals, checkpoints and closures (`totals.bring_in`,
-`closures.close_period`). Left out is what the daemon lets go of after a week: events of certifications and keys of requests.
-`mcfd verify` finds nothing wrong with the result.
-"""
+All rows that `begin` and `certify` would leave are written at once: codec, chain, tally and seq are theirs
+(`tally.contribution`, `chain.record_hash`, `codec.pack`), and so are totals, checkpoints and closures
+(`totals.bring_in`, `closures.close_period`). Only data that the daemon deletes after a week is missing: events of
+certifications and keys of requests. `mcfd verify` finds no fault in the result."""
 
 from __future__ import annotations
 
@@ -44,24 +43,24 @@ NIM = "EL02000001-1"
 PER_DAY = 1000
 DAY = 86_400_000
 OPENING = 7 * 3_600_000
-"""The first invoice of a day, ms after midnight; the last one comes about 13 hours later."""
+"""Time of a day's first invoice, in ms after midnight; the last one is about 13 hours later."""
 GAP = 46_000
 TEMPLATES = 2000
 SCATTER = 2_654_435_761
-"""Knuth's multiplier: what is spread over 2**32."""
+"""Knuth's multiplier: scatters numbers over 2**32."""
 ITEMS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, 10)
 CODE_LETTERS = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789" * 8
-"""What each byte of dice stands for."""
+"""Letter for each random byte."""
 
 COLUMNS = (
     "book_id, seq, state, number, type, total_ttc, begun_at, ended_at, base_tc, base_fvc, base_frc, tc, fvc, frc, fc, "
     "line_ms, duration_ms, code, machine_time, ifu, request_id, isf, hash, tally, id, payload"
 )
-INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS.split(', ')))})"  # noqa: S608  our own names
+INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS.split(', ')))})"  # noqa: S608
 
 
 class Maker:
-    """Adds to one book of a ledger, in the order of time. `start` in ms, a midnight in UTC."""
+    """Adds to one book of a ledger, in order of time. `start`: a midnight in UTC, in ms."""
 
     def __init__(self, path: Path, *, start: int) -> None:
         self._path = path
@@ -79,7 +78,7 @@ class Maker:
         self._teller = EventWriter(DEFAULT_DESTINATIONS)
 
     def add(self, count: int, *, closing: bool = True) -> None:
-        """So many certifications more; with `closing`, a Z at the end of each day."""
+        """Adds `count` certifications; with `closing`, a Z at the end of each day."""
         while count:
             today = min(count, PER_DAY - self._of_day) if closing else count
             self._certify(today)
@@ -88,8 +87,8 @@ class Maker:
                 self._close_day()
 
     def pause(self) -> None:
-        """Lets go of the ledger, which is whole and durable then. One transaction until here: a code is random, so that each would make
-        another page of their index be written for every few of them."""
+        """Closes the ledger, complete and durable. All until here is one transaction: codes are random, and several
+        commits would write the pages of their index again and again."""
         z_number = books.book_state(self.connection, self.book).z_number
         self.connection.execute("COMMIT")
         self.connection.close()
@@ -116,7 +115,7 @@ class Maker:
         totals.bring_in(connection, book, UTC)
 
     def _next_record(self) -> tuple[Record, bytes]:
-        """And its tally as it is stored."""
+        """The next record, and its tally in stored form."""
         number = self.count + 1
         template, tally = self._sales[number * SCATTER % 2**32 % len(self._sales)]
         sale = msgspec.structs.replace(template, number=f"FV-{number:08d}")
@@ -143,7 +142,7 @@ class Maker:
 
 
 def record_of(number: int, sale: Invoice, begun: int, code: str) -> Record:
-    """The `number`-th sale of a book in which every sale was certified at its first try."""
+    """The `number`-th sale of a book in which each was certified at its first try."""
     return Record(
         id=number,
         number=sale.number,
@@ -167,7 +166,7 @@ def record_of(number: int, sale: Invoice, begun: int, code: str) -> Record:
 
 
 def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any, ...]:
-    """As `COLUMNS` has it, but for the payload at its end."""
+    """Values for `COLUMNS`, without the payload at its end."""
     counters = record.counters or record.base
     return (
         book.id,
@@ -195,7 +194,7 @@ def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any
 
 
 def _templates(dice: random.Random) -> list[tuple[Invoice, bytes]]:
-    """Sales without their number, and what each adds to the totals."""
+    """Sales without their number, and their contribution to the totals."""
     defaults = Defaults("1", "Caisse 1", "1")
     sent = (json.dumps(invoice(f"T-{number}", dice.choice(ITEMS), dice)) for number in range(TEMPLATES))
     sales = [
@@ -205,7 +204,7 @@ def _templates(dice: random.Random) -> list[tuple[Invoice, bytes]]:
 
 
 def make(path: Path, count: int, *, start: int, closing: bool = True) -> None:
-    """A new ledger with so many certifications."""
+    """Makes a ledger with `count` certifications."""
     maker = Maker(path, start=start)
     step = max(1, count // 20)
     while maker.count < count:
@@ -214,7 +213,7 @@ def make(path: Path, count: int, *, start: int, closing: bool = True) -> None:
 
 
 def add_waiting(path: Path, count: int) -> None:
-    """A new ledger with so many sales that wait to be certified, sold in the last hours."""
+    """Makes a ledger with `count` deferred sales of the last hours."""
     now, dice = time.time_ns() // 1_000_000, random.Random("waiting")
     templates = [sale for sale, _ in _templates(dice)]
     with closing(open_file(path, "rwc")) as connection:

@@ -1,4 +1,4 @@
-"""Shops to measure: machines and daemon as processes of their own, ledgers on this disk, gone when done."""
+"""Shops to measure: processes of machines and daemon, and ledgers on this disk, removed at the end."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from daemon.core.ledger.attempt import Mode
 PACED = ("--baud", "115200")
 UNPACED = ("--baud", "0")
 LOOK = 0.004
-"""Seconds between two looks whether a daemon is ready."""
+"""Seconds between two checks whether a daemon is ready."""
 BITS_PER_BYTE = 10
 BAUD = 115_200
 
 
 def line_seconds(count: int) -> float:
-    """What a real line at 115 200 bit/s, 8N1, needs for so many bytes, both directions together."""
+    """Time of `count` bytes on a real line at 115 200 bit/s, 8N1, both directions together."""
     return count * BITS_PER_BYTE / BAUD
 
 
@@ -39,7 +39,7 @@ def nim(number: int) -> str:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """On the disk of the working copy: /tmp may be memory, where an fsync costs nothing."""
+    """A folder on the working copy's disk: /tmp may be in memory, where an fsync is free."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = Path(tempfile.mkdtemp(prefix="run-", dir=RESULTS))
     try:
@@ -50,7 +50,7 @@ def folder() -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Bench:
-    """A running shop. `syncs` is where `slow_disk` counts."""
+    """A running shop. `syncs`: file in which `slow_disk` counts."""
 
     shop: Shop
     syncs: Path
@@ -64,19 +64,19 @@ class Bench:
         return Endpoint(self.shop.port, f"/v1/mcf/{name}/{path}", self.shop.key(mode, name))
 
     def moved(self, number: int = 0) -> int:
-        """Bytes that have gone over that machine's line, both directions together."""
+        """Bytes on that machine's line so far, both directions together."""
         counted = self.machines[number].order("snapshot", log=False)["bytes"]
         total: int = counted["in"] + counted["out"]
         return total
 
     def resident(self) -> float:
-        """MB of the daemon's memory that is in use."""
+        """The daemon's resident memory in MB."""
         status = Path(f"/proc/{self.shop.pid}/status").read_text()
         kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
         return int(kilobytes) / 1024
 
     def busy(self) -> float:
-        """Seconds of processor time that the daemon has had, all its threads together."""
+        """Processor time of all the daemon's threads, in seconds."""
         threads = Path(f"/proc/{self.shop.pid}/task").glob("*/schedstat")
         return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
@@ -90,10 +90,8 @@ def running(
     ledger: Path | None = None,
     sales_before: Sequence[int] = (),
 ) -> Iterator[Bench]:
-    """`options` are the simulators'; `disk`: milliseconds that every fsync takes longer (0 only counts them); `sales_before`: sales
-    of the first machines that `ledger` has already.
-
-    The configuration is the default one, aggregation delay included. It ends with `mcfd verify` on the ledger."""
+    """`options` are the simulators'; `disk`: additional ms of every fsync (0 only counts them); `sales_before`: sales
+    of the first machines already in `ledger`. The configuration is the default one. Ends with `mcfd verify`."""
     with folder() as path:
         lines = tuple(Machine(path, nim(number), IFU, *options, lasting=False) for number in range(1, machines + 1))
         settings = {"reports": {"aggregation_delay": 2.0}, **(config or {})}
@@ -115,7 +113,7 @@ def running(
 
 
 def seconds_to_ready(shop: Shop) -> float:
-    """Of a daemon that is started again."""
+    """Restarts the daemon; seconds until it is ready."""
     shop.stop_daemon()
     began = time.perf_counter()
     shop.launch_daemon()
@@ -125,7 +123,8 @@ def seconds_to_ready(shop: Shop) -> float:
 
 
 def _verify(shop: Shop) -> None:
-    """Figures of a ledger that is wrong are worth nothing. Without the time limit of `Shop.verify`: a million sales take minutes."""
+    """Figures of a faulty ledger are worthless. Unlike `Shop.verify` without time limit: a million sales take
+    minutes."""
     command = [str(BIN / "mcfd"), "verify", "--config", str(shop.config_file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,5 +1,5 @@
-"""Tills at an HTTP endpoint, as light as they can be, as the load shares its cores with what is measured; the invoices of a wholesaler that
-they send; and a blocking pyserial script beside them, without HTTP and disk, as a shop would write it itself."""
+"""Tills at an HTTP endpoint, as light as possible, since they share the cores with the daemon; invoices of a
+wholesaler; and a blocking pyserial script without HTTP and disk, such as a shop would write."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WEIGHTS = (0.25, 0.5, 0.75, 1.5, 2.25)
 
 
 class TillRefused(Exception):
-    """The endpoint did not do what was requested."""
+    """The endpoint refused or failed."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Endpoint:
 
 
 def answer_of(received: bytes) -> bytes | None:
-    """The body of a whole answer of status 2xx, None while it is still arriving."""
+    """The body of a complete 2xx answer; None while it is arriving."""
     head, found, body = received.partition(b"\r\n\r\n")
     if not found:
         return None
@@ -97,21 +97,21 @@ def answer_of(received: bytes) -> bytes | None:
 
 
 class Till:
-    """One client: the next request when the answer to the last one is there."""
+    """One client: sends the next request after the answer to the last one."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._socket = endpoint.connect()
 
     def post(self, body: bytes) -> float:
-        """Seconds from the first byte of the request to the last one of its answer."""
+        """Seconds from the first byte of the request to the last byte of its answer."""
         request = self._endpoint.request(body)
         began = time.perf_counter()
         self._socket.sendall(request)
         received = b""
         while True:
             received += self._socket.recv(65536)
-            ended = time.perf_counter()  # before the till looks at it, which is its own business
+            ended = time.perf_counter()  # before the till parses it
             if answer_of(received) is not None:
                 return ended - began
 
@@ -134,7 +134,7 @@ class _TillClient:
 
 @dataclass
 class Crowd:
-    """Many clients in one loop. `done` holds (when, name of the client) of every answer, in seconds of `perf_counter`."""
+    """Many clients in one loop. `done` has (time in seconds of `perf_counter`, client's name) of every answer."""
 
     done: list[tuple[float, str]] = field(default_factory=list)
     _clients: list[_TillClient] = field(default_factory=list)
@@ -143,7 +143,7 @@ class Crowd:
         self._clients.append(_TillClient(endpoint.connect(), endpoint, bodies, name))
 
     def run(self, enough: Callable[[], bool]) -> None:
-        """Until `enough` says so after an answer; requests under way are then still answered and count no more."""
+        """Until `enough` returns True after an answer; unfinished requests are answered and not counted."""
         with selectors.DefaultSelector() as selector:
             for client in self._clients:
                 selector.register(client.socket, selectors.EVENT_READ, client)
@@ -180,7 +180,7 @@ class Crowd:
 
 
 def rate(times: Sequence[float], warm_up: int) -> float:
-    """Answers a second, from the end of the warm-up to the last one."""
+    """Answers per second, from the end of the warm-up to the last one."""
     counted = times[warm_up:]
     if len(counted) < 2:
         raise TillRefused(f"{len(times)} answers are too few for a rate: something else takes this box")
@@ -188,7 +188,7 @@ def rate(times: Sequence[float], warm_up: int) -> float:
 
 
 def invoice(number: str, items: int, dice: random.Random, *, walk_in: bool = False) -> dict[str, Any]:
-    """A sale that any till could have sent: whole amounts, one payment; to a company, or to a customer of whom nothing is known."""
+    """A typical sale: whole amounts, one payment; to a company, or to an unknown customer."""
     lines = [_item(dice) for _ in range(items)]
     total = sum(line["amountTtc"] for line in lines)
     return {
@@ -229,7 +229,7 @@ def _item(dice: random.Random) -> dict[str, Any]:
 
 
 def bodies(items: int, *, series: str = "FV", walk_in: bool = False) -> Iterator[bytes]:
-    """Encoded requests without end, numbered as a till numbers them."""
+    """Endless encoded requests, numbered like a till's."""
     dice = random.Random(f"{series} {items}")
     count = 0
     while True:
@@ -238,7 +238,7 @@ def bodies(items: int, *, series: str = "FV", walk_in: bool = False) -> Iterator
 
 
 class BareScript(Iterator[float]):
-    """Sales of `items` items to a walk-in customer, each made when it is requested: its seconds. `count` of them are prepared."""
+    """Seconds of each sale of `items` items to a walk-in customer, made by `next`; `count` sales are prepared."""
 
     def __init__(self, link: Path, items: int, count: int) -> None:
         self._sales = iter(asyncio.run(_frames(items, count)))
@@ -261,7 +261,7 @@ class BareScript(Iterator[float]):
 
 
 class _Tap(MemoryPort):
-    """A port that notes what was `written`, frame by frame."""
+    """A port that records the frames written to it."""
 
     written: list[bytes]
 
@@ -271,7 +271,7 @@ class _Tap(MemoryPort):
 
 
 async def _frames(items: int, count: int) -> list[list[bytes]]:
-    """Of each invoice, as the driver itself writes them when it certifies one after the other."""
+    """The frames of each invoice, as the driver writes them."""
     tap = _Tap(LineSession(SimulatedMachine(SimulatorOptions())))
     tap.written = []
     link = Link(tap)

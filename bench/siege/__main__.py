@@ -17,18 +17,18 @@ from bench.siege.target import InvoiceTimes
 
 TOGETHER = "all together"
 WARM_UP = 10.0
-"""Seconds of sales before the first row: what is loaded at the first invoice, and the WAL up to its first checkpoints."""
+"""Seconds of sales before the first row: loads all modules, and fills the WAL to its first checkpoints."""
 GRACE = 10.0
-"""Seconds more than its time that an attacker may need to end."""
+"""Seconds beyond its time that an attacker may need to end."""
 SLOWER, GAP, MEMORY, CALM_AFTER = 2.0, 2.0, 128.0, 5.0
-"""The limits: p99 by that of the calm, seconds between two beats of the watchdog, MB, seconds until it is calm again."""
+"""Limits: p99 relative to the calm, seconds between two watchdog messages, MB, seconds until it is calm again."""
 EXCEPTIONS = {"drops, TLS": 12.0, "key-updates, TLS": 20.0, "all together": 6.0, "all together, TLS": 6.0}
-"""Of p99, with their reasons in docs/security.md."""
+"""Other limits of p99; docs/security.md has the reasons."""
 HEADS = ("attack", "p50", "p99", "× calm", "errors", "beat gap", "memory", "descriptors", "calm after", "")
 
 
 class AttackRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in seconds, memory in MB; `ratio` is p99 by that of the calm."""
+    """Times in seconds, memory in MB; `ratio` is p99 relative to the calm."""
 
     attack: str
     p50: float
@@ -68,7 +68,7 @@ class AttackRow(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each attack, and without one before and after."""
+    """Seconds of each attack, and of the calm before and after."""
 
     attack: float
     calm: float
@@ -106,7 +106,7 @@ def run_attacks(site: AttackedShop, names: Sequence[str], times: Times) -> list[
     for row in _rows(site, names, times):
         rows.append(msgspec.structs.replace(row, attack=row.attack + suffix))
         print("  {:20} {:>8} {:>9} {:>7} {:>6} {:>7} {:>7} {:>6} {:>7}  {}".format(*rows[-1].cells()), flush=True)
-    calm = max(rows[0].p99, rows[-1].p99)  # of both together, as it is the slowest of fewer than a hundred
+    calm = max(rows[0].p99, rows[-1].p99)  # the higher one: it is the slowest of fewer than a hundred
     return [msgspec.structs.replace(row, ratio=row.p99 / calm) for row in rows]
 
 

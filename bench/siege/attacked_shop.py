@@ -1,5 +1,5 @@
-"""The shop under attack: simulator on a paced line, the daemon as systemd would start it, plain or with TLS; what the daemon's process
-and HAProxy, its child, use meanwhile, and how regularly the daemon says that it is well."""
+"""The shop under attack: simulator on a paced line, the daemon as systemd starts it, plain or with TLS. Also the
+resources of the daemon and of HAProxy, its child, and the intervals of the daemon's watchdog messages."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ EVERY = 0.05
 UNIT = ROOT / "systemd" / "mcfd.service"
 WATCHDOG_SECONDS = 30
 SOFT_DESCRIPTORS = 1_024
-"""What systemd gives to a unit that does not say."""
+"""systemd's default for a unit without LimitNOFILE."""
 
 
 class Manager:
-    """systemd's part: where the daemon sends its beats. `beats` are in seconds of `monotonic`."""
+    """Receives the daemon's watchdog messages like systemd. `beats` in seconds of `monotonic`."""
 
     def __init__(self, address: Path) -> None:
         self.beats: list[float] = []
@@ -56,7 +56,7 @@ class Manager:
                     self.beats.append(time.monotonic())
 
     def longest_gap(self, since: float, until: float) -> float:
-        """Seconds without a beat, the one under way at `until` included."""
+        """Longest time without a message in seconds, including the interval open at `until`."""
         heard = [beat for beat in self.beats if since <= beat <= until]
         moments = [since, *heard, until]
         return max(later - earlier for earlier, later in itertools.pairwise(moments))
@@ -69,7 +69,7 @@ class Manager:
 
 @dataclass
 class Peak:
-    """`resident` in MB, of daemon and HAProxy; `descriptors` as many as the daemon had open at once."""
+    """`resident`: MB of daemon and HAProxy; `descriptors`: most that the daemon had open at once."""
 
     resident: float = 0.0
     descriptors: int = 0
@@ -84,7 +84,7 @@ class Peak:
 
 @contextlib.contextmanager
 def watched(pid: int) -> Iterator[Peak]:
-    """The peaks of that process, looked at every `EVERY` seconds until the end."""
+    """The peaks of that process, sampled every `EVERY` seconds until the end."""
     peak, over = Peak(), threading.Event()
 
     def watch() -> None:
@@ -109,13 +109,13 @@ class AttackedShop:
     manager: Manager
 
     def attack(self, names: Sequence[str], seconds: float, *, idle: bool = False) -> Sequence[Process]:
-        """A process for each, all beginning now; they end by themselves. `idle` ones
-        run when nothing else wants a processor."""
+        """Starts a process for each attack at the same moment; they end by themselves. `idle`: only on idle
+        processors."""
         target_json = msgspec.json.encode(self.target).decode()
         last = ["--idle"] if idle else []
         orders = [[name, str(seconds), target_json, *last] for name in names]
         file = RESULTS / "siege-attackers.log"
-        if nursery := warm("attacker"):  # its children begin at once
+        if nursery := warm("attacker"):  # its children start at once
             return [nursery.start("attacker", order, os.environ, stdout=file, stderr=file) for order in orders]
         command = [sys.executable, "-m", "bench.siege.attacker"]
         with file.open("ab") as log:
@@ -132,24 +132,24 @@ class AttackedShop:
             attacker.stdout.close()
         for attacker in attackers:
             assert attacker.stdin
-            with contextlib.suppress(OSError):  # it did not come so far, and its log says why
+            with contextlib.suppress(OSError):  # it has failed before, and its log has the reason
                 attacker.stdin.close()
         return attackers
 
 
 @contextlib.contextmanager
 def open_attacked_shop(*, tls: bool, alone: bool = False, baud: int = 115_200) -> Iterator[AttackedShop]:
-    """On the network, behind HAProxy; `alone`, on loopback without it. It ends with `mcfd verify`."""
+    """On the network behind HAProxy, or `alone` on loopback without it. Ends with `mcfd verify`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
     manager = Manager(folder / "notify")
     try:
         machine = Machine(folder, NIM, IFU, "--baud", str(baud), lasting=False)
-        server: dict[str, Any] = {} if alone else {"host": "0.0.0.0", "allow_plain_lan": not tls}  # noqa: S104  # every address of loopback
+        server: dict[str, Any] = {} if alone else {"host": "0.0.0.0", "allow_plain_lan": not tls}  # noqa: S104
         if tls:
             server["tls"] = "internal"
         environ = dict(re.findall(r"^Environment=(\w+)=(.*)", UNIT.read_text(), re.MULTILINE))
-        environ.pop("FRONT_FOLDER")  # here HAProxy is no unit but a child of the daemon
+        environ.pop("FRONT_FOLDER")  # here HAProxy is a child of the daemon, not a unit
         environ |= {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1_000_000)}
         with Shop(folder, machines=(machine,), config={"server": server}, environ=environ) as shop:
             if tls:
@@ -160,7 +160,7 @@ def open_attacked_shop(*, tls: bool, alone: bool = False, baud: int = 115_200) -
             resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
             target = Target(shop.port, tls, NIM, shop.key("test"))
             yield AttackedShop(shop, target, SiegeTill(target, shop.key("live")), manager)
-            shop.http.close()  # a connection over TLS that rests is given 5 s for its goodbye
+            shop.http.close()  # an idle TLS connection would have 5 s to say goodbye
             shop.stop_daemon()
             shop.verify()
     finally:
@@ -169,7 +169,7 @@ def open_attacked_shop(*, tls: bool, alone: bool = False, baud: int = 115_200) -
 
 
 def descriptors() -> int:
-    """As many as the unit gives to the daemon."""
+    """The unit's limit for the daemon."""
     found = re.search(r"^LimitNOFILE=(\d+)", UNIT.read_text(), re.MULTILINE)
     return int(found[1]) if found else SOFT_DESCRIPTORS
 
@@ -182,7 +182,7 @@ def _make_authority(shop: Shop) -> None:
 
 
 def wait_until_calm(site: AttackedShop, bound: float, patience: float = 30.0) -> float:
-    """Seconds until three invoices in a row were answered within `bound` seconds each; `patience` when that never was."""
+    """Seconds until three invoices in a row took at most `bound` seconds each; `patience` if that never happens."""
     began, since, good = time.monotonic(), 0.0, 0
     while time.monotonic() - began < patience:
         seen, start = InvoiceTimes(), time.monotonic()

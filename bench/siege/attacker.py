@@ -1,7 +1,7 @@
 """One attack as a process: `python -m bench.siege.attacker NAME SECONDS TARGET`, where TARGET is JSON.
 
-It says `ready` and begins on a line on stdin: its own start is no attack. In a shop it would have a processor of
-its own, and here it must not take the daemon's: it gets what the others leave (`--idle`), or little of it."""
+It prints `ready` and begins at a line on stdin: its start is no attack. A real attacker has its own processor; here it
+must not take the daemon's, so it runs only when a processor is idle (`--idle`), or with low priority."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.siege.target import Target
 
 async def attack(name: str, seconds: float, target: Target) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda *_: None)  # connections that the daemon ends are what is hoped for
+    loop.set_exception_handler(lambda *_: None)  # connections ended by the daemon are expected
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await ATTACKS[name](target)

@@ -1,5 +1,5 @@
-"""Every attack by its name. Without a key: bytes that cost more to read than to send, connections that are mine, and connections and requests as
-fast as they can be made; with a key of the sandbox, whatever that lets through."""
+"""Every attack by its name. Without a key: bytes that cost more to read than to send, idle or slow connections, and
+connections and requests at the highest rate; with a key of the sandbox: whatever it allows."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from bench.siege.target import BODY_TYPE, MEGABIT, Pace, Target, connected, rese
 BLANK = b"\r\n\r\n" * 16_384
 CHUNK = b"10000\r\n" + BLANK + b"\r\n"
 LARGE_RECORD = b"\x16\x03\x01\x40\x00\x01"
-"""The beginning of a TLS handshake's first record, of 16 KiB."""
+"""Beginning of the first record of a TLS handshake, of 16 KiB."""
 TINY = b"1\r\n{\r\n" * 4_096
 
 MEGABYTE = 1024 * 1024
 HELLO = b"\x16\x03\x01\x02\x00\x01"
-"""How a TLS handshake begins, and no more of it."""
+"""The first bytes of a TLS handshake."""
 LARGE_HEAD = 15_000
 
 
 class AttackConnection(NamedTuple):
-    """A connection of an attacker, who is `number`; `pace` is shared with the others."""
+    """A connection of attacker `number`; all connections share `pace`."""
 
     target: Target
     number: int
@@ -48,8 +48,8 @@ class AttackConnection(NamedTuple):
 
 @dataclass(frozen=True)
 class Swarm:
-    """So many connections, from so many addresses, each again and again; `rate` in bytes a second of all together. Those that `shake` says not
-    stay TCP, also where TLS is spoken."""
+    """So many connections from so many addresses, each repeated; `rate` in bytes per second of all together.
+    Connections for which `shake` is False stay plain TCP also with TLS."""
 
     work: Callable[[AttackConnection], Awaitable[None]]
     connections: int
@@ -81,8 +81,8 @@ def chunks(chunk: bytes) -> Callable[[AttackConnection], Awaitable[None]]:
 
 
 async def drops(mine: AttackConnection) -> None:
-    """A blank line as often as it goes: each is an event of its own, in TLS a record of its own, or, on half of the connections, a byte of one
-    record."""
+    """A blank line as often as possible: each is an event, in TLS a record of its own or, on half of the connections, a
+    byte of one record."""
     in_crumbs = mine.target.tls and not _is_even(mine.number)
     for piece in chain((LARGE_RECORD,), repeat(b"\0")) if in_crumbs else cycle((b"\r", b"\n")):
         await mine.send(piece)
@@ -94,14 +94,14 @@ def _is_even(number: int) -> bool:
 
 
 async def header_bombs(mine: AttackConnection) -> None:
-    """Heads just below and far above what a head may have."""
+    """Heads just below and far above the size limit."""
     fits = b"".join(b"x-%d: y\r\n" % number for number in range(1_400))
     heads = [mine.target.head("GET", "/health/live", lines) + b"\r\n" for lines in (fits, fits * 20)]
     await _heads(mine, heads if _is_even(mine.number) else heads[:1])
 
 
 async def costly_heads(mine: AttackConnection) -> None:
-    """Heads that are read quickly and looked at slowly: cookies, languages, paths and keys of 15 kB, without a key."""
+    """Heads cheap to parse and costly to process: cookies, languages, paths and keys of 15 kB, without a valid key."""
     size, target = LARGE_HEAD, mine.target
     lines = (
         b'Cookie: mcfd_session="' + b"\\" * size + b'"\r\n',
@@ -118,7 +118,7 @@ async def costly_heads(mine: AttackConnection) -> None:
 
 
 async def _heads(mine: AttackConnection, heads: Sequence[bytes]) -> None:
-    """The answers are read."""
+    """Sends the heads in turn and reads the answers."""
     reading = asyncio.ensure_future(_drain(mine.reader))
     try:
         for head in cycle(heads):
@@ -133,7 +133,7 @@ async def _drain(reader: asyncio.StreamReader) -> None:
 
 
 async def key_updates(target: Target) -> None:
-    """TLS alone: records that hold nothing but the wish for new keys, each answered; without TLS `drops`."""
+    """TLS only: records that only request new keys, each answered; without TLS `drops`."""
     await ATTACKS["drops"](target) if not target.tls else await KEY_UPDATES(target)
 
 
@@ -144,13 +144,13 @@ async def _updates(mine: AttackConnection) -> None:
 
 
 async def half_handshakes(mine: AttackConnection) -> None:
-    """Connections that never say more than the first bytes."""
+    """Connections that never send more than the first bytes."""
     mine.writer.write(HELLO if mine.target.tls else b"G")
     await mine.reader.read()
 
 
 async def idle(mine: AttackConnection) -> None:
-    """Each says nothing once it is there."""
+    """Connections that send nothing."""
     await mine.reader.read()
 
 
@@ -159,7 +159,7 @@ async def slow_headers(mine: AttackConnection) -> None:
 
 
 async def slow_bodies(mine: AttackConnection) -> None:
-    """With a key of the sandbox: without one no body is waited for."""
+    """With a key of the sandbox: without one the daemon waits for no body."""
     target, length = mine.target, b"Content-Length: 1000000\r\n"
     head = target.head("POST", target.certify_path, BODY_TYPE, length, key=target.sandbox_key)
     await _drop_by_drop(mine, head + b"\r\n", b" ")
@@ -177,7 +177,7 @@ async def _drop_by_drop(mine: AttackConnection, head: bytes, drop: bytes) -> Non
 
 
 async def large_logins(mine: AttackConnection) -> None:
-    """A megabyte each to where people log in, who have no key yet, and never the last byte of it."""
+    """A megabyte to the login, which needs no key, without its last byte."""
     form = b"Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
     head = mine.target.head("POST", "/ui/login", form, b"Content-Length: 1040000\r\n")
     mine.writer.write(head + b"\r\nname=a&password=")
@@ -187,7 +187,7 @@ async def large_logins(mine: AttackConnection) -> None:
 
 
 async def slow_readers(mine: AttackConnection) -> None:
-    """Large answers, requested again and again and never read."""
+    """Repeated requests for large answers that are never read."""
     mine.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     mine.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001  # the only way not to read
     mine.writer.write((mine.target.head("GET", "/schema/openapi.json") + b"\r\n") * 50)
@@ -195,7 +195,7 @@ async def slow_readers(mine: AttackConnection) -> None:
 
 
 async def event_streams(mine: AttackConnection) -> None:
-    """Streams of events as many as one gets, never read."""
+    """As many event streams as possible, never read."""
     target = mine.target
     mine.writer.write(target.head("GET", f"/v1/mcf/{target.nim}/events", key=target.sandbox_key) + b"\r\n")
     await mine.reader.readuntil(b"\r\n\r\n")
@@ -211,11 +211,11 @@ async def resets(mine: AttackConnection) -> None:
 
 
 async def reconnects(_: AttackConnection) -> None:
-    """Whole connections, handshake and all, that ask nothing."""
+    """Complete connections, with handshake, without a request."""
 
 
 async def eight_addresses(target: Target) -> None:
-    """300 connections a second from eight addresses, handshake and all, each with one request without a key."""
+    """300 connections per second from eight addresses, with handshake, each with one request without a key."""
     every = 8 / 300
 
     async def one(number: int) -> None:
@@ -234,8 +234,8 @@ async def eight_addresses(target: Target) -> None:
 
 
 async def wrong_keys(mine: AttackConnection) -> None:
-    """Keys that are well made and not ours."""
-    from daemon.core.keys import generate  # noqa: PLC0415  only this attacker knows how keys are made
+    """Well-formed keys that are not ours."""
+    from daemon.core.keys import generate  # noqa: PLC0415  only this attack needs it
 
     for _ in range(100):
         mine.writer.write(mine.target.post(secrets.token_hex(100).encode(), key=generate("live")))
@@ -243,7 +243,7 @@ async def wrong_keys(mine: AttackConnection) -> None:
 
 
 def posts(bodies: Callable[[], Iterator[bytes]]) -> Callable[[AttackConnection], Awaitable[None]]:
-    """`bodies` are shared: each is of one connection."""
+    """All connections share `bodies`; each body is used once."""
 
     async def work(mine: AttackConnection) -> None:
         while True:
@@ -254,13 +254,13 @@ def posts(bodies: Callable[[], Iterator[bytes]]) -> Callable[[AttackConnection],
 
 @cache
 def objects() -> Iterator[bytes]:
-    """As many empty objects as a body holds."""
+    """As many empty objects as fit into a body."""
     return cycle([_filled(b'{"a":[', b"{},", b"{}]}")])
 
 
 @cache
 def json_bombs() -> Iterator[bytes]:
-    """Nesting, digits, keys, escapes: each as much as a body holds."""
+    """Nesting, digits, keys, escapes: each as many as fit into a body."""
     deep = MEGABYTE // 2 - 50
     bombs = (
         b'{"a":' + b"[" * deep + b"]" * deep + b"}",
@@ -280,12 +280,12 @@ def _filled(start: bytes, unit: bytes, end: bytes) -> bytes:
 
 @cache
 def invoices(items: int = 1) -> Iterator[bytes]:
-    """Of the sandbox, without end."""
+    """Endless invoices of the sandbox."""
     return (json.dumps(sale(f"S{os.getpid()}-{number}", items, 100)).encode() for number in itertools.count())
 
 
 async def pages(mine: AttackConnection) -> None:
-    """Invoices of a thousand items, and the journal of them a thousand at a time."""
+    """Invoices of a thousand items, and pages of a thousand of them from the journal."""
     target = mine.target
     page = target.head("GET", f"/v1/mcf/{target.nim}/certifications?limit=1000", key=target.sandbox_key) + b"\r\n"
     while True:
@@ -294,7 +294,7 @@ async def pages(mine: AttackConnection) -> None:
 
 
 async def _ask(mine: AttackConnection, request: bytes) -> None:
-    """One request and the whole of its answer; EOFError when the connection is at its end."""
+    """Sends one request and reads its complete answer. Raises EOFError at the end of the connection."""
     reader = mine.reader
     mine.writer.write(request)
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -338,4 +338,4 @@ ATTACKS: dict[str, Callable[[Target], Awaitable[None]]] = {
     "sandbox-pages": Swarm(pages, 8, addresses=4),
     "sandbox-sales": Swarm(posts(invoices), 16, addresses=4),
 }
-"""Each goes on until it is cancelled."""
+"""Each runs until it is cancelled."""

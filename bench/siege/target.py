@@ -1,5 +1,5 @@
-"""What an attacker knows of the box, and how it connects to it, from any address of the loopback network; and the till that has to go on:
-one invoice a second, each on a connection of its own and from an address that has not shown a key yet."""
+"""The attackers' view of the box and their connections to it, from any loopback address; and the till that must
+continue: one invoice a second, each on a new connection from an address that has not used a key yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.figures import quantile
 
 BODY_TYPE = b"Content-Type: application/json\r\n"
 MEGABIT = 125_000
-"""Bytes a second."""
+"""Bytes per second."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -29,7 +29,7 @@ ITEMS = 3
 
 @dataclass(frozen=True)
 class Target:
-    """`sandbox_key` is the only key an attacker ever has; attacks that are without one leave it alone."""
+    """`sandbox_key` is the attackers' only key; attacks without a key do not use it."""
 
     port: int
     tls: bool
@@ -52,7 +52,7 @@ class Target:
 
 @asynccontextmanager
 async def connected(target: Target, source: str = "127.0.0.2", *, shake: bool = True) -> AsyncIterator[Streams]:
-    """A connection that is gone at the end; with `shake` false TCP alone, also where TLS is spoken."""
+    """A connection that is aborted at the end; without `shake` plain TCP even if the target has TLS."""
     context = trusting() if target.tls and shake else None
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port, local_addr=(source, 0), ssl=context)
     try:
@@ -75,12 +75,12 @@ def sale(number: str, items: int, price: int) -> dict[str, object]:
 
 
 def source(number: int, addresses: int) -> str:
-    """The address of attacker `number` when there are so many; 127.0.0.1 is the till's."""
+    """The address of attacker `number` of so many; 127.0.0.1 is the till's."""
     return f"127.0.1.{1 + number % addresses}"
 
 
 async def swarm(count: int, work: Callable[[int], Awaitable[None]], *, pause: float = 0.05) -> None:
-    """`work(n)` so many times beside each other, each again and again: a refused worker comes back after `pause` seconds."""
+    """Runs `work(n)` so many times in parallel, each repeated; a refused worker pauses for `pause` seconds."""
 
     async def again(number: int) -> None:
         while True:
@@ -94,7 +94,7 @@ async def swarm(count: int, work: Callable[[int], Awaitable[None]], *, pause: fl
 
 
 class Pace:
-    """Bytes that leave at so many a second, however many connections share it."""
+    """Limits bytes per second over all connections that share it."""
 
     def __init__(self, bytes_per_second: float) -> None:
         self._rate = bytes_per_second
@@ -109,20 +109,20 @@ class Pace:
 
 
 def reset_on_close(writer: asyncio.StreamWriter) -> None:
-    """The end of this connection is a RST."""
+    """Makes this connection end with a RST."""
     raw = writer.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
 @dataclass
 class InvoiceTimes:
-    """Seconds from the first packet to the whole answer, of each invoice; and what went wrong instead."""
+    """Seconds from the first packet to the complete answer of each invoice; errors instead of times."""
 
     times: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     def quantile(self, share: float) -> float:
-        """The time within which that share was answered, errors counted as the whole patience."""
+        """Quantile of the times; each error counts as `PATIENCE`."""
         times = [*self.times, *(PATIENCE for _ in self.errors)]
         return quantile(times, share) if times else float("nan")
 
@@ -136,7 +136,7 @@ class SiegeTill:
         self._tls = trusting()
 
     def work(self, seconds: float) -> InvoiceTimes:
-        """Certifies each second; an invoice that takes longer delays the next one."""
+        """Certifies once a second; a slower invoice delays the next one."""
         seen, ends, turn = InvoiceTimes(), time.monotonic() + seconds, time.monotonic()
         while time.monotonic() < ends:
             self.certify(seen)

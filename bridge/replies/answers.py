@@ -31,7 +31,6 @@ from common.language.reasons import (
     LAST_INVOICE_TOTAL,
     LINE_AMOUNT,
     LINE_TOTALS,
-    NUMBER,
     PAYMENT_ANSWER,
     STATE_INCOMPLETE,
     SUBTOTAL_AMOUNT,
@@ -276,9 +275,9 @@ class StateReply(msgspec.Struct, frozen=True):
 def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[int, ...]]:
     """None before the first invoice: its fields are then missing or empty; time and total may be zeros."""
     if not _has_block(fields):
-        return None, _rates(fields[:_EACH])
+        return None, _rates_alone(fields)
     if _is_blank(fields[:_LAST_FIELDS]):
-        return None, _rates(fields[_LAST_FIELDS : _LAST_FIELDS + _EACH])
+        return None, _rates_alone(fields[_LAST_FIELDS:])
     time, kind, code, *rest = fields
     size, total, rates = _total_and_rates(rest)
     last = LastInvoiceReply(
@@ -293,17 +292,23 @@ def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[i
 
 def _has_block(fields: Sequence[str]) -> bool:
     """Whether C1h has fields of a last invoice before its rates, even empty ones: it has letters or a time, or enough
-    fields for both, or only blanks where the rates would begin."""
+    fields for both, or only blanks where the rates would begin. Rates with a
+    decimal comma are as many, but begin with 0: group A is exempt."""
     block = fields[:_LAST_FIELDS]
     if len(block) < _LAST_FIELDS:
         return False
     if any(char.isalpha() for field in block for char in field) or read_time_if_any(block[0]):
         return True
-    return len(fields) >= _LAST_FIELDS + _EACH or (len(fields) > _EACH and _is_blank(block))
+    return (len(fields) >= _LAST_FIELDS + _EACH and block[0] != "0") or (len(fields) > _EACH and _is_blank(block))
 
 
 def _is_blank(block: Sequence[str]) -> bool:
     return not any(field.strip("0. ") for field in block)
+
+
+def _rates_alone(fields: list[str]) -> tuple[int, ...]:
+    """Read as behind a last invoice, with an invented number and total before them."""
+    return _total_and_rates(["", "1", *fields])[2]
 
 
 def _total_and_rates(fields: list[str]) -> tuple[int, int, tuple[int, ...]]:
@@ -322,8 +327,6 @@ def _readings(fields: list[str], most: int) -> Iterator[tuple[int, list[int] | N
     """The number takes `size` fields. Cents other than `00` are tried last: this currency has none."""
     for size in range(1, most + 1):
         yield size, _rejoined(fields[size:], whole=True)
-    for size in range(most, 0, -1):
-        yield size, _plain(fields[size : size + _TOTAL_AND_RATES])
     yield 1, _rejoined(fields[1:], whole=False)
     yield 1, _rejoined(fields[1:], whole=True, count=_TOTAL_AND_RATES - 1)
 
@@ -334,17 +337,6 @@ def _rejoined(fields: Sequence[str], *, whole: bool, count: int = _TOTAL_AND_RAT
 
 def _anything(_: object) -> bool:
     return True
-
-
-def _plain(fields: Sequence[str]) -> list[int] | None:
-    """The fields without rejoining. A zero of two digits is half of a number."""
-    if "00" in fields:
-        return None
-    try:
-        numbers = [read_hundredths(field, NUMBER) for field in fields]
-    except Nonsense:
-        return None
-    return numbers if all(_total_or_rate(place, value) for place, value in enumerate(numbers)) else None
 
 
 def _total_or_rate(place: int, value: int) -> bool:

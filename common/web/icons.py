@@ -1,4 +1,4 @@
-"""Tabler's icons, inside the page: a template calls `icon("home")`. `make web` collects those and these."""
+"""Tabler's icons, inside the page: a template calls `icon("home")`. `make web` collects theirs and these."""
 
 from __future__ import annotations
 

@@ -36,8 +36,7 @@ PREFIX: Final = "__Host-"
 
 
 def is_own_form(headers: Mapping[str, str]) -> bool:
-    """Whether a POST comes from a page of this site, by `Sec-Fetch-Site` or `Origin`. Without either it is accepted
-    only if it has no cookie to abuse: the caller then finds no session."""
+    """Whether a POST comes from a page of this site, by `Sec-Fetch-Site` or `Origin`; False without either."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
@@ -45,7 +44,7 @@ def is_own_form(headers: Mapping[str, str]) -> bool:
 
 
 def is_own_origin(headers: Mapping[str, str]) -> bool:
-    """False if a browser says that another site sent it. For forms without a session, such as the login."""
+    """False if a browser says that another site sent it. For the login, without a session; scripts send it too."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
         return site in ("same-origin", "none")
@@ -92,8 +91,8 @@ def _right_of(request: Request[Any, Any, Any], url: str) -> Any:
 
 
 def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str) -> str:
-    """The first cookie of that name, unquoted (ours need no quotes); empty without one. One with the prefix goes before
-    one without, which plain HTTP and sessions of older versions have.
+    """The value of the first cookie of that name, as sent (ours need no quotes); empty without one. One with the prefix
+    goes before one without, which plain HTTP and sessions of older versions have.
 
     Not `http.cookies`: quadratic time for backslashes (CVE-2024-7592), and it stops at the first invalid cookie."""
     content = [value for header, value in headers if header == b"cookie"]

@@ -1,4 +1,4 @@
-"""What the composition root knows of the box itself and of its lines, for `GET /metrics`, and of paper: whose it is, and the printer of this box."""
+"""State of the box and its lines for `GET /metrics`; and what paper needs: the shop's letterhead and the printer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 
 class LineSlot(msgspec.Struct, frozen=True, kw_only=True):
-    """Ten minutes of a line from `at` (ms) on; `line_ms` is the mean time at the machine of what was certified in them."""
+    """Ten minutes of a line from `at` (ms); `line_ms`: mean time of a certification at the machine."""
 
     at: int
     exchanges: int
@@ -37,8 +37,8 @@ class LineSlot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BoxFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """`outbox` by destination: `upstream`, or the name of a webhook (a URL may be a secret).
-    `verified_at` is when `mcfd verify` last found the ledger sound (ms), 0 for never; `damaged` how much is known to be damaged in it."""
+    """`outbox`: by destination, `upstream` or the name of a webhook (its URL may be a secret). `verified_at`: when
+    `mcfd verify` last found the ledger sound (ms), 0 for never; `damaged`: number of known damages."""
 
     outbox: dict[str, tuple[Backlog, ...]]
     disk_free_bytes: int
@@ -49,8 +49,8 @@ class BoxFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
-    """`line` gives the counters of a line since the start (`bridge.link.LineStatistics`), None for a worker without one, as that of a machine
-    switched off; `history` its last day, oldest first."""
+    """`line`: counters of a worker's line since the start (`bridge.link.LineStatistics`), None without a line, as for a
+    disabled machine; `history`: its last day, oldest first."""
 
     figures: Callable[[], Awaitable[BoxFigures]]
     line: Callable[[MachineWorker], Mapping[str, int] | None]
@@ -62,12 +62,12 @@ class ShopOf(Protocol):
 
 
 def bare_shop(worker: MachineWorker, _language: Language, _letterhead: Letterhead | None = None) -> Shop:
-    """What the book alone says."""
+    """The shop as far as the book alone knows it."""
     return Shop(nim=worker.book.nim, ifu=worker.ifu, is_test=worker.book.mode == "test")
 
 
 class Paper(msgspec.Struct, frozen=True, kw_only=True):
-    """`shop` gives what stands above every document of a worker's book, in that language; `printer` is None without `[printer]`."""
+    """`shop`: makes the head of a worker's documents in a language; `printer`: None without `[printer]`."""
 
     shop: ShopOf = bare_shop
     language: Language = "fr"
@@ -76,7 +76,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     printer: ReceiptPrinter | None = None
 
     async def shop_by_letterhead(self, worker: MachineWorker, language: Language, letterhead: bytes) -> Shop:
-        """As it was called when that was certified or closed, by the digest of its letterhead; as it is now where there is none."""
+        """The shop at the time of a document, by its letterhead's digest; the present one if it has none."""
         return self.shop(worker, language, await letterhead_of(worker.ledger, worker.book, letterhead))
 
     async def invoice(self, worker: MachineWorker, record: Record, style: Style) -> Document:
@@ -89,7 +89,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
         return report_document(report, shop, style, printed_at=report.created_at)
 
     async def print(self, document: Document) -> None:
-        """NotFound without a printer, PrinterFailed when it did not take all of it."""
+        """Prints; NotFound without a printer, PrinterFailed if it did not accept all of it."""
         if self.printer is None:
             raise NotFound(Text("this box has no printer: [printer] in its configuration says where one is"))
         await self.printer.print(await asyncio.to_thread(as_escpos, document, self.width, self.code_page))

@@ -1,4 +1,4 @@
-"""One table from what went wrong to `application/problem+json` (RFC 9457, decision 11)."""
+"""The table from errors to `application/problem+json` (RFC 9457, decision 11)."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ HTTP_DETAILS: Final = {
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """`detail`, where given, goes out instead of the error's own text, which is for the log and may name a path.
-
-    `retry_after` in seconds; an error that carries its own goes first."""
+    """`detail`: sent instead of the error's text, which is for the log and may contain a path. `retry_after`: seconds,
+    unless the error has its own."""
 
     status: int
     code: str
@@ -149,14 +148,14 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.StorageError: INTERNAL,
     errors.McfdError: INTERNAL,
 }
-"""Every class of both trees; a base class stands for those of its kind that are added one day and forgotten here."""
+"""All error classes of both trees; a base class serves new subclasses that are missing here."""
 
 
 CODES: Final = sorted({*(kind.code for kind in KINDS.values()), *(code for code, _ in HTTP_CODES.values())})
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`error` is `detail` again, for clients of the hosted service."""
+    """`error` repeats `detail` for clients of the hosted service."""
 
     type: Annotated[str, Meta(description="Names the code")]
     title: Annotated[str, Meta(description="The kind of problem")]
@@ -181,7 +180,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def problem_answer(error: Exception, request_id: str, language: Language = "en") -> Answer:
-    """`language` of `title`, `detail` and the messages, never of a code."""
+    """The answer to an error. `language`: of `title`, `detail` and messages."""
     if isinstance(error, HTTPException):
         return _http_problem(error, request_id, language)
     kind = _kind(error)
@@ -201,7 +200,7 @@ def _kind(error: Exception) -> Kind:
 
 
 def _text(error: Exception, language: Language) -> str:
-    """Only the errors of a port and of the ledger name a path; numbers and the machine's own words are left as they are."""
+    """The error's text; paths, which only errors of a port or the ledger contain, are replaced."""
     if isinstance(error, errors.InvalidRequest):
         return "; ".join(f"{fault.field}: {fault.message}" for fault in _translated_faults(error, language))
     text = str(tell(error, language))
@@ -209,7 +208,7 @@ def _text(error: Exception, language: Language) -> str:
 
 
 def _translated_faults(error: errors.InvalidRequest, language: Language) -> tuple[FieldError, ...]:
-    """As plain strings: JSON has no `Text`."""
+    """The field errors with translated messages as strings."""
     return tuple(FieldError(fault.field, str(tell(fault.message, language))) for fault in error.errors)
 
 
@@ -254,7 +253,7 @@ def _headers(error: Exception, kind: Kind) -> tuple[Header, ...]:
 
 
 def _http_problem(error: HTTPException, request_id: str, language: Language) -> Answer:
-    """Litestar's own: an unknown path, a method that is not there, a request it could not read."""
+    """The answer to Litestar's errors: unknown path, method not allowed, unreadable request."""
     status = error.status_code
     if status not in HTTP_CODES:
         log.error("request.failed", request_id=request_id, exc_info=error)

@@ -1,4 +1,4 @@
-"""What is refused before any use case; `problems.py` says how each is answered."""
+"""Errors before any use case; `problems.py` has the answer to each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from daemon.core.people import Right, Role, roles_with
 
 
 class Refusal(Exception):
-    """`detail` goes to the client; a class has its own where it is always the same."""
+    """`detail` is sent to the client; a class attribute if it is always the same."""
 
     detail: ClassVar[str] = ""
 
@@ -19,11 +19,11 @@ class Refusal(Exception):
 
 
 class InvalidJson(Refusal):
-    """What came is no JSON."""
+    """The body is no JSON."""
 
 
 class Unauthenticated(Refusal):
-    """`challenge` is the `error` of RFC 6750, empty when no key was sent at all."""
+    """`challenge`: the `error` of RFC 6750, empty if no key was sent."""
 
     def __init__(self, detail: str, challenge: str = "invalid_token") -> None:
         self.challenge = challenge
@@ -61,7 +61,7 @@ class NotRelayed(Refusal):
 
 
 class WrongPassword(Refusal):
-    """Does not say whether there is such a name."""
+    """The name or the password is wrong; the message does not tell which."""
 
     detail = Text("the name or the password is wrong")
 
@@ -71,11 +71,11 @@ class BodyTimeout(Refusal):
 
 
 class TooLarge(Refusal):
-    """More than a body may have."""
+    """The body exceeds its limit."""
 
 
 class UnsupportedMediaType(Refusal):
-    """A body of another kind than JSON."""
+    """The body's content type is not JSON."""
 
 
 class Misdirected(Refusal):

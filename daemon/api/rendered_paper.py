@@ -1,4 +1,4 @@
-"""A document as its request wants it: as text, as a page, as bytes for a receipt printer."""
+"""Renders a document in the requested form: text, HTML, PDF or bytes for a receipt printer."""
 
 from __future__ import annotations
 
@@ -98,6 +98,6 @@ def _check(name: str, value: str, allowed: Any) -> None:
 
 
 def _accepted(request: ApiRequest) -> str:
-    """The first form of `Accept` that there is; text where it names none."""
+    """The first supported media type of `Accept`; text if there is none."""
     kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
     return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "text")

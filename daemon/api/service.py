@@ -1,4 +1,4 @@
-"""The API as one application: the routes, and the gate around them."""
+"""The API as one application: routes and the middleware around them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from daemon.unneeded import without
 
 
 def handlers_in(*modules: ModuleType) -> list[HTTPRouteHandler]:
-    """All that are at the top of these modules, also those that stand together in a tuple."""
+    """All handlers at the top level of these modules, also those in tuples."""
     found = [each for module in modules for value in vars(module).values() for each in _each(value)]
     return [each for each in found if isinstance(each, HTTPRouteHandler)]
 
@@ -51,21 +51,21 @@ def routes_by(access: Access) -> list[HTTPRouteHandler]:
 
 
 def _router(path: str, handlers: Sequence[HTTPRouteHandler], before: BeforeRequestHookHandler | None = None) -> Router:
-    """With one answer to OPTIONS for all its paths: Litestar's own are one for each, and half of what drawing the routes takes."""
+    """A router with one handler of OPTIONS; Litestar's own for each path would double the time to build routes."""
     paths = sorted({each for handler in handlers for each in handler.paths})
     options = route(paths, http_method="OPTIONS", include_in_schema=False)(allowed)
     return Router(path, route_handlers=[options, *handlers], before_request=before)
 
 
 async def allowed(request: Request[Any, Any, Any]) -> Response[None]:
-    """The methods of an address."""
+    """Answers OPTIONS with the methods of the path."""
     template = request.scope["path_template"]
     methods = next(each.methods for each in request.app.routes if each.path_format == template)
     return Response(None, status_code=204, headers={"Allow": ", ".join(sorted(methods))}, media_type="text/plain")
 
 
 def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -> Litestar:
-    """The page that a box without a configuration shows; nothing of the API is there."""
+    """The application for a box without a configuration: its setup page, without the API."""
     app = Litestar(
         route_handlers=[*handlers_in(first_start), entrance.choose_language, entrance.static],
         state=State({"page": first, "rendering": Rendering(), "wrong_codes": WrongKeys(first_start.WRONG_CODES)}),
@@ -96,8 +96,8 @@ def api_routers() -> list[Router]:
 
 @cache
 def drawn_routes(*, with_page: bool) -> Litestar:
-    """An application without a state, so that each of a process is a copy with its own: drawing the routes is most of what one costs.
-    `Litestar` itself decodes, validates, documents and logs nothing here: see `body`, `openapi` and `gate`."""
+    """An application without a state, to be copied for each instance, since building the routes takes most of the time.
+    Litestar decodes, validates, documents and logs nothing here: see `body`, `openapi` and `middleware`."""
     with without("pydantic", "attr", "attrs"):  # of other programs in the same environment
         return Litestar(
             route_handlers=[

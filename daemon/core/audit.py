@@ -1,5 +1,5 @@
-"""The audit log: what people, keys and commands did to the box, each entry chained to the one before it; and its words, for the
-page and for `mcfd audit`."""
+"""The audit log: acts of people, keys and commands on the box, each entry chained to the previous one; and its texts,
+for the page and `mcfd audit`."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ VALUES: Final[Mapping[tuple[str, str], Text]] = {
     ("who", "administration"): Text("tax administration"),
     ("who", "distributor"): Text("distributor"),
 }
-"""What is a word of ours; all else (a number, a name, what a decision is called on the command line) stands as it is."""
+"""Translated values; all others (a number, a name, an option of the command line) are shown unchanged."""
 AMOUNTS: Final = frozenset({"amount", "total_ttc", "counted"})
 NAMED: Final = Text("{name}: {found}")
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Who did it: `user:awa`, `key:3`, `shell:root` (the name of the Unix user, for a command on the box), `mcfd` for the daemon itself.
-    `address` is the peer's, empty for what was done on the box."""
+    """Who acted: `user:awa`, `key:3`, `shell:root` (Unix user of a command on the box) or `mcfd` (the daemon).
+    `address`: of the peer, empty on the box itself."""
 
     name: str
     address: str = ""
@@ -133,7 +133,7 @@ def chain(previous: bytes, *, at: int, actor: Actor, action: str, subject: str, 
 
 
 def first_broken(entries: list[AuditEntry], previous: bytes = GENESIS, last_id: int = 0) -> AuditEntry | None:
-    """The first of them, in their order, that does not follow from the one before; None when all do. Ids have no gaps."""
+    """The first entry that does not follow from the previous one, by hash or by an id without a gap; None if all do."""
     for entry in entries:
         expected = chain(
             previous,

@@ -1,4 +1,4 @@
-"""A closure on its way to headquarters, an event on its way to a webhook, and what can become of one try to deliver it."""
+"""A closure for headquarters, an event for a webhook, and the result of one delivery."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 class BookStanding(msgspec.Struct, frozen=True):
-    """How a book stands: its last closure and entry with the chain's hashes there (empty before the first), what the ledger knows
-    of the machine's counters, when something was last certified (ms, 0 for never)."""
+    """The head of a book: its last closure and entry with their hashes (empty before the first), the machine's known
+    counters, and the time of the last certification (ms, 0 for never)."""
 
     ledger_id: str
     epoch: int
@@ -47,10 +47,9 @@ class BookStanding(msgspec.Struct, frozen=True):
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """One row of the outbox. `body` is the Z report as JSON, exactly as the till got it, or the closure of the month or year that `kind` says, with
-    its number in the place of a Z's; `chain` is the hash of the closure in its book; `created_at` in milliseconds since 1970 UTC. `last_sent` is when it was delivered before (ms), 0 for
-    never: what is replayed is sent anew on purpose.
-    """
+    """One row of the outbox. `body` is the Z report as JSON, exactly as the till got it, or by `kind` the closure of a
+    month or year, whose number stands in place of a Z's. `chain`: hash of the closure in its book. `created_at` and
+    `last_sent` (an earlier delivery, 0 for never; set when an operator replays it) in ms since 1970."""
 
     id: int
     nim: str
@@ -73,8 +72,7 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class WaitingEvent(msgspec.Struct, frozen=True):
-    """An event on its way to a webhook; `ref_id` is the attempt or the z_number that it is about, for other types the event's
-    id; `at` and `last_sent` in ms."""
+    """An event for a webhook. `ref_id`: its attempt or z_number, else the event's id; `at` and `last_sent` in ms."""
 
     id: int
     book_id: int
@@ -82,7 +80,7 @@ class WaitingEvent(msgspec.Struct, frozen=True):
     ref_id: int
     at: int
     tries: int
-    last_sent: int = 0
+    last_sent: int
 
 
 class Posting(msgspec.Struct, frozen=True):
@@ -96,9 +94,9 @@ class Posting(msgspec.Struct, frozen=True):
     """what the receiver knows it by"""
     body: bytes
     """empty when it cannot be made"""
-    created_at: int = 0
+    created_at: int
     """ms, as `last_sent`"""
-    last_sent: int = 0
+    last_sent: int
     missing: str = ""
     """why there is no body"""
 
@@ -142,8 +140,9 @@ Delivery = Delivered | Again | DeliveryRefused
 
 
 class UpstreamReceiver(Protocol):
-    """Headquarters, or a webhook: what ends in bounded time and raises nothing for the other side's doing. `subject` says what the event is about, as
-    `closure`; `report_id` is what the receiver deduplicates by. `since` is when the event was made, `last_sent` when it was delivered before, 0 for never (ms)."""
+    """Headquarters or a webhook. A delivery ends in bounded time and raises no error for a fault of the receiver.
+    `subject`: kind of the event, as `closure`; `report_id`: by which the receiver detects repeats; `since`: time of the
+    event; `last_sent`: of an earlier delivery, 0 for never (ms)."""
 
     @property
     def key_id(self) -> str:
@@ -158,7 +157,7 @@ class UpstreamReceiver(Protocol):
         ...
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
-        """A message that says nothing (`common.wire.closure`), on the way of all others as far as it can go without being stored."""
+        """Sends a test message (`common.wire.closure`); the receiver checks it and stores nothing."""
         ...
 
     async def aclose(self) -> None: ...

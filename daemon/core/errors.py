@@ -78,7 +78,7 @@ class KeyReused(McfdError):
 
 
 class ZNumberUnknown(McfdError):
-    """A ledger was put back where nothing remembers what was given since (decision 30); an operator says the last Z on paper."""
+    """The last Z is unknown after a restore (decision 30); an operator enters it from paper."""
 
     def __init__(self, nim: str) -> None:
         super().__init__(
@@ -168,7 +168,7 @@ class NothingDone(LineLost):
 
 
 class CertifiedElsewhere(LineLost):
-    """38h was answered by another machine than the one of this line: cables were exchanged. It has certified the invoice, with `code`."""
+    """Another machine answered 38h, since cables were exchanged: it has certified the invoice, with `code`."""
 
     def __init__(self, nim: str, code: str, number: str) -> None:
         self.nim, self.code = nim, code

@@ -29,7 +29,7 @@ _SHAPE = re.compile(r"ak_(live|test)_[0-9A-Za-z]{38}")
 
 
 Lane: TypeAlias = Literal["lan", "relay"]
-"""By which way requests with a key come: over the shop's network, or through the relay (decision 46). No key is for both."""
+"""Where requests with a key come from: the shop's network or the relay (decision 46); no key is valid for both."""
 LANES: Final[tuple[Lane, ...]] = get_args(Lane)
 RELAY_ROLES: Final[tuple[Role, ...]] = ("seller", "reader", "manager")
 """What a key for the relay may be: a technician is at the box."""
@@ -38,9 +38,9 @@ MOST_RATE: Final = 6000
 
 
 class KeyTerms(NamedTuple):
-    """What a new key may do, until when (ms, 0 for never), whether its requests may hold unknown fields, and by which way they
-    come. With `signed` the key is a private one, of which the ledger has the public half: each request is signed. `rate`: requests a minute, 0 for
-    any number."""
+    """Terms of a new key: role, end (ms, 0 for never), whether unknown fields are refused, and its lane. `signed`: the
+    key is a private one that signs each request; the ledger has the public half. `rate`: requests a minute, 0 for no
+    limit."""
 
     role: Role = USUAL
     expires_at: int = 0
@@ -54,7 +54,7 @@ USUAL_TERMS: Final = KeyTerms()
 
 
 def check_terms(terms: KeyTerms) -> None:
-    """InvalidRequest for a key that cannot be: one for the relay has one of `RELAY_ROLES`, and only such a one signs or has a rate."""
+    """InvalidRequest: a key for the relay has one of `RELAY_ROLES`; only such a key signs or has a rate."""
     if terms.lane == "relay" and terms.role not in RELAY_ROLES:
         choices = ", ".join(RELAY_ROLES)
         raise InvalidRequest.at("role", Text("a key for the relay is one of {choices}", choices=choices))
@@ -103,7 +103,7 @@ class NewKey(NamedTuple):
     public: bytes = b""
 
 
-def make_key(mode: Mode, *, signed: bool = False) -> NewKey:
+def make_key(mode: Mode, *, signed: bool) -> NewKey:
     if signed:
         seed = secrets.token_bytes(32)
         public = decode(PrivateKey(seed).public.removeprefix(PUBLIC))

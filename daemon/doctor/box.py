@@ -157,7 +157,7 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
 
 
 def check_isf(settings: Settings) -> Iterator[CheckResult]:
-    """The tax authority regards an invented ISF on real invoices as an offence."""
+    """For the tax authority an invented ISF on real invoices is a fault."""
     for machine in settings.machine:
         if machine.enabled and machine.isf == NO_ISF:
             yield Check("isf", machine.nim).warn(

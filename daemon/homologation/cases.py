@@ -1,4 +1,4 @@
-"""The test cases of the dossier, played through the HTTP API as a till would (homologation procedure, 3.2 e v)."""
+"""The test cases of the dossier, played through the HTTP API like a till (homologation procedure, 3.2 e v)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ State = Literal["passed", "failed", "by hand"]
 
 
 class CaseStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`send` is a method and a path below the machine's; `expect` names values of the answer by their path (`taxDetails.0.tva`). `wait` repeats
-    the request for so many seconds until it comes so; `later`: the till does not wait for the certification; `paper` is the document to keep, beside that of each certification."""
+    """`send` is a method and a path below the machine's; `expect` has values of the answer by path
+    (`taxDetails.0.tva`). `wait`: seconds to repeat the request until it matches; `later`: the till does not wait for
+    the certification; `paper`: a document to store, beside the one of each certification."""
 
     send: str
     status: int
@@ -46,7 +47,7 @@ class HomologationCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CaseResult(msgspec.Struct, frozen=True):
-    """`by hand`: only a person can show it on a machine in test mode; `detail` says what came instead of what was expected."""
+    """`by hand`: only a person can show it on a machine in test mode; `detail`: the deviation from the expectation."""
 
     id: str
     clauses: list[str]
@@ -57,7 +58,7 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 
 class CannotPlay(Exception):
-    """Nothing was sent, with the reason."""
+    """Nothing was sent; the text is the reason."""
 
 
 class _CasesFile(msgspec.Struct, frozen=True):
@@ -69,9 +70,9 @@ def read_cases() -> list[HomologationCase]:
 
 
 class CasePlayer:
-    """Plays the cases on one machine. `client` has the address `…/v1/mcf/{nim}/` and the key; `prefix` begins each invoice number and is
-    another one for each run; documents of what was certified go into `papers`, where it is given. A live machine has to have proved that it is in
-    test mode; `is_test_mode` assumes it, until its first code (CannotPlay)."""
+    """Plays the cases on one machine. `client` has the address `…/v1/mcf/{nim}/` and the key; `prefix` begins each
+    invoice number, different for each run; documents go into `papers`, if given. A live machine must have proved test
+    mode, or `is_test_mode` assumes it until its first code (CannotPlay)."""
 
     def __init__(
         self, client: httpx.Client, prefix: str, papers: Path | None = None, *, is_test_mode: bool = False

@@ -1,5 +1,5 @@
-"""The dossier of homologation as a folder of PDFs in French (procedure of 29 December 2025, 3.2). Pages of the documentation (Markdown) on
-paper, by markdown-it."""
+"""The dossier of homologation as a folder of PDFs in French (procedure of 29 December 2025, 3.2). Pages of the
+documentation (Markdown) become PDF by markdown-it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HTML: Final = {
     "th_open": '<th align="left">',
     "td_open": '<td align="left">',
 }
-"""What stands for a part of Markdown where fpdf2 wants it otherwise than a browser; what is empty is plain text on paper."""
+"""HTML for parts of Markdown for which fpdf2 needs another form than a browser; empty: plain text on paper."""
 
 VERSION: Final = version("mcfd")
 RESULTS: Final = "cas-de-test.json"
@@ -48,18 +48,18 @@ MANUALS: Final = {
     "manuel-de-controle.pdf": ("Manuel de contrôle", ("controle",)),
     "brochure.pdf": ("Brochure", ("brochure",)),
 }
-"""Each with its pages of the documentation in French, as `docs/NAME.fr.md`."""
+"""Each with its pages of the French documentation, `docs/NAME.fr.md`."""
 DOCUMENTATION: Final = (Path(__file__).parents[2] / "docs", Path("/usr/share/doc/mcfd"))
-"""In a checkout; where the package has it."""
+"""In a checkout, and in the package."""
 
 HERE = Path(__file__).parent
 
 By = Literal["mcfd", "mcfd aide", "caisse", "machine", "entreprise"]
-"""Who answers a clause: mcfd, mcfd in part, the till, the machine, or the shop itself."""
+"""Who fulfils a clause: mcfd, mcfd in part, the till, the machine, or the shop."""
 
 
 def write_pages(pdf: FPDF, folder: Path, names: Sequence[str]) -> None:
-    """Each page begins on a sheet of its own, but for the first. Text, lists, code and tables; a picture where Pillow can read it."""
+    """Each page after the first begins on a new sheet. Text, lists, code, tables; pictures if Pillow can read them."""
     from fpdf import FontFace, TextStyle  # noqa: PLC0415  for this command alone, as below
     from markdown_it import MarkdownIt  # noqa: PLC0415
 
@@ -88,19 +88,19 @@ def write_pages(pdf: FPDF, folder: Path, names: Sequence[str]) -> None:
 
 
 def _read(file: Path) -> str:
-    """Debhelper compresses long pages."""
+    """Also compressed: debhelper compresses long pages."""
     if file.is_file():
         return file.read_text(encoding="utf-8")
     return gzip.decompress(file.with_name(f"{file.name}.gz").read_bytes()).decode()
 
 
 class NoDocumentation(Exception):
-    """The pages in French are not on this box."""
+    """The French pages are not on this box."""
 
 
 def write_dossier(folder: Path, installers: Sequence[Path] = ()) -> list[Path]:
-    """Writes the table of conformity, the test cases (with their results, where `run` left them in the folder), the manuals, the brochure,
-    the installers and SHA256SUMS over all of it. The files, in their order. NoDocumentation, OSError."""
+    """Writes table of conformity, test cases (with results that `run` left in the folder), manuals, brochure,
+    installers, and SHA256SUMS of all. Returns the files in their order. Raises NoDocumentation, OSError."""
     source = next((place for place in DOCUMENTATION if any(place.glob("manuel.fr.md*"))), None)
     if source is None:
         raise NoDocumentation(
@@ -122,7 +122,7 @@ def write_dossier(folder: Path, installers: Sequence[Path] = ()) -> list[Path]:
 
 
 def write_cases(folder: Path) -> Path:
-    """The test cases as PDF, with the results that stand in the folder."""
+    """The test cases as PDF, with the results in the folder."""
     results = {}
     if (folder / RESULTS).is_file():
         found = msgspec.json.decode((folder / RESULTS).read_bytes(), type=list[CaseResult])
@@ -198,7 +198,7 @@ def _ended(pdf: FPDF, file: Path) -> Path:
 
 
 class Clause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`test` is a file of tests/ or one test in it, as pytest writes it; a clause by mcfd has one."""
+    """`test` is a file of tests/ or one test in pytest's notation; a clause fulfilled by mcfd has one."""
 
     number: str
     asks: str

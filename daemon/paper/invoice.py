@@ -53,7 +53,8 @@ NO_VALUE: Final = Text("WITHOUT FISCAL VALUE")
 
 
 def invoice_document(record: Record, shop: Shop, style: Style) -> Document:
-    """Of a certified record. A duplicate has the number of its original and says what it is."""
+    """Of a certified record. A duplicate has the number of its original and says what it is. Of one that was taken over from its machine only what the
+    machine told is said."""
     return Document(record.number, style.language, tuple(_elements(record, shop, style)))
 
 
@@ -61,8 +62,10 @@ def _elements(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     invoice = record.invoice
     yield from paper_shop.head(msgspec.structs.replace(shop, ifu=record.ifu or shop.ifu), style)
     yield from _title(record, shop, style)
-    yield from _customer(invoice.customer, shop, style)
-    yield Rule()
+    if invoice.items:
+        yield Pair(style.say("Operator"), " ".join(dict.fromkeys((invoice.operator_id, invoice.operator_name))))
+        yield from _customer(invoice.customer, shop, style)
+        yield Rule()
     for item in invoice.items:
         yield from _item(item, invoice, style)
     yield Rule()
@@ -87,11 +90,11 @@ def _title(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
         )
     if record.ended_at:
         yield Pair(say("Issued on"), moment(millis_text(record.ended_at), shop.zone, style.language))
-    if invoice.is_credit:
+    if invoice.nature:
         nature = style.beside(shop.natures[invoice.nature], NATURES[invoice.nature])
         yield Pair(say("Nature"), f"{invoice.nature} {nature}")
+    if invoice.reference:
         yield Pair(say("Original"), invoice.reference)
-    yield Pair(say("Operator"), " ".join(dict.fromkeys((invoice.operator_id, invoice.operator_name))))
 
 
 def _customer(customer: Customer, shop: Shop, style: Style) -> Iterator[Element]:
@@ -148,16 +151,17 @@ def _reduction(item: Item, invoice: Invoice) -> int:
 
 def _totals(record: Record, style: Style) -> Iterator[Element]:
     invoice, say, language = record.invoice, style.say, style.language
-    yield Table(
-        (say("Group"), say("Excl. tax"), say("VAT"), say("Incl. tax")),
-        tuple(
-            (
-                f"{line.group} {percentage(line.rate, language)}",
-                *(scaled(value, 2, language) for value in figures(line)),
-            )
-            for line in invoice.taxes
-        ),
-    )
+    if invoice.items:
+        yield Table(
+            (say("Group"), say("Excl. tax"), say("VAT"), say("Incl. tax")),
+            tuple(
+                (
+                    f"{line.group} {percentage(line.rate, language)}",
+                    *(scaled(value, 2, language) for value in figures(line)),
+                )
+                for line in invoice.taxes
+            ),
+        )
     for line in invoice.taxes:
         if reduction := sum(item.discount for item in invoice.items if item.group == line.group):
             gross, net = amount(line.ttc + reduction), amount(line.ttc)
@@ -165,15 +169,20 @@ def _totals(record: Record, style: Style) -> Iterator[Element]:
             yield Pair(say("{group} before and after reduction", group=line.group), value)
     if invoice.specific_tax:
         yield Pair(say("of which specific tax"), amount(invoice.specific_tax))
-    yield Pair(say("Total excl. tax"), scaled(sum(figures(line)[0] for line in invoice.taxes), 2, language))
-    yield Pair(say("Total VAT"), scaled(sum(figures(line)[1] for line in invoice.taxes), 2, language))
+    if invoice.items:
+        yield Pair(say("Total excl. tax"), scaled(sum(figures(line)[0] for line in invoice.taxes), 2, language))
+        yield Pair(say("Total VAT"), scaled(sum(figures(line)[1] for line in invoice.taxes), 2, language))
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(record.total_ttc), bold=True)
     yield TextLine(say("The sum {amount}", amount=sum_of(record.total_ttc, language)))
     if invoice.discount:
         yield Pair(say("Reductions included"), amount(-invoice.discount))
+    yield from _withholdings(invoice, style)
+
+
+def _withholdings(invoice: Invoice, style: Style) -> Iterator[Element]:
     for psvb in invoice.withholdings:
-        rate, base = percentage(psvb.rate, language), amount(psvb.base)
-        name = say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=base)
+        rate, base = percentage(psvb.rate, style.language), amount(psvb.base)
+        name = style.say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=base)
         yield Pair(name, amount(psvb.amount))
 
 
@@ -238,8 +247,8 @@ def _waiting_elements(sale: DeferredSale, invoice: Invoice, shop: Shop, style: S
         yield from _waiting_item(item, invoice, style)
     yield Rule()
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(sale.total_ttc), bold=True)
-    for payment in invoice.payments:
-        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount))
+    yield from _withholdings(invoice, style)
+    yield from _payments(invoice, shop, style)
     yield Rule()
     due = moment(millis_text(sale.due_at), shop.zone, language)
     yield TextLine(say("The certified invoice is due by {due} at the latest.", due=due))

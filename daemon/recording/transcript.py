@@ -1,4 +1,4 @@
-"""A recording on disk, read again for people: each frame by the name of its command and of its fields, the gaps between them, what is wrong with one."""
+"""Reads stored recordings for people: frames by the names of command and fields, gaps between them, and faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WRONG = {
 
 
 def transcript(events: Iterable[LineEvent]) -> Iterator[str]:
-    """A line for each frame, single byte, note, and for what is none of these."""
+    """A line for each frame, single byte, note, and garbage."""
     decoders = {True: Decoder(), False: Decoder()}
     before: int | None = None
     for event in events:
@@ -49,7 +49,7 @@ def transcript(events: Iterable[LineEvent]) -> Iterator[str]:
 
 
 def _lines_of(decoder: Decoder, head: str, data: bytes) -> Iterator[str]:
-    """The second line of the same moment has no time of its own."""
+    """Further lines of the same moment have no time."""
     found = False
     while not isinstance(heard := decoder.next_event(), type):
         yield head + "  " + describe(heard)
@@ -136,19 +136,19 @@ def _gap(before: int | None, at: int) -> str:
 
 
 def read_ring(folder: Path) -> Recording:
-    """All that is left of the ring. OSError."""
+    """The whole ring. Raises OSError."""
     return read("".join(file.read_text("utf-8", "replace") for file in segments(folder)))
 
 
 def read_incident(folder: Path, name: str) -> Recording:
-    """OSError, FileNotFoundError among them."""
-    if name not in listed(folder):  # nor is it a path of somewhere else
+    """Raises OSError, FileNotFoundError included."""
+    if name not in listed(folder):  # also excludes paths outside the folder
         raise FileNotFoundError(name)
     return read(path_of(folder, name).read_text("utf-8", "replace"))
 
 
 def since(recording: Recording, at: int) -> Recording:
-    """What happened from that microsecond on."""
+    """Events from that microsecond on."""
     rest = [(event, line) for event, line in zip(recording.events, recording.lines, strict=True) if event.at >= at]
     return msgspec.structs.replace(
         recording, events=tuple(event for event, _ in rest), lines=tuple(line for _, line in rest)
@@ -162,6 +162,6 @@ def without_people(recording: Recording) -> Recording:
 
 
 def as_file(recording: Recording) -> str:
-    """In the form that `mcf-simulator --replay` takes."""
+    """In the form for `mcf-simulator --replay`."""
     about = {key: value for key, value in recording.about.items() if key != "format"}
     return header(about) + written(recording.events)

@@ -1,10 +1,8 @@
-"""Recordings brought to the disk, in the background: at most once a second, and at once when something is odd.
+"""Writes recordings to the disk in the background: at most once a second, and at once for an incident.
 
-One thread writes for all lines. Nothing here is waited for by a till, and nothing that goes wrong here is more than a line
-in the log: a disk that is full stops the recording, well before it stops the shop.
-
-The files of one line's recording: a ring of the last megabytes, in files of an eighth of that each, and one for each incident:
-the minute before something odd and the minute after it."""
+One thread writes for all lines. No till waits for it, and an error here is only a line in the log: a full disk stops
+the recording long before sales. A line's files are a ring of the last megabytes, in eight files, and one file for each
+incident: the minute before it and the minute after it."""
 
 from __future__ import annotations
 
@@ -30,13 +28,13 @@ _DIGITS = 8
 MOST_INCIDENTS = 50
 INCIDENTS = "incident-*.rec"
 BEFORE = 60_000_000
-"""Microseconds."""
+"""Microseconds of the ring that an incident's file begins with."""
 EVERY = 0.75
-"""Seconds; with the writing itself, less than one is lost by a kill."""
+"""Seconds between two writes; a kill then loses less than one second."""
 
 
 class RecordingRing:
-    """`limit` in bytes, of all files together. OSError from every method."""
+    """`limit` is the bytes of all files together. Every method may raise OSError."""
 
     def __init__(self, folder: Path, limit: int, header: str) -> None:
         self._folder = folder
@@ -47,7 +45,7 @@ class RecordingRing:
         self._size = 0
 
     def append(self, data: bytes) -> None:
-        """Half-written lines are closed off by what is written next."""
+        """An incomplete line of an earlier run is ended first."""
         try:
             if self._file < 0:
                 self._go_on()
@@ -55,11 +53,11 @@ class RecordingRing:
                 self._begin(self._number + 1)
             self._size += append_all(self._file, data)
         except OSError:
-            self.close()  # the next one begins on a line of its own
+            self.close()  # the next write begins on a new line
             raise
 
     def tail(self, since: int) -> bytes:
-        """The lines from that microsecond on, as far as the last two files have them."""
+        """Lines from that microsecond on, as far as they are in the last two files."""
         content = b"".join(file.read_bytes() for file in segments(self._folder)[-2:])
         lines = [line for line in content.splitlines(keepends=True) if line[:1].isdigit() and line.endswith(b"\n")]
         return b"".join(lines[bisect_left(lines, since, key=_time_of) :])
@@ -70,7 +68,7 @@ class RecordingRing:
             self._file = -1
 
     def _go_on(self) -> None:
-        """In the file that an earlier run left."""
+        """Continues the file of an earlier run."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         last = max((_number(file) for file in segments(self._folder)), default=0)
         self._begin(max(last, 1))
@@ -81,14 +79,14 @@ class RecordingRing:
         self._file = open_to_append(path)
         self._number = number
         self._size = os.fstat(self._file).st_size
-        # A new file, or one that a kill or a full disk left in the middle of a line.
+        # A new file, or one with an incomplete line after a kill or a full disk.
         self._size += append_all(self._file, b"\n" + self._header if self._size else self._header)
         for old in segments(self._folder)[:-SEGMENTS]:
             old.unlink(missing_ok=True)
 
 
 class Incident:
-    """The one under way. OSError from every method."""
+    """The current incident's file. Every method may raise OSError."""
 
     def __init__(self, folder: Path, name: str, before: bytes, header: str) -> None:
         self.name = name
@@ -101,7 +99,7 @@ class Incident:
         append_all(self._file, data)
 
     def end(self) -> None:
-        """Durable from here on: what comes after a doubt is often a power switch."""
+        """Syncs the file: a doubtful outcome is often followed by the power switch."""
         os.fdatasync(self._file)
         self.close()
 
@@ -116,7 +114,7 @@ def path_of(folder: Path, incident: str) -> Path:
 
 
 def listed(folder: Path) -> list[str]:
-    """Their names, oldest first: each begins with its time."""
+    """Names of the incidents, oldest first: each begins with its time."""
     return sorted(file.stem.partition("-")[2] for file in folder.glob(INCIDENTS))
 
 
@@ -147,7 +145,7 @@ def _time_of(line: bytes) -> int:
 
 
 class RecordingPlace(msgspec.Struct, frozen=True):
-    """Where one line's files go. `limit`: bytes of the ring; `floor`: bytes that stay free on that disk for others."""
+    """Files of one line. `limit`: bytes of the ring; `floor`: bytes that stay free on that disk for others."""
 
     folder: Path
     limit: int
@@ -156,7 +154,7 @@ class RecordingPlace(msgspec.Struct, frozen=True):
 
 
 class LineFiles:
-    """The files of one line; used by the writing thread alone."""
+    """The files of one line; used only by the writing thread."""
 
     def __init__(self, place: RecordingPlace) -> None:
         self._place = place
@@ -166,7 +164,7 @@ class LineFiles:
         self._trouble = ""
 
     def write(self, events: list[LineEvent], incident: str) -> None:
-        """`incident`: the one under way, empty without one."""
+        """`incident`: the current one, empty without one."""
         try:
             self._keep_room()
             self._end_incident(unless=incident)
@@ -213,7 +211,7 @@ class LineFiles:
             raise OSError(0, "the disk is nearly full")
 
     def _log_change(self, trouble: str) -> None:
-        """When it begins and when it ends."""
+        """Logs the begin and the end of a fault."""
         if trouble == self._trouble:
             return
         self._trouble = trouble
@@ -224,7 +222,7 @@ class LineFiles:
 
 
 class LineRecording:
-    """One line's recorder, and when what it holds goes to its files. Lives on the event loop."""
+    """One line's recorder, and the timer that writes its events. Lives on the event loop."""
 
     def __init__(self, place: RecordingPlace, thread: ThreadPoolExecutor) -> None:
         self.recorder = Recorder(self._on_event)
@@ -235,7 +233,7 @@ class LineRecording:
         self._writing: Future[None] | None = None
 
     def close(self) -> None:
-        """The buffer goes to the thread, whose owner waits for it."""
+        """Passes the rest to the thread, whose owner waits for it."""
         self._disarm()
         self._thread.submit(self._files.write, self.recorder.take(), self.recorder.under_way)
         self._thread.submit(self._files.close)
@@ -248,12 +246,12 @@ class LineRecording:
 
     def _write(self) -> None:
         self._timer = None
-        if self._writing is not None and not self._writing.done():  # a disk that stalls
+        if self._writing is not None and not self._writing.done():  # a slow disk
             self._timer = self._loop.call_later(EVERY, self._write)
             return
         events, incident = self.recorder.take(), self.recorder.under_way
         self._writing = self._thread.submit(self._files.write, events, incident)
-        if incident:  # so that its file is ended also when nothing more comes
+        if incident:  # its file must end even without further events
             self._timer = self._loop.call_later(EVERY, self._write)
 
     def _disarm(self) -> None:
@@ -263,7 +261,7 @@ class LineRecording:
 
 
 class Recordings:
-    """Of all lines of this process."""
+    """Recordings of all lines of this process."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recording")

@@ -1,5 +1,4 @@
-"""What is written with its events and with the numbers that are remembered beside the ledger: closures of months and years, outages, sales that are
-certified later."""
+"""Transactions with events and high-water numbers: closed months and years, outages, deferred sales."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ class CalendarAccess(LedgerAccess):
         return answer
 
     async def count_calendar(self, book: Book) -> None:
-        """The numbers that were given are durable beside the ledger; the next start brings in what could not be written."""
+        """Counts closed months and years in the high-water file; after a failure the next start does it."""
         water = self._open.high_water
         if water is None:
             return
@@ -124,7 +123,8 @@ class OutageAccess(LedgerAccess):
 
 class DeferredAccess(LedgerAccess):
     async def defer(self, book: Book, sale: DeferredSale, reason: str, taken: TakenFrom) -> DeferredSale:
-        """Row, entry of the chain and event in one transaction; with its time as the book has it. `taken`: which holders of its number count."""
+        """Stores row, chain entry and event in one transaction; returns the sale with its stored time. `taken`: which
+        attempts reserve its number."""
 
         def job(connection: sqlite3.Connection) -> DeferredSale:
             holder = attempts.find_holder(connection, book, sale.number, taken)

@@ -72,7 +72,7 @@ class OperatorDecisions(LedgerAccess):
         by: Actor = DAEMON,
         paper: PaperInvoice | None = None,
     ) -> None:
-        """Into the ledger. DecisionRefused for one that has an obstacle, and for a case that is not any more the one that was shown."""
+        """Stores the decision; DecisionRefused if it has an obstacle, or if the case has changed since it was shown."""
         book, fresh = case.state.book, case.evidence
 
         def job(connection: sqlite3.Connection) -> None:
@@ -119,7 +119,7 @@ class OperatorDecisions(LedgerAccess):
         note: DecisionNote,
         after: After | None = None,
     ) -> Record:
-        """Whatever else the machine has certified since the ledger last knew it stays unexplained, unless `after` says what it was."""
+        """Other invoices that the machine certified since count as unexplained, unless `after` tells them."""
         record = attempts.find_record(connection, book, attempt_id)
         if after is None:
             before = books.book_state(connection, book).counters or record.base
@@ -146,7 +146,7 @@ class OperatorDecisions(LedgerAccess):
     def adopt(
         self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, note: DecisionNote
     ) -> Record | None:
-        """For a ledger that is behind its machine: takes over the counters and the last invoice, which is the record."""
+        """For a ledger behind its machine: takes over counters and last invoice; returns the latter's record."""
         if self._open.high_water is not None:  # where the book begins with it
             numbers.question_at_first_connection(connection, book, self._open.high_water, state)
         begun = self._in_doubt(connection, book)
@@ -161,7 +161,7 @@ class OperatorDecisions(LedgerAccess):
     # -- the spare ------------------------------------------------------------------------------------------------------
 
     async def take_over(self, first: Book, spare: Book, *, reason: str, at: int, by: Actor = DAEMON) -> None:
-        """From here on the spare certifies what the tills of `first` ask for. What is in doubt there keeps its number until it is known.
+        """From now on the spare certifies for the tills of `first`. A doubt there reserves its number until settled.
         TakeOverRefused."""
 
         def job(connection: sqlite3.Connection) -> None:
@@ -192,8 +192,8 @@ class OperatorDecisions(LedgerAccess):
     # -- time (decision 21) -----------------------------------------------------------------------------------------------
 
     async def say_last_z(self, book: Book, z_number: int, *, at: int = 0, by: Actor = DAEMON) -> None:
-        """The last Z that was given, from paper or from upstream (decision 30): the next one is after it. Lower than what the ledger has, it
-        says that there was none since."""
+        """Takes the last Z from paper or upstream (decision 30); the next one follows it. A number below the ledger's
+        confirms that there was none since."""
 
         def job(connection: sqlite3.Connection) -> None:
             numbers.answer(connection, book, z_number, source="operator")

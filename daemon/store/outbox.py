@@ -1,4 +1,4 @@
-"""What is to be sent where, as the ledger keeps it. A row is written in the transaction of what it is about, and kept when sent."""
+"""The outbox: rows for headquarters and webhooks, stored in the transaction of their subject."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Outbox:
         return await self._write("offer_again", *values)
 
     async def replay(self, *, nim: str | None, from_z: int | None, at: int, by: Actor = DAEMON) -> int:
-        """What is parked, or all closures from a Z number on, wait again; how many. Any are an entry of the audit log."""
+        """Queues parked rows, or all closures from a Z number on, again; returns how many. Audited if any."""
         name, values = ("replay_parked", ()) if from_z is None else ("replay_from", (from_z,))
         detail = ({"nim": nim} if nim else {}) | ({"from_z": str(from_z)} if from_z else {})
 
@@ -97,8 +97,8 @@ class Resettled(msgspec.Struct, frozen=True):
 
 
 def resettle(connection: sqlite3.Connection, webhooks: Mapping[str, str]) -> Resettled:
-    """`webhooks` are the receivers that are configured now, by their names, with their addresses. One that had another name at the
-    same address keeps what waits for it; what waits for none that is left is let go of. What goes upstream stays."""
+    """Fits the outbox to the configured `webhooks` (address by name). A webhook that was renamed keeps its rows; rows
+    of a removed webhook are deleted. Upstream is not affected."""
     before = msgspec.json.decode(read_meta(connection, WEBHOOKS) or "{}", type=dict[str, str])
     moved = 0
     for name, url in webhooks.items():

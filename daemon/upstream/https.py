@@ -1,6 +1,6 @@
-"""Headquarters behind a URL: one signed POST per closure (Standard Webhooks headers, CloudEvents body). A webhook for events, signed twice, as
-Standard Webhooks wants it and as clients of the hosted service verify it: `X-Avepay-Signature: sha256=<hex>` is HMAC-SHA256 of the raw body
-with the secret as it stands in the file."""
+"""Headquarters behind a URL: one signed POST per closure (Standard Webhooks headers, CloudEvents body). Also webhooks
+for events, signed twice: by Standard Webhooks, and for clients of the hosted service as `X-Avepay-Signature:
+sha256=<hex>`, the HMAC-SHA256 of the raw body with the secret as in its file."""
 
 from __future__ import annotations
 
@@ -29,18 +29,27 @@ from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import is_receipt, sign
 from daemon.core.delivery import Again, Delivery
-from daemon.upstream.options import BadOptions, Options, parse_key, read_keys, signing_time, tls_context, verdict
+from daemon.upstream.options import (
+    BadOptions,
+    Options,
+    parse_key,
+    read_file,
+    read_keys,
+    signing_time,
+    tls_context,
+    verdict,
+)
 
 JSON = {"content-type": PRESENCE_TYPE}
 ANSWER_LIMIT = 16 * 1024
 EXCERPT = 200
 KEEPALIVE = 10
-"""Connections that wait for the next request."""
+"""Idle connections for the next request."""
 
 JSON_TYPE = "application/json"
 SIGNATURE = "x-avepay-signature"
 LEAST_TEXT = 16
-"""Bytes of a secret that is not a `whsec_…`: clients of the hosted service have made their own so far."""
+"""Minimum bytes of a secret other than `whsec_…`, as clients of the hosted service have made their own."""
 
 
 def open_receiver(options: Options) -> HttpsReceiver:
@@ -65,7 +74,7 @@ class HttpsReceiver:
         beside: Callable[[bytes], Mapping[str, str]] = lambda _: {},
         receipt: bool = False,
     ) -> None:
-        """`beside` gives headers of one body that go out beside the signature's own."""
+        """`beside` returns further headers for a body, besides the signature's."""
         self._url = url
         self._presence_url = httpx.URL(url).join("presence")
         self._keys = keys
@@ -77,11 +86,11 @@ class HttpsReceiver:
         self._open = partial(
             httpx.AsyncClient,
             verify=tls,
-            trust_env=False,  # no proxy or certificate of the environment
+            trust_env=False,  # no proxy or certificate from the environment
             follow_redirects=False,
             timeout=timeout,
             limits=httpx.Limits(max_keepalive_connections=KEEPALIVE),
-            # The answer comes as it is, so that a few bytes cannot unpack to a few gigabytes.
+            # No compression, so that a few bytes cannot unpack to a few gigabytes.
             headers={"user-agent": "mcfd", "accept-encoding": "identity", "content-type": content_type},
         )
         self._client = self._open()
@@ -90,9 +99,9 @@ class HttpsReceiver:
     async def deliver(
         self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
     ) -> Delivery:
-        """`since`: when the event was made (ms). A box whose clock has lost the date signs with that time, not with 1970."""
-        del subject, nim, last_sent  # the event says the first two, and who receives it knows it by its id
-        # A box without a clock battery may be minutes off and be set right in between: sign each try afresh.
+        """`since`: time of the event in ms. A box whose clock has lost the date signs with that time, not with 1970."""
+        del subject, nim, last_sent  # the event has the first two, and the receiver recognises it by its id
+        # A box without a clock battery may be minutes off and corrected meanwhile: sign each try again.
         at = signing_time(self._now(), since)
         headers = {**sign(self._keys, report_id, at, event), **self._beside(event)}
         answer: httpx.Response | None = None
@@ -110,14 +119,13 @@ class HttpsReceiver:
             error = CONNECTION_FAILED(cause=f"{type(trouble).__name__}: {trouble}")
         if answer is None:
             return Again(error)
-        # The status decides, even where the rest of the answer was slow, endless or cut off.
+        # The status decides, even if the rest of the answer was slow, endless or cut off.
         has_receipt = not self._receipt or is_receipt(bytes(received), report_id, event)
         return verdict(answer.status_code, _excerpt(received), _retry_after(answer.headers), has_receipt=has_receipt)
 
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
-        """To `presence` beside the closures' own URL; None without an answer. Whatever else is wrong with it is headquarters'
-        business: the next one follows in five minutes."""
-        del nim  # the presence says it
+        """Posts to `presence` beside the closures' URL. None on any error: the next one follows in five minutes."""
+        del nim  # the presence has it
         headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
         received = bytearray()
         try:
@@ -134,8 +142,8 @@ class HttpsReceiver:
     async def _post(
         self, url: httpx.URL | str, content: bytes, headers: Mapping[str, str]
     ) -> AsyncIterator[httpx.Response]:
-        """A request that is given up takes its client with it: a pool of httpcore can keep its connection for ever (httpcore issue 1093).
-        The last user of that client closes it: a pool that is closed before keeps the connection of a request that still connects."""
+        """An abandoned request also abandons its client: a pool of httpcore can keep its connection for ever (httpcore
+        issue 1093). Its last user closes it: a pool closed earlier keeps the connection of a request that connects."""
         client = self._client
         self._requests[client] += 1
         try:
@@ -159,7 +167,7 @@ class HttpsReceiver:
 
 
 def _retry_after(headers: httpx.Headers) -> float | None:
-    """Seconds. A date is counted from the answer's own Date: the box's clock may be off."""
+    """Seconds. A date is relative to the answer's own Date: the box's clock may be off."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value)
@@ -167,7 +175,7 @@ def _retry_after(headers: httpx.Headers) -> float | None:
         then = parsedate_to_datetime(value)
         answered = parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
         return max(0.0, (then - answered).total_seconds())
-    except (ValueError, TypeError, OverflowError):  # not a date; one of them without a zone; a year of forty digits
+    except (ValueError, TypeError, OverflowError):  # no date; one without a zone; a year of forty digits
         return None
 
 
@@ -198,10 +206,12 @@ def check_url(options: Options) -> httpx.URL:
 
 
 def open_webhook(options: Options) -> HttpsReceiver:
-    """`options.key_files` is the one file of the secret. BadOptions when it cannot be opened as configured."""
+    """`options.key_files` is the one file of the secret. Raises BadOptions if the configuration does not work."""
     url = check_url(options)
     (path,) = options.key_files
-    secret = read_secret(path)
+    secret = read_file(path, "webhook secret", "utf-8")
+    if not secret or "\n" in secret:
+        raise BadOptions(f"webhook secret {path}: one line is needed")
 
     def beside(body: bytes) -> Mapping[str, str]:
         return {SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
@@ -217,22 +227,8 @@ def open_webhook(options: Options) -> HttpsReceiver:
     )
 
 
-def read_secret(path: Path) -> str:
-    """The one line of the file."""
-    try:
-        lines = path.read_text("utf-8").split("\n")
-    except OSError as error:
-        raise BadOptions(f"webhook secret {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadOptions(f"webhook secret {path}: not text") from None
-    found = [line.strip() for line in lines if line.strip()]
-    if len(found) != 1:
-        raise BadOptions(f"webhook secret {path}: one line is needed")
-    return found[0]
-
-
 def standard_key(secret: str, path: Path) -> SigningKey:
-    """A secret that is not written as `whsec_…` signs as the text that it is."""
+    """A secret other than `whsec_…` signs as plain text."""
     if secret.startswith(SHARED):
         return parse_key(secret, str(path))
     if len(secret.encode()) < LEAST_TEXT:

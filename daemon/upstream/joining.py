@@ -1,4 +1,4 @@
-"""`POST /join` of a headquarters (`common.wire.joining`): repeated until it answers, since the same request gets the same answer."""
+"""`POST /join` to headquarters (`common.wire.joining`), repeated until an answer: a repetition gets the same one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _ProblemBody(msgspec.Struct, frozen=True):
 
 
 async def ask_to_join(link: JoinLink, seed: bytes, nims: tuple[str, ...], version: str, ca: Path | None) -> JoinAnswer:
-    """What headquarters says to the box with that key and these machines. `ca`: certificates to trust instead of the system's own. JoinFailed."""
+    """Headquarters' answer to this key and these machines. `ca`: certificates instead of the system's. JoinFailed."""
     key = PrivateKey(seed)
     body = msgspec.json.encode(JoinRequest(type=TYPE, code=link.code, key=key.public, nims=nims, version=version))
     headers = {**sign([key], str(uuid.uuid4()), int(time.time()), body), "content-type": "application/json"}
@@ -71,7 +71,7 @@ async def ask_to_join(link: JoinLink, seed: bytes, nims: tuple[str, ...], versio
 async def _ask(
     client: httpx.AsyncClient, url: str, body: bytes, headers: dict[str, str], nims: tuple[str, ...]
 ) -> JoinAnswer:
-    """HTTPError without a valid answer."""
+    """Raises HTTPError without a valid answer."""
     received = bytearray()
     async with client.stream("POST", url, content=body, headers=headers) as answer:
         async for piece in answer.aiter_bytes():
@@ -102,7 +102,7 @@ def _checked(link: JoinLink) -> str:
         raise JoinFailed(Text("the code does not say which headquarters gave it: its address is needed, https://…"))
     not_one = JoinFailed(Text("{url} is not the address of a headquarters, https://…", url=link.url))
     try:
-        url, _ = httpx.URL(link.url), urlsplit(link.url).port  # beyond 65535 it is none
+        url, _ = httpx.URL(link.url), urlsplit(link.url).port  # ValueError for a port above 65535
     except (httpx.InvalidURL, ValueError):
         raise not_one from None
     if url.scheme not in ("https", "http") or not url.host:
@@ -113,7 +113,7 @@ def _checked(link: JoinLink) -> str:
 
 
 def _context(url: str, pin: str, ca: Path | None) -> ssl.SSLContext:
-    """With a `pin` the one certificate that has it is trusted; JoinFailed where headquarters shows another. Blocking."""
+    """With a `pin` only its certificate is trusted: JoinFailed if headquarters shows another. Blocking."""
     parts = urlsplit(url)
     try:
         if not pin or parts.scheme == "http":
@@ -121,7 +121,7 @@ def _context(url: str, pin: str, ca: Path | None) -> ssl.SSLContext:
         certificate = ssl.get_server_certificate((parts.hostname or "", parts.port or HTTPS_PORT), timeout=TIMEOUT)
     except BadOptions as error:
         raise JoinFailed(str(error)) from None
-    except (OSError, UnicodeError) as error:  # a host with a label that no name server has
+    except (OSError, UnicodeError) as error:  # UnicodeError: an invalid label in the host name
         raise JoinFailed(
             Text("headquarters does not answer ({cause}); the same code again, later", cause=_cause(error))
         ) from None

@@ -1,12 +1,10 @@
-"""Headquarters as a NATS JetStream stream: published, and acknowledged by the stream before it counts as sent.
+"""Headquarters as a NATS JetStream stream: a closure counts as sent after the stream's acknowledgement.
 
-A connection lives until its first trouble; the next try, which the use case makes for ever, opens another. Nothing is buffered: a try
-that found no connection has certainly sent nothing, and one that timed out is unknown; when it comes again, the stream knows it by its
-`Nats-Msg-Id`. What it knows already without our having sent it is sent once more, under an id that cannot be guessed; headquarters
-keeps each closure once.
-
-A reader of the stream believes the signature in the headers, never the subject alone: it is the same as over HTTPS.
-"""
+A connection is used until its first error; the use case's next try opens another. Nothing is buffered: a try without a
+connection has certainly sent nothing; after a timeout it is unknown, and the stream recognises the repetition by its
+`Nats-Msg-Id`. If the stream claims an id that we have not sent, the closure is sent again under an id that cannot be
+guessed; headquarters stores each closure once. A reader of the stream trusts the signature in the headers, as over
+HTTPS, never the subject alone."""
 
 from __future__ import annotations
 
@@ -45,23 +43,23 @@ from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.core.machine.state import same_machine
 from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context
 
-TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
+TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit of a message
 SERVER_TIMEOUT = 5
 OUTDATED = Text(
     "closures go through, but its nats-server {version} has known vulnerabilities: headquarters has to install a newer one ({minimum} or later)"
 )
 MOST_REMEMBERED = 1000
 MOST_ANSWER = 65_536
-"""Bytes; what a server has to say to a box is a tenth of it."""
+"""Bytes; answers to a box are a tenth of it."""
 MESSAGE_ID = "Nats-Msg-Id"
 TROUBLE = (OSError, NatsError, BadOptions)
 REPLY_ERRORS = (Denied, NoResponders, MessageTooLarge, msgspec.MsgspecError)
-"""The connection is as good as before."""
+"""Errors after which the connection is still usable."""
 
 
 def open_receiver(options: Options) -> NatsReceiver:
     servers = [_encrypted(server.strip(), options) for server in options.url.split(",")]
-    # Damage is reported at the start, not at the first Z.
+    # Damaged credentials are reported at the start, not at the first Z.
     credentials = _credentials(options)
     keys: list[SigningKey] = [*read_keys(options.key_files)]
     if not keys and credentials is not None:
@@ -93,21 +91,20 @@ class NatsReceiver:
         self._opening = asyncio.Lock()
         self._own = uuid.uuid4().hex
         self._ours: dict[str, None] = {}
-        """Message ids that the stream has from us, if it has them at all."""
+        """Message ids that we have sent to the stream, whether or not it has them."""
 
     async def deliver(
         self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
     ) -> Delivery:
-        """`since`: when the event was made (ms). A box whose clock has lost the date signs with that time, not with 1970.
-        `last_sent`: when it was delivered before (ms); the stream would otherwise take what is sent anew on purpose for a
-        repetition, and drop it."""
+        """`since`: time of the event in ms. A box whose clock has lost the date signs with that time, not with 1970.
+        `last_sent`: time of an earlier delivery in ms; part of the id, or the stream would drop a repetition."""
         topic = f"{self.place(self.name_of(nim))}.{subject}"
         at = signing_time(self._now(), since)
         message_id = "/".join((nim, report_id, *([str(last_sent)] if last_sent else [])))
         signed = sign(self._keys, report_id, at, event)
         delivery, is_duplicate = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
         if is_duplicate and message_id not in self._ours:
-            # Ids count for the whole stream, so that another shop may have used this one first. The next one is random.
+            # Ids are shared in the whole stream: another shop may have used this one. The next one is random.
             message_id = f"{message_id}/{self._own}"
             is_repeated = message_id in self._ours
             self._remember(message_id)
@@ -123,7 +120,7 @@ class NatsReceiver:
             del self._ours[next(iter(self._ours))]
 
     async def _publish(self, topic: str, event: bytes, headers: Mapping[str, str]) -> tuple[Delivery, bool]:
-        """What became of it, and whether the stream says that it has a message of this id already."""
+        """The delivery, and whether the stream reports a duplicate id."""
         try:
             client = await self._connected()
         except TROUBLE as error:
@@ -132,13 +129,13 @@ class NatsReceiver:
             answer = await client.request(topic, event, self._options.timeout, headers, MOST_ANSWER)
             ack = msgspec.json.decode(answer.data, type=Acknowledgement)
         except (OSError, NatsError, msgspec.MsgspecError) as error:
-            if not isinstance(error, REPLY_ERRORS):  # whether the stream has it is unknown
+            if not isinstance(error, REPLY_ERRORS):  # the stream may or may not have it
                 await self._drop(client)
             return _failure(error, topic), False
         return _outcome(ack, topic), ack.duplicate
 
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
-        """The last word stays in the stream; headquarters answers the same message sent as a request. None without an answer."""
+        """Publishes the presence, which the stream stores, and requests headquarters' answer; None without one."""
         headers = self.presence_headers(presence, nim)
         place = self.place(self.name_of(nim))
         try:
@@ -150,7 +147,7 @@ class NatsReceiver:
         return read_answer(answer.data)
 
     def presence_headers(self, presence: bytes, nim: str) -> dict[str, str]:
-        """Signed; with what the relay has to know of a box that has a key for it."""
+        """Signature, and the data for the relay if the box has a key for it."""
         headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
         key_ids = self._options.lane_keys(nim) if self.credentials is not None else ()
         if self.credentials is not None and key_ids:
@@ -158,21 +155,21 @@ class NatsReceiver:
         return headers
 
     def place(self, name: str) -> str:
-        """How the subjects of that name begin."""
+        """First parts of the subjects of that name."""
         return f"{self._options.subject_prefix}.{name}"
 
     def name_of(self, nim: str) -> str:
-        """In subjects: as the configuration has it, with the suffix that it had when the box joined."""
+        """The name in subjects: the configured one, with the suffix of the time of joining."""
         return next((each for each in self._options.nims if same_machine(each, nim)), nim)
 
     async def listen(self) -> Client:
-        """A connection of its own, for the calls of the relay. OSError, NatsError or BadOptions where there is none."""
+        """A separate connection for calls of the relay. Raises OSError, NatsError or BadOptions."""
         credentials = _credentials(self._options)
         async with asyncio.timeout(self._options.timeout):
             return await open_client(self.servers, credentials, self._tls, name="mcfd calls", seconds=SERVER_TIMEOUT)
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
-        """As far as the servers and their word on certificate and credentials: what is published stays in the stream."""
+        """Tests only the servers, certificate and credentials: a published message would stay in the stream."""
         del event, event_id, nim
         try:
             client = await self._connected()
@@ -205,7 +202,7 @@ class NatsReceiver:
 
 
 def _failure(error: Exception, topic: str) -> Delivery:
-    """The same table as over HTTP (`daemon.upstream.options`): parked is only what is wrong in the event itself."""
+    """As over HTTP (`daemon.upstream.options`): only a fault in the event itself parks it."""
     match error:
         case MessageTooLarge():
             return DeliveryRefused(SERVER_TOO_LARGE)
@@ -243,10 +240,10 @@ def _credentials(options: Options) -> Credentials | None:
 
 
 def _encrypted(server: str, options: Options) -> str:
-    """`tls://` always encrypts, and so does `nats://` beyond loopback unless `allow_plain` says otherwise."""
+    """`tls://` always encrypts; `nats://` too beyond loopback, unless `allow_plain`."""
     try:
         url = urlsplit(server)
-        url.port  # noqa: B018  # reading it checks it
+        url.port  # noqa: B018  # raises ValueError if invalid
     except ValueError as error:
         raise BadOptions(f"upstream.url: {error}") from None
     if url.scheme not in KINDS["nats"].schemes or not url.hostname:

@@ -1,12 +1,9 @@
-"""What a receiver is opened with: values and paths only; secrets stay in their files until an adapter reads them.
+"""Options of a receiver: values and paths only; secrets stay in their files until an adapter reads them. Key files; the
+signatures themselves are in `common.wire.signing`, the same for every receiver.
 
-The files that keys stand in; what they sign, and how, is `common.wire.signing`'s, the same for every receiver.
-
-What becomes of one try: the one table of what is delivered, what is parked and what is tried again, for every receiver.
-
-Parked is only what is wrong in the event itself, and would be as wrong at the next try. What is wrong at the other side (a key, an
-address, a full disk, a page of a hotel's network) is set right there, and then everything comes by itself, without anyone
-typing anything at ten thousand boxes."""
+The result of a try: delivered, parked, or to be repeated, by one table for every receiver. Only a fault in the event
+itself, which would be the same at the next try, parks it. A fault at the other side (a key, an address, a full disk, a
+login page) is corrected there; then everything is delivered without any action at ten thousand boxes."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ WRITTEN = 1_764_547_200
 TAKEN: Final = frozenset({*range(200, 300), 409})
 """409: it has that event already."""
 PARKED: Final = frozenset({400, 413, 422})
-"""It is no event, it is too large, or it says what cannot be: headquarters cannot read it now and will not later."""
+"""No event, too large, or invalid: headquarters can read it neither now nor later."""
 
 
 class BadOptions(ValueError):
@@ -44,9 +41,10 @@ def no_keys(nim: str) -> Sequence[str]:
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """`timeout` in seconds for one try. Every file in `key_files` signs each event. With `receipt` an answer counts only when it
-    proves that the event was read (`common.wire.signing`). `lane_keys`: the ids of a NIM's keys for the relay, read at each presence. `nims`:
-    the machines as the configuration names them, which is what the box may publish under at NATS: an activation gives a machine another suffix."""
+    """`timeout`: seconds of one try. Every file in `key_files` signs each event. With `receipt` an answer counts only
+    if it proves that the event was read (`common.wire.signing`). `lane_keys`: ids of a NIM's keys for the relay, read
+    at each presence. `nims`: names allowed in NATS subjects, as configured: an activation changes a machine's
+    suffix."""
 
     url: str
     key_files: tuple[Path, ...] = ()
@@ -60,10 +58,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     nims: tuple[str, ...] = ()
 
 
-def read_file(path: Path, what: str) -> str:
-    """A short text file, or BadOptions that names it."""
+def read_file(path: Path, what: str, encoding: str = "ascii") -> str:
+    """Reads a short text file. Raises BadOptions, which names it."""
     try:
-        return path.read_text("ascii").strip()
+        return path.read_text(encoding).strip()
     except OSError as error:
         raise BadOptions(f"{what} {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -71,8 +69,8 @@ def read_file(path: Path, what: str) -> str:
 
 
 def tls_context(ca: Path | None, *, is_used: bool = True) -> ssl.SSLContext:
-    """Certificates and host names are checked, against `ca` or else what the system trusts: to read all of that takes a processor 30 ms, so
-    without TLS (`is_used`) no authority is trusted."""
+    """Checks certificates and host names against `ca`, else against the system's. Reading these takes 30 ms of
+    processor time, so without TLS (`is_used`) none are loaded."""
     if not (ca or is_used):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
@@ -82,7 +80,7 @@ def tls_context(ca: Path | None, *, is_used: bool = True) -> ssl.SSLContext:
 
 
 def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
-    """BadOptions when it cannot be opened as configured; whether a receiver answers is found out at delivery."""
+    """Raises BadOptions if the configuration does not work; whether the receiver answers is seen at delivery."""
     if kind not in KINDS:
         raise BadOptions(f"upstream.kind: {kind!r} is none of {', '.join(KINDS)}")
     receiver: UpstreamReceiver = import_module(f"daemon.upstream.{kind}").open_receiver(options)
@@ -90,7 +88,7 @@ def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
 
 
 def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
-    """One key a line; two lines while a key is being replaced: both sign."""
+    """One key a line; two lines while a key is replaced: both sign."""
     keys = []
     for path in paths:
         lines = read_file(path, "upstream key").split()
@@ -101,7 +99,7 @@ def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
 
 
 def parse_key(line: str, where: str) -> SharedKey | PrivateKey:
-    """`where` is what an error names; the key itself is never printed."""
+    """`where` is for errors; the key itself is never printed."""
     try:
         return signing_key(line)
     except BadKey as error:
@@ -109,14 +107,13 @@ def parse_key(line: str, where: str) -> SharedKey | PrivateKey:
 
 
 def signing_time(now: float, since: int) -> int:
-    """Seconds. `since` is when the event was made (ms). A clock that shows a time before this program was written has lost the date: then
-    the time of the event is nearer to the truth. Any other clock is taken as it is, since an event may be from a day on which
-    it was ahead."""
+    """Seconds. `since`: time of the event in ms. A clock before this program's date has lost the date: then the event's
+    time is closer. Any other clock counts, since an event may be from a day on which the clock was ahead."""
     return int(now) if now >= WRITTEN else max(WRITTEN, since // 1000)
 
 
 def generate(path: Path) -> str:
-    """Make a key pair, write the private key to `path` (0600, never over an existing file), give back the public one."""
+    """Makes a key pair; writes the private key to `path` (0600, never over another file); returns the public one."""
     seed = os.urandom(KEY_BYTES)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -127,8 +124,8 @@ def generate(path: Path) -> str:
 
 
 def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: bool = True) -> Delivery:
-    """Of an answer over HTTP. `text` is its beginning, for people; `has_receipt` is whether it proves that it read the event,
-    where that is set."""
+    """The result of an HTTP answer. `text` is its beginning, for people; `has_receipt` is whether it proves that it
+    read the event, if that is required."""
     if status in TAKEN:
         reason = ANSWERED_WITHOUT_RECEIPT(answer=f"{status} {text}".rstrip())
         return Delivered() if has_receipt else Again(reason, retry_after)
@@ -137,10 +134,9 @@ def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: b
 
 
 def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
-    """The event of one closure; the same bytes at every try, also after an activation: its machine is that of the report. ValueError when the stored
-    report cannot be read.
-
-    `box` is the label of the box, without one the NIM; `key_id` names the key that signs first."""
+    """The event of one closure: the same bytes at every try, also after an activation, since its machine is the
+    report's. `box` is the box's label, or empty for the NIM; `key_id` is the first signing key. Raises ValueError if
+    the stored report cannot be read."""
     try:
         report = msgspec.json.decode(entry.body, type=dict[str, Any])
         body = entry.body.decode()
@@ -189,6 +185,6 @@ def _proven(proof: Proof) -> dict[str, object]:
 
 
 def compose_trial(event_id: str, nim: str, *, at: str, box: str, key_id: str) -> bytes:
-    """The message of `mcfd upstream test`, which says nothing. `at` in RFC 3339; `box` and `key_id` as in a closure's event."""
+    """The message of `mcfd upstream test`, without content. `at` in RFC 3339; `box` and `key_id` as in `compose`."""
     data = TrialData(nim, box, key_id)
     return encode_trial(Trial(id=event_id, source=f"/mcf/{nim}", time=at, data=data))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import TypeVar
 
 import msgspec
 from litestar import Response, get, post
@@ -30,6 +31,7 @@ from headquarters.store.store import HqStore
 MOST = 1000
 CURSOR = "c"
 MILLI = timedelta(milliseconds=1)
+T = TypeVar("T")
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,7 +86,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
         raise ClientException(detail="after: not what an answer has given", status_code=422)
     lines = await threads.run(
         store.figures.lines,
-        mode="test" if query.get("mode") == "test" else "live",
+        mode=_choice(query, "mode", {"": "live", "live": "live", "test": "test"}),
         machine=_machine(query),
         start=start or 0,
         end=_instant(query.get("to"), "to", zone, 1),
@@ -105,7 +107,7 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dic
     """`open=true` or `open=false`, `nim`; newest first. At most 1 000; `next` is the `before` that goes on."""
     await authenticate(request, store, threads)
     query = request.query_params
-    is_open = {"true": True, "false": False}.get(query.get("open", ""))
+    is_open = _choice(query, "open", {"": None, "true": True, "false": False})
     before = whole_number(query.get("before") or str(MOST_ID), 10)
     if before is None:
         raise ClientException(detail="before: not what an answer has given", status_code=422)
@@ -152,6 +154,15 @@ def _signature(request: AnyRequest) -> dict[str, str]:
 
 def _json(content: object, status: int = 200) -> Response[bytes]:
     return Response(msgspec.json.encode(content), status_code=status, media_type="application/json")
+
+
+def _choice(query: Mapping[str, str], name: str, values: Mapping[str, T]) -> T:
+    """What its word stands for; an empty one is a parameter that is left out."""
+    try:
+        return values[query.get(name, "")]
+    except KeyError:
+        words = " or ".join(filter(None, values))
+        raise ClientException(detail=f"{name}: has to be {words}", status_code=422) from None
 
 
 def _machine(query: Mapping[str, str]) -> str | None:
@@ -209,7 +220,8 @@ def _instant(text: str | None, field: str, zone: tzinfo, days: int) -> int | Non
     try:
         if len(text) == len("2026-01-31"):
             begins = (START + DAY_BEGINS).time()
-            at = datetime.combine(date.fromisoformat(text) + timedelta(days=days), begins, zone)
+            day = min(date.fromisoformat(text), date.max - timedelta(days))  # tills write 9999-12-31 for ever
+            at = datetime.combine(day + timedelta(days), begins, zone)
         else:
             at = datetime.fromisoformat(text)
         return (at - START) // MILLI

@@ -1,7 +1,8 @@
-"""A sale that is paid is certified by the fiscal machine, through mcfd: once, whatever happens on the way.
+"""A paid sale is certified by the fiscal machine, through mcfd: exactly once, whatever fails on the way.
 
-Paying gives the sale its number and ends its transaction; only then mcfd gets it, in a transaction of its own (Tryton's queue, with or without a
-worker). The key of the request is made of the point of sale and the number, so that a repeated sale is the same request."""
+A payment gives the sale its number and ends its transaction; only then mcfd gets the sale, in a separate transaction
+(Tryton's queue, with or without a worker). The request's key is made of point of sale and number: a repetition is
+equal."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from trytond.report import Report
 
 GROUPS = [(None, "")] + [(letter, letter) for letter in "ABCDEFGHIJKLMNOP"]
 PATIENCE = config.getfloat("mcf", "patience", default=120.0)
-"""Seconds for which a sale is tried before it waits for another try."""
+"""Seconds to try a sale before it waits for another try."""
 
 
 class Cron(metaclass=PoolMeta):
@@ -99,7 +100,7 @@ class POSSale(metaclass=PoolMeta):
 
     @classmethod
     def open(cls, sales):
-        """A sale that is certified, or may be, is not changed any more: it is corrected by a return."""
+        """A sale that is or may be certified cannot be changed any more: it is corrected by a return."""
         for sale in sales:
             if sale.mcf_state in ("waiting", "certified"):
                 raise AccessError(gettext("mcf.msg_sale_certified", sale=sale.rec_name))
@@ -109,24 +110,24 @@ class POSSale(metaclass=PoolMeta):
     @classmethod
     @ModelView.button
     def mcf_certify(cls, sales):
-        """Once more: the same request with the same key, so that one that was certified already is answered the same."""
+        """Sends the same request with the same key again: a sale certified already gets the same answer."""
         for sale in sales:
             cls.__queue__.mcf_send([sale])
 
     @classmethod
     def mcf_retry(cls):
-        """Of the scheduled action: every sale that has had no answer."""
+        """The scheduled action: sends every sale without an answer again."""
         cls.mcf_certify(cls.search([("mcf_state", "=", "waiting")]))
 
     @classmethod
     def mcf_send(cls, sales):
-        """In a transaction of its own, after that of the payment. Nothing of a sale is lost when this fails: it waits."""
+        """In a separate transaction after the payment's. If it fails, nothing of a sale is lost: it waits."""
         for sale in sales:
             if sale.mcf_state in ("waiting", "refused"):
                 cls.write([sale], sale.mcf_outcome())
 
     def mcf_outcome(self):
-        """What becomes of the sale."""
+        """The new values of the sale's fields."""
         try:
             with self.point.mcf_client() as mcf:
                 receipt = mcf.certify(self.mcf_invoice())
@@ -139,11 +140,11 @@ class POSSale(metaclass=PoolMeta):
                 }
         except (Refused, ValueError) as error:
             return {"mcf_state": "refused", "mcf_error": _words(error)}
-        except McfError as error:  # no answer, another key is needed, somebody has to look at the box: no fault of the sale, which may be certified
+        except McfError as error:  # not the sale's fault (no answer, wrong key, box); it may be certified
             return {"mcf_state": "waiting", "mcf_error": _words(error)}
 
     def mcf_invoice(self):
-        """As mcfd takes it (docs/integrate.md). ValueError for what is no sale."""
+        """The sale in mcfd's format (docs/integrate.md). Raises ValueError if it is not a sale."""
         if any((line.quantity or 0) <= 0 for line in self.lines):
             raise ValueError(gettext("mcf.msg_sale_return", sale=self.rec_name))
         paid: dict[str, Decimal] = {}
@@ -159,7 +160,7 @@ class POSSale(metaclass=PoolMeta):
 
 
 class Ticket(Report):
-    """The certified receipt, as the box lays it out: with the code and the QR code."""
+    """The certified receipt in the box's layout, with code and QR code."""
 
     __name__ = "sale.point.sale.mcf_ticket"
 
@@ -188,12 +189,12 @@ def _item(line):
 
 
 def _number(amount: Decimal) -> int | float:
-    """As JSON has it; mcfd reads the decimals as they are written."""
+    """For JSON; mcfd reads the decimals as written."""
     return int(amount) if amount == amount.to_integral_value() else float(amount)
 
 
 def _words(error: Exception) -> str:
-    """For the document: what mcfd says, and which fields are wrong."""
+    """For the document: mcfd's message and the faulty fields."""
     problem = getattr(error, "problem", None)
     if problem is None:
         return str(error)

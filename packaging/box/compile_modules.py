@@ -1,14 +1,14 @@
 # ruff: noqa: INP001 -- a script, run by each package's postinst and by Debian's hook for a change of Python
-"""Byte code for every module below a directory: a start then takes half a second less, and the daemon cannot write any.
+"""Compiles every module below a directory: a start is half a second faster, and the daemon cannot write byte code
+itself.
 
-It is used without a look at its source, so it has to be whole: all of it is written beside its place, brought to the
-disk, and put in place only then. A power cut leaves either none or the finished one. A module that this Python cannot
-compile has none, and fails when it is imported.
+Byte code is used without a look at its source, so it must be complete: it is written beside its place, synced, and only
+then renamed. A power cut leaves none or the complete one. A module that this Python cannot compile has none, and fails
+when it is imported.
 
-At an upgrade most modules are what they were: the byte code of the version before (the second folder) is taken over where it
-was made of the same source at the same place by the same Python. On a small box that is a minute less without a daemon. What
-is in its place already, as when a package is configured again, stays by the same rule.
-"""
+At an upgrade most modules are unchanged: byte code of the previous version (the second folder) is reused if it is from
+the same source, path and Python. On a small box the daemon is then back a minute earlier. Byte code already in place,
+for example when a package is configured again, stays by the same rule."""
 
 import importlib.util
 import marshal
@@ -36,12 +36,12 @@ def main(folder: Path, before: Path | None = None) -> None:
 
 
 def head_for(source: bytes) -> bytes:
-    """The Python's magic number, the kind, and the hash of the source (PEP 552)."""
+    """Python's magic number, the kind, and the hash of the source (PEP 552)."""
     return importlib.util.MAGIC_NUMBER + UNCHECKED_HASH + importlib.util.source_hash(source)
 
 
 def compiled(source: Path) -> bytes:
-    """The byte code of `source`; none where this Python cannot compile it."""
+    """Byte code of `source`; empty if this Python cannot compile it."""
     text = source.read_bytes()
     try:
         code = compile(text, str(source), "exec", dont_inherit=True)
@@ -51,10 +51,10 @@ def compiled(source: Path) -> bytes:
 
 
 def taken_over(source: Path, old: Path) -> bytes:
-    """The byte code of `old` if it is that of `source`, else none. What follows its head names the file that it is for."""
+    """Byte code of `old` if it is valid for `source`, else empty. The code object has the path it is for."""
     try:
         code = Path(importlib.util.cache_from_source(str(old))).read_bytes()
-        is_same = code[:16] == head_for(source.read_bytes()) and marshal.loads(code[16:]).co_filename == str(source)  # noqa: S302  root's own file
+        is_same = code[:16] == head_for(source.read_bytes()) and marshal.loads(code[16:]).co_filename == str(source)  # noqa: S302
     except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return b""
     return code if is_same else b""

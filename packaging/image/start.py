@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""mcfd on a simulated machine, for developers of tills: first process of the container image (`make image`), not for a shop.
+"""mcfd on a simulated machine, for developers of tills: first process of the container image (`make image`).
 
-At the first start a live and a test key are made; each start says them again. Ledger, machine and keys are in `/var/lib/mcfd`: mount
-a volume there to keep them. `MCFD_…` changes any key of the configuration, `MCFD_DEMO_BAUD` the speed of the line (0: at once).
+The first start makes a live and a test key; each start prints them. Ledger, machine and keys are in `/var/lib/mcfd`:
+mount a volume there to keep them. `MCFD_…` sets any key of the configuration, `MCFD_DEMO_BAUD` the line's speed (0: no
+pacing). Not for a shop.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def main() -> int:
             time.sleep(0.5)
         return 1
     finally:
-        for process in reversed(running):  # the daemon ends what is on the line while its machine is there
+        for process in reversed(running):  # the daemon finishes its exchange before its machine ends
             process.terminate()
             process.wait()
 
@@ -79,13 +80,13 @@ def _until_there(line: Path, machine: subprocess.Popen[bytes]) -> None:
 
 
 def _keys(config: Path) -> dict[str, str]:
-    """Made once and kept in the open: they open nothing but a simulated machine."""
+    """Made once and stored readable: they give access only to a simulated machine."""
     file = STATE / "keys"
     if not file.exists():
         lines = []
         for mode in ((), ("--test",)):
             create = _command("daemon.cli", "keys", "create", "--config", str(config), "--nim", NIM, *mode)
-            lines.append(subprocess.run(create, check=True, text=True, stdout=subprocess.PIPE).stdout)  # noqa: S603  # our own
+            lines.append(subprocess.run(create, check=True, text=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
         file.write_text("".join(lines), encoding="utf-8")
     live, test = file.read_text(encoding="utf-8").split()
     return {"live": live, "test": test}

@@ -1,4 +1,4 @@
-// `make web`: Tabler's stylesheet with the classes that the templates use, and the icons that they name, into common/web/static.
+// `make web`: Tabler's stylesheet with the classes used in templates, and the icons they name, into common/web/static.
 import { readFileSync, writeFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ const modules = join(here, "node_modules");
 const TEMPLATES = ["common/web/templates", "daemon/api/page/templates", "headquarters/page/templates"].map((folder) => join(root, folder));
 const DARK = "[data-bs-theme=dark]";
 
-// The browser's own choice of dark, without a script that sets an attribute.
+// Dark mode by the browser's preference, without a script that sets an attribute.
 const darkByMedia = {
   postcssPlugin: "dark-by-media",
   Once(sheet, { AtRule }) {
@@ -43,7 +43,7 @@ const [purged] = await new PurgeCSS().purge({
   defaultExtractor: (text) => text.match(/[A-Za-z0-9_-]+/g) ?? [],
 });
 const licence = whole.match(/\/\*![\s\S]*?\*\//)[0];
-// Icons in the sheet (the arrow of a select, a tick) are data: addresses, which the page's policy permits.
+// Icons in the sheet (the arrow of a select, a tick) are data: URLs, which the page's policy allows.
 writeFileSync(join(root, "common/web/static/tabler.css"), purged.css.includes(licence) ? purged.css : licence + purged.css);
 
 const names = new Set(content.flatMap((file) => [...readFileSync(file, "utf8").matchAll(/\bicon\("([a-z0-9-]+)"/g)].map((found) => found[1])));

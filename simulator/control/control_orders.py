@@ -1,4 +1,4 @@
-"""What a test may tell a running simulator, each order with what it does: one JSON object per line, one JSON object back (docs/simulator.md)."""
+"""Orders to a running simulator: one JSON object per line, one JSON object back (docs/simulator.md)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """`now` is the session's time; `keep` makes the fiscal memory durable, before the answer to an order that changed it;
-    `stop` ends the simulator."""
+    """`now` is the session's time; `keep` stores the fiscal memory durably, before the answer to an order that changed
+    it; `stop` ends the simulator."""
 
     session: LineSession
     clock: MachineClock
@@ -41,7 +41,7 @@ class Operator:
         return msgspec.json.Decoder(Order)
 
     def obey(self, line: bytes) -> bytes:
-        """One order, one answer, both as a line of JSON; never an exception for what is in the line."""
+        """Carries out one order; order and answer are a line of JSON. Never raises for the content of the line."""
         answer: Answer
         try:
             answer = {"ok": True} | (self._decoder.decode(line).carry_out(self) or {})
@@ -57,8 +57,8 @@ class Operator:
 
 class _Order(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):
     def carry_out(self, on: Operator) -> Answer | None:
-        """What the answer says beside `ok`."""
-        raise NotImplementedError  # each order has its own, and only those are decoded (`Order`)
+        """Returns the content of the answer besides `ok`."""
+        raise NotImplementedError  # each order overrides it; the base class is never decoded (`Order`)
 
     def _changes(self) -> dict[str, Any]:
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
@@ -79,7 +79,7 @@ class Plug(_Order, tag="plug"):
 
 
 class Reboot(_Order, tag="reboot"):
-    """A power cut: dark for `seconds`; with `nim`, another machine comes up."""
+    """A power cut for `seconds`; with `nim`, another machine comes up."""
 
     seconds: float = 0.3
     nim: str = ""
@@ -103,7 +103,7 @@ class LoseInvoice(_Order, tag="lose-invoice"):
 
 
 class LeaveOpen(_Order, tag="leave-open"):
-    """Another program begins an invoice, and goes away."""
+    """Another program begins an invoice and goes away."""
 
     def carry_out(self, on: Operator) -> None:
         on.machine.leave_open()
@@ -131,7 +131,7 @@ class AddFault(_Order, tag="fault"):
 
 
 class SetFaults(_Order, tag="faults"):
-    """Instead of those so far; an empty spec ends them."""
+    """Replaces all faults; an empty spec ends them."""
 
     spec: str = ""
     seed: int = 0
@@ -148,7 +148,7 @@ class SetMode(_Order, tag="mode"):
 
 
 class TaxServerOrder(_Order, tag="tax-server"):
-    """Only what is given changes; `last_contact` in 14 digits."""
+    """Changes only the given values; `last_contact` in 14 digits."""
 
     reachable: bool | UnsetType = UNSET
     acknowledged: int | UnsetType = UNSET
@@ -201,7 +201,7 @@ SetOptions = msgspec.defstruct(
     tag="options",
     namespace={"carry_out": _set_options},
 )
-"""See `options.SimulatorOptions`; `rates` in hundredths of a percent for the groups that change."""
+"""See `options.SimulatorOptions`; `rates`: hundredths of a percent of the changed groups."""
 
 
 class SetCounters(_Order, tag="counters"):
@@ -214,7 +214,7 @@ class SetCounters(_Order, tag="counters"):
 
 
 class TakeSnapshot(_Order, tag="snapshot"):
-    """`log`: with the certified invoices whose TC is above `since`."""
+    """`log`: include certified invoices with a TC above `since`."""
 
     log: bool = True
     since: int = 0
@@ -270,4 +270,4 @@ def _or_ever(seconds: float | None) -> float:
 
 
 Order: Any = reduce(operator.or_, _Order.__subclasses__())
-"""Any of them."""
+"""Any order."""

@@ -20,8 +20,8 @@ class _ControlClient:
 
 
 class Control:
-    """`obey` answers one line. Events go to every client. The host asks which sockets to select on, and hands back those
-    that are ready."""
+    """`obey` answers one line. Events go to every client. The host selects on `readers` and `writers`, and passes the
+    ready sockets to `serve`."""
 
     def __init__(self, path: Path, obey: Callable[[bytes], bytes]) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class Control:
         return [connection for connection, client in self._clients.items() if client.waiting]
 
     def serve(self, readable: Iterable[Any], writable: Iterable[Any]) -> None:
-        """What `select` found ready; entries that are not ours are passed over."""
+        """Handles sockets that `select` found ready; others are ignored."""
         for ready in readable:
             if ready is self._listener:
                 self._accept()

@@ -1,11 +1,10 @@
-"""Seeded plans of what goes wrong on the line and in the machine.
+"""Seeded plans of faults on the line and in the machine.
 
     SPEC  = ITEM{,ITEM}
     ITEM  = KIND[:ARG][@CMD][#N[+]][=RATE%]       e.g. spoil=3%   drop-reply@38h#1   late:4@38h#2+   flip-reply@31h=50%
 
-CMD: only frames of that command. #N: only the N-th of them, counted from when the rule was added; #N+: from the N-th on.
-RATE: with that probability, from the plan's seed; left out, always. Times are seconds.
-"""
+CMD: only frames of that command. #N: only the N-th of them since the rule was added; #N+: from the N-th on.
+RATE: with that probability, by the plan's seed; without it, always. Times are seconds."""
 
 from __future__ import annotations
 
@@ -26,13 +25,13 @@ SPOILED_REQUEST = ("drop-request", "flip-request", "nak")
 SPOILED_REPLY = ("drop-reply", "flip-reply", "split", "double", "stale-seq", "stale-cmd", "noise")
 
 Struck = Mapping[str, str]
-"""The faults of one exchange: kind to argument."""
+"""The faults of one exchange: argument by kind."""
 
 NOTHING: Struck = {}
 
 
 class FaultKind(NamedTuple):
-    """`default`: the argument when none is given; empty when the kind takes none."""
+    """`default`: the argument if none is given; empty if the kind has none."""
 
     default: str
     means: str
@@ -70,7 +69,7 @@ KINDS: Mapping[str, FaultKind] = {
 
 
 class FaultRule:
-    """One ITEM, and how many frames it has matched."""
+    """One ITEM, with the number of frames it has matched."""
 
     __slots__ = ("argument", "command", "kind", "nth", "onward", "rate", "seen")
 
@@ -104,7 +103,7 @@ class FaultRule:
 
 
 class FaultPlan:
-    """Draws in the order of rules and frames, so the same seed on the same traffic spoils the same frames."""
+    """Draws in the order of rules and frames: the same seed with the same traffic gives the same faults."""
 
     def __init__(self, spec: str = "", seed: int = 0) -> None:
         self.seed = seed
@@ -114,14 +113,14 @@ class FaultPlan:
         self.add(spec)
 
     def add(self, spec: str) -> None:
-        """ValueError, and nothing added, when one of its items cannot be read."""
+        """Raises ValueError, and adds nothing, if any item is invalid."""
         self._rules += [FaultRule(item) for item in spec.split(",") if item.strip()]
 
     def clear(self) -> None:
         self._rules.clear()
 
     def strike(self, command: int) -> Struck:
-        """What goes wrong with this request and its reply."""
+        """Faults of this request and its reply."""
         if not self._rules:
             return NOTHING
         struck: dict[str, str] = {}
@@ -150,7 +149,7 @@ class FaultPlan:
         return bytes(self._random.randint(*_PRINTABLE) for _ in range(self._random.randint(1, 60)))
 
     def distort(self, reply: MachineReply, previous: MachineReply | None, struck: Struck) -> list[tuple[float, bytes]]:
-        """What the client receives instead of `reply`: pieces with their delay in seconds."""
+        """The bytes that the client receives instead of `reply`: pieces with their delay in seconds."""
         if "drop-reply" in struck:
             return []
         frame = encode(reply)
@@ -167,13 +166,13 @@ class FaultPlan:
         return pieces
 
     def _before(self, reply: MachineReply, previous: MachineReply | None, struck: Struck) -> bytes:
-        """The stale ones carry data that could be taken for the right ones: an older answer, or this very one."""
+        """Stale replies have plausible data: an older answer, or this one."""
         older = previous or reply
         before = self.noise() if "noise" in struck else b""
         if "stale-seq" in struck:
             seq = older.seq if older.seq != reply.seq else 0x20 + (reply.seq - 0x20 + 1) % 0x60
             before += encode(MachineReply(seq, reply.cmd, older.data, older.status))
         if "stale-cmd" in struck:
-            command = older.cmd if older.cmd != reply.cmd else 0xC1 if reply.cmd != 0xC1 else 0xC2  # noqa: PLR2004  # CMD
+            command = older.cmd if older.cmd != reply.cmd else 0xC1 if reply.cmd != 0xC1 else 0xC2  # noqa: PLR2004
             before += encode(MachineReply(reply.seq, command, older.data, older.status))
         return before

@@ -1,4 +1,4 @@
-"""A session as a port on the event loop: for tests, and for the sandbox machine inside the daemon. No pacing."""
+"""A session as a port on the event loop: for tests, and for the sandbox machine in the daemon. Without pacing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from simulator.line.session import LineSession, Paused, Sent
 
 
 class PortLost(ConnectionError):
-    """The simulated port vanished, or is not there."""
+    """The simulated port vanished, or does not exist."""
 
 
 class MemoryPort:
-    """Answers come by `call_soon`, what takes time by `call_later`; nothing is delivered after `close`.
+    """Answers are delivered by `call_soon`, delayed ones by `call_later`; none after `close`.
 
-    One session outlives its ports, as a machine outlives its cable: a new MemoryPort on the same session is the same
-    machine plugged in again. PortLost when it is unplugged. `on_pause` hears of the session's pause points. `rest` is called before each
-    command how many seconds of the loop are left to others first."""
+    One session survives its ports, as a machine survives its cable: a new MemoryPort on the same session is the same
+    machine plugged in again. Raises PortLost if it is unplugged. `on_pause` receives the session's pause points. `rest`
+    returns the seconds to leave to other work before each command."""
 
     def __init__(self, session: LineSession | Replay, rest: Callable[[], float] = lambda: 0.0) -> None:
         self._rest = rest
@@ -48,7 +48,7 @@ class MemoryPort:
             self.pump()
 
     def pump(self) -> None:
-        """Deliver what is due; call it after the session was changed by hand (`resume`, `unplug`)."""
+        """Delivers due output; call it after a change of the session by hand (`resume`, `unplug`)."""
         now = self._loop.time()
         for output in self.session.poll(now):
             if not self._usable:

@@ -1,5 +1,5 @@
-"""The machine's side of a recording, played again: a session as `line.session` has it, but every answer is one that was recorded, made fit for
-another run: another SEQ, frames edited by hand, a state with the certifications since."""
+"""Replays the machine's side of a recording: a session like `line.session`, but every answer is a recorded one, adapted
+to the new run: its SEQ, frames edited by hand, and a state with the certifications since."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FRAME = re.compile(
     rb"\x01[\x20-\xff](?P<seq>[\x20-\xff])(?P<cmd>[\x20-\xff])(?P<data>[\t\n\x20-\xff]*?)"
     rb"(?:\x04(?P<status>[\x80-\xff]{6}))?\x05[\x30-\x3f]{4}\x03"
 )
-"""Whatever its length and checksum."""
+"""A frame, whatever its length and checksum."""
 
 READS = (STATE, 0xC2, 0x2B)
 CANCEL = (CLOSE, b"C")
@@ -31,7 +31,7 @@ _NEVER = float("-inf")
 _IDLE = status(0, 0, False)
 _NOT_OPEN = b"E:No invoice open"
 _SPOILED = ("garbage", "retry")
-"""Notes of the driver after a frame that was damaged on the line, and not by hand."""
+"""The driver's notes after a frame damaged on the line, not by hand."""
 
 
 class Piece(NamedTuple):
@@ -42,7 +42,7 @@ class Piece(NamedTuple):
 
 
 def corrected(data: bytes, line: int, tell: Callable[[str], None]) -> bytes:
-    """With the right length and checksum in each frame that was edited by hand."""
+    """Corrects length and checksum of each frame edited by hand."""
 
     def whole(found: re.Match[bytes]) -> bytes:
         frame = _encoded(found, found["seq"][0])
@@ -54,7 +54,7 @@ def corrected(data: bytes, line: int, tell: Callable[[str], None]) -> bytes:
 
 
 def resequenced(pieces: Sequence[Piece], seqs: Mapping[int, int]) -> list[Piece]:
-    """With the SEQ of this run in each undamaged frame; a frame may lie in several pieces."""
+    """Puts this run's SEQ into each intact frame; a frame may be spread over several pieces."""
 
     def renumbered(found: re.Match[bytes]) -> bytes:
         seq = found["seq"][0]
@@ -74,7 +74,7 @@ def _encoded(found: re.Match[bytes], seq: int) -> bytes:
 
 
 def updated_state(data: bytes, since: Sequence[tuple[Request, MachineReply | None]]) -> bytes:
-    """The data of a C1h, with the certifications since then in it: TC, FVC or FRC, and the last invoice."""
+    """A C1h with the later certifications: TC, FVC or FRC, and the last invoice."""
     fields = data.decode("latin-1").split(",")
     if len(fields) <= _WITHOUT_LAST:
         fields[6:6] = [""] * 5
@@ -97,7 +97,7 @@ def _is_certified(reply: MachineReply) -> bool:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and what came until the next one; `seq` as it was then."""
+    """One request and all bytes up to the next one; `seq` as recorded."""
 
     request: Request
     pieces: tuple[Piece, ...]
@@ -112,7 +112,7 @@ class Exchange:
 
     @property
     def reply(self) -> MachineReply | None:
-        """The one to this request."""
+        """The reply to this request."""
         decoder = Decoder()
         decoder.receive(b"".join(piece.data for piece in self.pieces))
         while not isinstance(event := decoder.next_event(), type):
@@ -125,7 +125,7 @@ class Exchange:
 
 
 class Replay:
-    """`tell` hears of every difference and of what is odd in the recording, once each."""
+    """`tell` is called with every difference and with oddities of the recording, once each."""
 
     def __init__(self, recording: Recording, tell: Callable[[str], None]) -> None:
         self._reports: set[str] = set()
@@ -136,7 +136,7 @@ class Replay:
         if not self._exchanges:
             self._tell("there is no request in this recording")
         self._at = 0
-        """The exchange that comes next; all actions before it have been played."""
+        """Index of the next exchange; all earlier actions have been played."""
         self._played: list[int] = []
         self._used: set[int] = set()
         self._last: tuple[Request, tuple[Piece, ...]] | None = None
@@ -145,7 +145,7 @@ class Replay:
         self._due: list[tuple[float, int, bytes]] = []
         self._order = 0
 
-    # --- as a host and a port want it -------------------------------------------------------------------------
+    # --- the interface for host and port ----------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> None:
         self._decoder.receive(data)
@@ -163,14 +163,14 @@ class Replay:
     def wake_at(self) -> float | None:
         return self._due[0][0] if self._due else None
 
-    def is_plugged(self, now: float) -> bool:  # noqa: ARG002  as a session has it
+    def is_plugged(self, now: float) -> bool:  # noqa: ARG002  a session's interface
         return True
 
     @property
     def plugged_at(self) -> float:
         return _NEVER
 
-    # --- what is answered ----------------------------------------------------------------------------------------
+    # --- answers -------------------------------------------------------------------------------------------------
 
     def _answer(self, request: Request, now: float) -> None:
         pieces = self._repeated(request) or self._found(request)
@@ -180,7 +180,7 @@ class Replay:
             heapq.heappush(self._due, (now + delay, self._order, data))
 
     def _repeated(self, request: Request) -> tuple[Piece, ...] | None:
-        """The same frame again: what came after the recorded repetition, or else the last answer once more."""
+        """The same frame again: the answer to the recorded repetition, or else the last answer again."""
         if self._last is None or self._last[0] != request:
             return None
         upcoming = self._exchanges[self._at] if self._at < len(self._exchanges) else None
@@ -204,8 +204,8 @@ class Replay:
         return (at for at in range(self._at, len(self._exchanges)) if not self._exchanges[at].is_read)
 
     def _otherwise(self, expected: int, request: Request) -> tuple[Piece, ...]:
-        """Another command than in the recording: a cancellation is an answer of its own; the same command with other data gets its answer;
-        what was recorded later is played from there."""
+        """A command that differs from the recording. A cancellation gets its own answer; the same command with other
+        data gets the recorded answer; a command recorded later continues from there."""
         was = self._exchanges[expected].request
         if (request.cmd, request.data) == CANCEL:
             return _answer(request, _NOT_OPEN)
@@ -227,7 +227,7 @@ class Replay:
         return self._renumbered(exchange, request)
 
     def _read(self, request: Request) -> tuple[Piece, ...]:
-        """Of this point of the story: the next one before the next action, or the last one there was, brought up to date."""
+        """A read at this point of the recording: the next one before the next action, or the previous one, updated."""
         until = next(self._actions(), len(self._exchanges))
         here = [at for at in range(self._at, until) if self._exchanges[at].is_for(request)]
         answered = [at for at in here if self._exchanges[at].reply] or here
@@ -240,14 +240,14 @@ class Replay:
         if before is None:
             return self._substitute(request, "anywhere")
         reply = self._exchanges[before].reply
-        assert reply is not None  # noqa: S101  as chosen
+        assert reply is not None  # noqa: S101  by the choice above
         played = [self._exchanges[at] for at in self._played if at > before]
         since = [(each.request, each.reply) for each in played]
         data = updated_state(reply.data, since) if request.cmd == STATE else reply.data
         return _answer(request, data, reply.status)
 
     def _renumbered(self, exchange: Exchange, request: Request) -> tuple[Piece, ...]:
-        """With the SEQ of this run. What is made up here bears it already, and must not be taken for recorded."""
+        """The exchange with this run's SEQ. Only for recorded pieces: substitutes have it already."""
         self._seqs[exchange.request.seq] = request.seq
         return tuple(resequenced(exchange.pieces, self._seqs))
 
@@ -264,12 +264,12 @@ class Replay:
 
 
 def _answer(request: Request, data: bytes, status_bytes: bytes = _IDLE) -> tuple[Piece, ...]:
-    """One that was not recorded."""
+    """An answer that was not recorded."""
     return (Piece(0.0, encode(MachineReply(request.seq, request.cmd, data, status_bytes))),)
 
 
 def exchanges_of(recording: Recording, tell: Callable[[str], None]) -> Iterator[Exchange]:
-    """What came before the first request answers nothing."""
+    """Splits a recording into exchanges; bytes before the first request are ignored."""
     request: Request | None = None
     began = 0
     pieces: list[Piece] = []
@@ -291,7 +291,7 @@ def exchanges_of(recording: Recording, tell: Callable[[str], None]) -> Iterator[
 
 
 def _is_spoiled(recording: Recording, at: int) -> bool:
-    """Whether the driver complained of it, or it goes on in the next piece."""
+    """Whether the driver reported it as damaged, or it continues in the next piece."""
     for event in recording.events[at + 1 :]:
         if event.kind == NOTE:
             return event.text.startswith(_SPOILED)
@@ -300,7 +300,7 @@ def _is_spoiled(recording: Recording, at: int) -> bool:
 
 
 def _is_refused(recording: Recording, at: int) -> bool:
-    """Whether the machine answered NAK to it: a probe damages one on purpose."""
+    """Whether the machine answered NAK: a probe damages one request on purpose."""
     return recording.events[at + 1 : at + 2] != () and recording.events[at + 1].data[:1] == bytes((NAK,))
 
 

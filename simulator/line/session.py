@@ -1,8 +1,7 @@
 """One machine on one line: bytes in, bytes out, with the time as an argument. No I/O.
 
-The host calls `receive` with what arrived, `poll` for what is due, and again at `wake_at`. All times are seconds of one
-monotonic clock. Outputs carry the time they would leave the machine, so that a host that comes late can still keep the pace.
-"""
+The host calls `receive` with arrived bytes, `poll` for due output, and again at `wake_at`. All times are seconds of one
+monotonic clock. Outputs have the time at which they leave the machine, so that a late host can still keep the pace."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from simulator.machine.machine import SimulatedMachine
 SYN_GAP = 0.1
 _STORM_GAP = 0.02
 _DOZES_AFTER = 2.0
-_INBOX_MOST = 64  # frames; a machine that is busy does not buffer for ever
+_INBOX_MOST = 64  # frames; the buffer of a busy machine is limited
 _NEVER = float("-inf")
 
 When = Literal["before", "after"]
@@ -31,8 +30,8 @@ class Sent(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The `frame`-th frame in one direction, counted from 1. In: before it is executed, or after that. Out: before its
-    first byte, or after its last."""
+    """The `frame`-th frame in one direction, counted from 1. In: before or after its execution. Out: before its first
+    byte or after its last."""
 
     frame: int
     when: When
@@ -60,7 +59,7 @@ class Arrival(NamedTuple):
 
 class LineSession:
     """`think`: seconds that every command takes. `keep` is called after every executed command, before its answer
-    leaves: the place to make the fiscal memory durable."""
+    leaves: it makes the fiscal memory durable."""
 
     def __init__(
         self,
@@ -110,7 +109,7 @@ class LineSession:
                 self._say_nak(now)
 
     def poll(self, now: float) -> list[Output]:
-        """What has left the machine by now, in order."""
+        """Output that has left the machine by `now`, in order."""
         self._advance(now)
         while self._later and self._later[0][0] <= now:
             at, _, data = heapq.heappop(self._later)
@@ -120,7 +119,7 @@ class LineSession:
         return ready
 
     def wake_at(self) -> float | None:
-        """When `poll` will have something to do without new bytes."""
+        """Time at which `poll` has something to do without new bytes."""
         later = self._later[0][0] if self._later else None
         if self._work is None or self.stop_point is not None:
             return later
@@ -131,7 +130,7 @@ class LineSession:
 
     @property
     def plugged_at(self) -> float:
-        """When the port is back; in the past when it is there."""
+        """Time at which the port is back; in the past if it is there."""
         return self._unplugged_until
 
     # --- by hand ---------------------------------------------------------------------------------------------
@@ -143,7 +142,7 @@ class LineSession:
         self.stop_point = None
 
     def unplug(self, now: float, seconds: float) -> None:
-        """The port vanishes; the machine stays as it is."""
+        """The port vanishes; the machine's state stays."""
         self._drop_line()
         self._unplugged_until = now + seconds
         self._ready.append(Unplugged(now))
@@ -152,7 +151,7 @@ class LineSession:
         self._unplugged_until = _NEVER
 
     def cut_power(self, now: float, seconds: float, nim: str = "") -> None:
-        """Off now, back after `seconds`: open invoice and last SEQ are forgotten."""
+        """Off now, back after `seconds`: open invoice and last SEQ are lost."""
         self._drop_line()
         self._work = None
         self.stop_point = None
@@ -167,7 +166,7 @@ class LineSession:
     # --- inside ----------------------------------------------------------------------------------------------
 
     def _be_deaf(self, now: float, seconds: float) -> None:
-        """No time at all is no deafness: a host that makes up for its lateness tells of bytes a little before their time."""
+        """Zero seconds mean no deafness: a host that corrects its lateness reports bytes slightly before their time."""
         self._deaf_until = now + seconds if seconds else _NEVER
 
     def _drop_line(self) -> None:
@@ -190,7 +189,7 @@ class LineSession:
                 self._work_at = until
 
     def _exchange(self, arrival: Arrival) -> Iterator[float]:
-        """One request from its arrival to its answer; yields the times to go on at."""
+        """One request from its arrival to its answer; yields the times to continue at."""
         request, number, struck, arrived = arrival
         if self._points:
             yield from self._pause(Point(number, "before", "in"), arrived)
@@ -226,7 +225,7 @@ class LineSession:
             yield _NEVER
 
     def _is_lost(self, request: Request, struck: Struck, at: float) -> bool:
-        """Does the machine not get this request to work on?"""
+        """Whether a fault prevents the execution of this request."""
         if "other-nim" in struck:
             self.cut_power(at, 0.0, struck["other-nim"])
             return True
@@ -242,7 +241,7 @@ class LineSession:
         return not self._is_heard(request, struck, at)
 
     def _is_heard(self, request: Request, struck: Struck, at: float) -> bool:
-        """What the machine's own decoder makes of it, once a bit was flipped in it or in one before it."""
+        """Feeds the machine's own decoder, which may have seen a flipped bit in this request or an earlier one."""
         data = encode(request)
         self._as_heard.receive(self.plan.flip(data) if "flip-request" in struck else data)
         heard = False
@@ -260,7 +259,7 @@ class LineSession:
         return cut in struck or unplug in struck
 
     def _working(self, request: Request, struck: Struck, at: float) -> Iterator[float]:
-        """The times of SYN and of the end, for a command that takes time."""
+        """Yields the times of SYNs and of the end, for a command that takes time."""
         if "syn-storm" in struck:
             end = at + float(struck["syn-storm"])
             yield from self._syns(at, end, _STORM_GAP)

@@ -1,5 +1,5 @@
-"""The data of each command, as text on the wire (protocol sections 2 and 3), into frozen values and back; and how the machine says no: `E:`
-and its own words, with the status bits of protocol section 1."""
+"""The data of each command as text on the wire (protocol sections 2 and 3), to and from frozen values; and the
+machine's refusals: `E:` with its own words and the status bits of protocol section 1."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def status(byte0: int, byte1: int, invoice_open: bool) -> bytes:
 class CustomerData(msgspec.Struct, frozen=True):
     type: str = "CC"
     ifu: str = ""
-    """needed, with `name`, for PM and PC"""
+    """required, like `name`, for PM and PC"""
     name: str = ""
     contact: tuple[str, ...] = ()
-    """address, phone, e-mail, trade register: as they came"""
+    """address, phone, e-mail, trade register, unchanged"""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -97,7 +97,8 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class ItemData(msgspec.Struct, frozen=True):
-    """31h; `amount` in whole francs, and `cents` beyond it; `price`, `unit_tax` and `tax` in hundredths, `quantity` in thousandths."""
+    """31h; `amount` in whole francs plus `cents`; `price`, `unit_tax`, `tax` in hundredths, `quantity` in
+    thousandths."""
 
     name: str
     code: str
@@ -134,7 +135,7 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Of a field as it came; what should have been escaped and was not is refused."""
+    """Decodes a received field; refuses characters that should have been escaped."""
     if _RAW_SPECIAL.search(text):
         raise bad_syntax("Character not escaped")
     if "^" not in text:
@@ -150,7 +151,7 @@ def decode(data: bytes) -> str:
 
 
 def parse_number(text: str, places: int) -> int:
-    """`1.5` with two places is 150; more decimals than places are refused."""
+    """`1.5` with two places is 150; more decimals are refused."""
     match = _NUMBER.fullmatch(text)
     if match is None or len(match[2] or "") > places:
         raise bad_syntax("Number format")
@@ -214,7 +215,7 @@ def _check_opening(opening: Opening) -> None:
 
 
 def parse_reference(reference: str) -> tuple[str, int] | None:
-    """The machine (without suffix) and the FVC that a credit note refers to; None for a rebate over many (`RRR`)."""
+    """Machine (without suffix) and FVC that a credit note refers to; None for a rebate over many (`RRR`)."""
     match = _REFERENCE.fullmatch(reference)
     return (match[1], int(match[2])) if match and match[1] else None
 

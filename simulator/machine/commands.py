@@ -1,4 +1,4 @@
-"""Every command of protocol 3: where it is allowed, and what it does to the state."""
+"""Every command of protocol 3: the stages in which it is allowed, and its effect on the state."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CANCEL_DATA = b"C"
 
 _DONE = "OK"
 _TAXPAYER_LINES = {b"I0": 0, b"I1": 1, b"I2": 2, b"I3": 3, b"I4": 4, b"I5": 5}
-# the widest that a last invoice can make C1h, beside its number
+# the longest last invoice in C1h, apart from its number
 _WIDEST_CODE = "X" * 24
 _WIDEST_TOTAL = 10**11
 _WITH_INVOICE = frozenset(Stage) - {Stage.IDLE}
 
 
 def run(state: WorkingState, command: int, data: bytes, now: datetime) -> str:
-    """The answer, or Refusal."""
+    """Returns the answer. Raises MachineRefusal."""
     row = _CANCEL_ROW if command == CLOSE and data == CANCEL_DATA else TABLE.get(command)
     if row is None:
         raise unknown_command()
@@ -138,7 +138,7 @@ def _close(state: WorkingState, data: bytes, now: datetime) -> str:
 
 
 def _check_credit(state: WorkingState, opening: command_data.Opening) -> None:
-    """The tax server's part: it has to be there, and to know the original if that was one of ours."""
+    """The tax server's check: it must be reachable, and know the original if that is one of ours."""
     if not state.fiscal.reachable:
         raise MachineRefusal("No contact with the tax server")
     referred = command_data.parse_reference(opening.reference)
@@ -153,7 +153,7 @@ def _cancel(state: WorkingState, _data: bytes, _now: datetime) -> str:
 
 
 class CommandRow(NamedTuple):
-    """One command: the states it is allowed in, whether only an active machine takes it, what it says elsewhere."""
+    """One command: its stages, whether only an active machine accepts it, and its refusal in other stages."""
 
     run: Callable[[WorkingState, bytes, datetime], str]
     stages: frozenset[Stage] = frozenset(Stage)

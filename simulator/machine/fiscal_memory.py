@@ -1,5 +1,5 @@
-"""The fiscal memory: what a machine keeps through a power cut. Counters, the last invoice, the day it last worked, and
-what the tax server has of it."""
+"""The fiscal memory, which survives a power cut: counters, last invoice, last day of work, and the state of the
+transfer to the tax server."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RememberedInvoice(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """`active_day` (`YYYYMMDD`) is the day of the last invoice whose daily report is still to come, or empty; `by_type` counts
-    the invoices of each type."""
+    """`active_day` (`YYYYMMDD`): day of the last invoice while its daily report is outstanding, or empty; `by_type`
+    counts invoices by type."""
 
     tc: int = 0
     fvc: int = 0
@@ -43,7 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class CertifiedInvoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The log's entry of one certified invoice, for tests to compare with; `foreign`: not ours, made by a fault."""
+    """Log entry of one certified invoice, for tests; `foreign`: made by a fault, not by our client."""
 
     tc: int
     fvc: int
@@ -62,7 +62,7 @@ class CertifiedInvoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FiscalMemory:
-    """`revision` grows with every change that has to survive; `on_certified` hears of each invoice first."""
+    """`revision` grows with every change that must survive; `on_certified` is called with each invoice first."""
 
     def __init__(self, options: SimulatorOptions) -> None:
         self.options = options
@@ -98,7 +98,7 @@ class FiscalMemory:
         )
 
     def tick(self, now: datetime, *, idle: bool) -> None:
-        """What the machine does by itself: the report of a day that is over, and its talk with the tax server."""
+        """Actions without a command: the report of a past day, and the contact with the tax server."""
         if idle and self.active_day and self.active_day != digits14(now)[:8]:
             self.tc += 1
             self.active_day = ""
@@ -114,7 +114,7 @@ class FiscalMemory:
         self.revision += 1
 
     def certify(self, number: str, invoice_type: str, total: int, now: datetime) -> RememberedInvoice:
-        """Number the transaction; the log's entry is `remember`'s, because only the machine knows what was on it."""
+        """Numbers the transaction; `remember` adds the log entry, since only the machine has the invoice's content."""
         self.tc += 1
         self.by_type[invoice_type] = self.by_type.get(invoice_type, 0) + 1
         if invoice_type in ("FA", "EA"):
@@ -137,13 +137,13 @@ class FiscalMemory:
         return self.options.log_limit > 0
 
     def counter_of(self, invoice_type: str) -> int:
-        """FC."""
+        """The FC of that invoice type."""
         if self.options.fc_per_type:
             return self.by_type.get(invoice_type, 0)
         return self.frc if invoice_type in ("FA", "EA") else self.fvc
 
     def _code(self, number: str, time: str) -> str:
-        """Never the same twice on one machine: TC is in it."""
+        """Unique on one machine, since it contains TC."""
         seed = f"{self.options.nim}\0{self.tc}\0{number}\0{time}".encode()
         if self.options.test_mode:
             return TEST_PREFIX + b32encode(blake2b(seed, digest_size=10).digest()).decode()

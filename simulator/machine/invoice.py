@@ -1,5 +1,5 @@
-"""The invoice on the machine between C0h and 38h; its VAT, exact and rounded half up on the total of a group, unless the machine has other
-habits (fiscal-rules.md); and how this machine writes numbers, times and texts."""
+"""The invoice on the machine between C0h and 38h; its VAT, exact and rounded half up on a group's total unless the
+machine has other habits (fiscal-rules.md); and this machine's notation of numbers, times and texts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AnswerFormat:
         self._habits = habits
 
     def amount(self, hundredths: int) -> str:
-        """Zero is `0` in every style that does not leave it empty: 33h would not fit a frame otherwise."""
+        """Zero is `0` in every style except `empty`: 33h would not fit into a frame otherwise."""
         style = self._habits.numbers
         if not hundredths:
             return "" if style == "empty" else "0"
@@ -74,10 +74,10 @@ class AnswerFormat:
         return escape(text) + (_PAD if style == "padded" else "")
 
     def time(self, digits: str) -> str:
-        """Of 14 digits; empty stays empty."""
+        """From 14 digits; empty stays empty."""
         if self._habits.times == "digits" or not digits:
             return digits
-        return f"{datetime.strptime(digits, '%Y%m%d%H%M%S'):%Y-%m-%d %H:%M:%S}"  # noqa: DTZ007  # only written otherwise
+        return f"{datetime.strptime(digits, '%Y%m%d%H%M%S'):%Y-%m-%d %H:%M:%S}"  # noqa: DTZ007  only reformatted
 
     def type(self, invoice_type: str) -> str:
         return _OWN_WORDS[invoice_type] if self._habits.odd_types else invoice_type
@@ -88,11 +88,11 @@ class AnswerFormat:
         return "-".join(code[i : i + _DASH_EVERY] for i in range(0, len(code), _DASH_EVERY))
 
     def last_code(self, code: str) -> str:
-        """Of C1h."""
+        """The code in C1h."""
         return "" if self._habits.no_codes else self.code(code)
 
     def fields(self, fields: Iterable[str]) -> str:
-        """Of a reply whose last field may be left out."""
+        """Fields of a reply whose last one may be omitted."""
         values = list(fields)
         if self._habits.fields == "fewer":
             values.pop()
@@ -102,7 +102,7 @@ class AnswerFormat:
 
 
 class Share(msgspec.Struct, frozen=True):
-    """An amount in hundredths of a franc, split: `ht + tva = ttc`, but for cents that were rounded away from `ttc`."""
+    """An amount in hundredths of a franc, split: `ht + tva = ttc`, except for cents rounded away from `ttc`."""
 
     ht: int
     tva: int
@@ -114,8 +114,8 @@ def round_half_up(numerator: int, denominator: int) -> int:
 
 
 def split(whole: int, rate: int, price_mode: str, rounding: Vat = "half-up", untaxed: int = 0) -> Share:
-    """`whole`, in hundredths, includes VAT in TTC mode, and excludes it in HT mode; `untaxed` of it bear none. Where it has cents, as some machines take
-    them, the total and what is before tax are whole francs, and the tax is what is between them."""
+    """`whole`, in hundredths, includes VAT in TTC mode and excludes it in HT mode; `untaxed` is its part without VAT.
+    If it has cents, as some machines accept, total and net are rounded to whole francs, and VAT is their difference."""
     if whole % _FRANC:
         total, before = _whole(round_half_up(whole * (_PERCENT + rate), _PERCENT)), _whole(whole)
         return Share(before, total - before, total)
@@ -128,7 +128,7 @@ def split(whole: int, rate: int, price_mode: str, rounding: Vat = "half-up", unt
 
 
 def _rounded(numerator: int, denominator: int, rounding: Vat) -> int:
-    """Hundredths of a franc, without cents unless those are sent."""
+    """Hundredths of a franc, with cents only in the style `cents`."""
     if rounding == "cents":
         return round_half_up(numerator, denominator)
     denominator *= _FRANC
@@ -142,13 +142,13 @@ def _whole(hundredths: int) -> int:
 
 
 def add_up(shares: Iterable[Share]) -> Share:
-    """Of one group; its total is whole francs."""
+    """Sum of one group; its total is in whole francs."""
     parts = list(shares)
     return Share(sum(s.ht for s in parts), sum(s.tva for s in parts), _whole(sum(s.ttc for s in parts)))
 
 
 def check_line(line: ItemData, rate: int, price_mode: str) -> None:
-    """What the machine verifies of a line before it takes it (protocol 3, 31h; protocol 4)."""
+    """Checks of a line before it is accepted (protocol 3, 31h; protocol 4)."""
     if line.rate != rate:
         raise MachineRefusal("Wrong tax rate")
     if line.hundredths <= 0 or line.price <= 0 or line.quantity <= 0:
@@ -165,7 +165,7 @@ _NOTHING = Share(0, 0, 0)
 
 
 class InvoiceUnderway:
-    """VAT is taken once, at the subtotal."""
+    """VAT is computed once, at the subtotal."""
 
     __slots__ = ("_format", "_options", "comments", "customer", "lines", "opening", "paid", "payments", "total")
 
@@ -195,7 +195,7 @@ class InvoiceUnderway:
         self.comments.append(comment)
 
     def shares(self) -> dict[str, Share]:
-        """Of the groups that occur."""
+        """Shares of the groups that occur."""
         by_group: dict[str, list[ItemData]] = {}
         for line in self.lines:
             by_group.setdefault(line.group, []).append(line)
@@ -207,14 +207,14 @@ class InvoiceUnderway:
         }
 
     def _share(self, lines: list[ItemData]) -> Share:
-        """Of lines of one group, taken together."""
+        """Share of lines of one group, taken together."""
         options, mode = self._options, self.opening.price_mode
         amount, tax = sum(line.hundredths for line in lines), sum(line.tax for line in lines)
         untaxed = tax if options.untaxed_specific and mode == "HT" else 0
         return split(amount, options.rates[lines[0].group], mode, options.vat, untaxed)
 
     def subtotal(self) -> str:
-        """34 fields; a group that does not occur is `0`."""
+        """34 fields; `0` for a group that does not occur."""
         shares = self.shares()
         self.total = sum(share.ttc for share in shares.values()) // 100
         by_group = [shares.get(group, _NOTHING) for group in GROUPS]

@@ -1,4 +1,4 @@
-"""The fiscal machine: one command at a time through the table, and what tests and faults do to it by hand."""
+"""The fiscal machine: executes one command at a time by the table; tests and faults change it by hand."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class SimulatedMachine(WorkingState):
         )
 
     def refuse(self, text: str) -> MachineAnswer:
-        """A refusal in these words, whatever the command was; nothing is executed."""
+        """A refusal with this text, whatever the command; nothing is executed."""
         is_open = self.stage is not Stage.IDLE
         return MachineAnswer(f"E:{text}".encode(self.options.code_page, "replace"), status(GENERAL_ERROR, 0, is_open))
 
     def delay(self, command: int, data: bytes) -> Delay:
-        """What the tax server's check of a credit note adds, unless the machine answers `P:` meanwhile."""
+        """Time of the tax server's check of a credit note, unless the machine answers `P:` meanwhile."""
         options = self.options
         if command != commands.CLOSE or data == commands.CANCEL_DATA or options.credit_style == "pending":
             return _NO_DELAY
@@ -65,26 +65,26 @@ class SimulatedMachine(WorkingState):
         return self.fiscal.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Counters and last invoice as of `snapshot`; an open invoice is gone."""
+        """Sets counters and last invoice from `snapshot`; an open invoice is lost."""
         self.fiscal.restore(snapshot)
         self.lose_invoice()
 
     def change(self, **changes: Any) -> None:
-        """Other options from now on."""
+        """Changes options from now on."""
         self.options = self.fiscal.options = msgspec.structs.replace(self.options, **changes)
 
     def reboot(self, nim: str = "") -> None:
-        """Only the fiscal memory stays; with `nim`, another machine stands there with the same counters."""
+        """Only the fiscal memory survives; with `nim`, another machine comes up with the same counters."""
         self.lose_invoice()
         if nim:
             self.change(nim=nim)
 
     def leave_open(self) -> None:
-        """Another program begins an invoice, and goes away."""
+        """Another program begins an invoice and goes away."""
         self.execute(commands.OPEN, f"1,AUTRE,{self.options.ifu},FV,TTC,1,LEFT-OPEN".encode())
 
     def certify_foreign(self, *, number: str = "", invoice_type: str = "FV", total: int = 1000) -> RememberedInvoice:
-        """Another program uses the machine: an open invoice is gone, the counters move, the last invoice is theirs."""
+        """Another program uses the machine: an open invoice is lost, counters and last invoice change."""
         now = self._tick()
         self.lose_invoice()
         last = self.fiscal.certify(number or f"FOREIGN-{self.fiscal.tc + 1}", invoice_type, total, now)

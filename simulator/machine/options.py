@@ -1,5 +1,5 @@
-"""What kind of machine is simulated: its identity, its clock, how it treats credit notes, and what firmwares do differently where nothing
-forbids it (docs/protocol.md, B and C; first-contact.fr.md): one field for each habit."""
+"""The simulated machine's kind: identity, clock, treatment of credit notes, and differences between firmwares where the
+protocol allows them (docs/protocol.md, B and C; first-contact.fr.md): one field for each habit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CreditStyle = Literal["pending", "silent", "syn"]
 
 
 def _means(text: str, unit: Literal["", "ms", "s"] = "") -> msgspec.Meta:
-    """`unit`: that of the option of the command; here it is seconds."""
+    """`unit` is that of the command's option; the field itself is in seconds."""
     return msgspec.Meta(description=text, extra={"unit": unit})
 
 
@@ -78,10 +78,9 @@ class FirmwareHabits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulatorOptions(FirmwareHabits, frozen=True, kw_only=True):
-    """`credit_style`: while the tax server checks a credit note (`credit_check` seconds), 38h is answered `P:…` at
-    once (pending), or late with nothing in between (silent), or late with SYN in between (syn).
-
-    `log_limit`: how many certified invoices are remembered for tests; 0 keeps none."""
+    """`credit_style`: while the tax server checks a credit note (`credit_check` seconds), 38h is answered `P:…` at once
+    (pending), or late in silence (silent), or late with SYN in between (syn). `log_limit`: invoices stored for
+    tests."""
 
     nim: str = "EL02000015-1"
     ifu: str = "00084440Y"
@@ -106,7 +105,7 @@ class SimulatorOptions(FirmwareHabits, frozen=True, kw_only=True):
 
 
 class MachineClock:
-    """The machine's battery-backed clock: UTC, with an offset that a test may move."""
+    """The machine's battery-backed clock: UTC, with an offset that tests may change."""
 
     def __init__(self, offset: timedelta = timedelta()) -> None:
         self.offset = offset
@@ -119,5 +118,5 @@ class MachineClock:
 
 
 def digits14(moment: datetime) -> str:
-    text = moment.isoformat(timespec="seconds")  # three times as quick as strftime
+    text = moment.isoformat(timespec="seconds")  # three times as fast as strftime
     return text[:4] + text[5:7] + text[8:10] + text[11:13] + text[14:16] + text[17:19]

@@ -1,8 +1,8 @@
-"""The working state of the machine: where it stands, the invoice under way, and its fiscal memory.
+"""The working state of the machine: its stage, the open invoice, and its fiscal memory.
 
 idle ──C0h──▶ open ──31h──▶ items ──33h──▶ subtotalled ──35h──▶ paying ──35h──▶ paid ──38h──▶ idle
 ↺ 31h, 36h                                    a credit note may wait in ─▶ checking
-38h C leads from everywhere back to idle; which command is allowed where is `commands.TABLE`
+38h C leads from every stage to idle; `commands.TABLE` has the stages of each command
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Mode(Enum):
 
 
 class Checked(NamedTuple):
-    """A credit note whose check ended before another 38h; `total` in hundredths."""
+    """A credit note whose check ended before a repeated 38h; `total` in hundredths."""
 
     answer: str
     total: int
@@ -61,7 +61,7 @@ class WorkingState:
 
     @property
     def nim(self) -> str:
-        """As this firmware shows it."""
+        """In this firmware's form."""
         return self.options.nim.partition("-")[0] if self.options.short_nim else self.options.nim
 
     @property
@@ -69,7 +69,7 @@ class WorkingState:
         return AnswerFormat(self.options)
 
     def tick(self, now: datetime) -> None:
-        """What happens without a command: a check that ends, the daily report, the talk with the tax server."""
+        """Events without a command: the end of a check, the daily report, the contact with the tax server."""
         if self._check_ends and now >= self._check_ends and self.invoice:
             total = self.invoice.total * 100
             self.checked = Checked(self.certify(self.invoice, now), total)
@@ -82,7 +82,7 @@ class WorkingState:
         self.stage = Stage.OPEN
 
     def wait_for_check(self, now: datetime) -> bool:
-        """True while the tax server is still at it (`tick` ends that); only for firmware that answers `P:` meanwhile."""
+        """True while the tax server checks (`tick` ends it); only for firmware that answers `P:` meanwhile."""
         options = self.options
         if options.credit_style != "pending" or not options.credit_check:
             return False
@@ -92,7 +92,7 @@ class WorkingState:
         return True
 
     def certify(self, invoice: InvoiceUnderway, now: datetime) -> str:
-        """Number it, keep it, and give the answer to 38h."""
+        """Numbers and stores the invoice; returns the answer to 38h."""
         opening = invoice.opening
         last = self.fiscal.certify(opening.number, opening.type, invoice.total, now)
         if opening.is_credit:
@@ -102,7 +102,7 @@ class WorkingState:
         return self._closed(last)
 
     def _closed(self, last: RememberedInvoice) -> str:
-        """The answer to 38h, of which only the number may be left out."""
+        """The answer to 38h, in which only the number may be omitted."""
         form, counters = self.format, (self.fiscal.counter_of(last.type), self.fiscal.tc)
         values = [*map(str, counters), form.type(last.type), form.time(last.time)]
         values += [self.nim, form.text(self.options.ifu), form.code(last.code)]
@@ -117,13 +117,13 @@ class WorkingState:
         self.stage = Stage.IDLE
 
     def lose_invoice(self) -> None:
-        """All that is not in the fiscal memory is gone."""
+        """Everything outside the fiscal memory is lost."""
         self.to_idle()
         self.customer = command_data.CustomerData()
         self.checked = None
 
     def log(self, last: RememberedInvoice, invoice: InvoiceUnderway | None) -> None:
-        """None for one of another program."""
+        """`invoice` is None for another program's invoice."""
         fiscal = self.fiscal
         if not fiscal.keeps_log:
             return

@@ -1,8 +1,8 @@
-"""One loop that blocks: a session on a pseudo-terminal behind a fixed path, with the control socket beside it. Bytes take the time they take
-on a real line: ten bits each, in both directions, by absolute deadlines.
+"""One blocking loop: a session on a pseudo-terminal behind a fixed path, with the control socket beside it. Bytes take
+their time on a real line: ten bits each, in both directions, by absolute deadlines.
 
-The fiscal memory on disk: the state itself, replaced as a whole and durable before the answer leaves, and beside it the
-log of certified invoices, for tests to compare with."""
+The fiscal memory on disk: the state, replaced as a whole and durable before the answer leaves, and beside it the log of
+certified invoices, for tests."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 from simulator.machine.machine import SimulatedMachine
 
 _BITS_PER_BYTE = 10  # start, eight data, stop
-_PIECE = 0.05  # seconds; a reply is handed over in pieces of at most that much line time
+_PIECE = 0.05  # seconds; a reply is passed on in pieces of at most that line time
 _STEP = 0.000001
 _MOST = 0.0002
 _SURELY = 0.00004
 _LOOKED_BACK = 32
 
 _CHUNK = 4096
-_OUTPUT_SPEED = 5  # in what tcgetattr gives
+_OUTPUT_SPEED = 5  # index in the result of tcgetattr
 
 _SLACK = Path("/proc/self/timerslack_ns")
-_WAKING = 0.00004  # seconds; what to begin with
+_WAKING = 0.00004  # seconds; initial value
 
 _LOG_SUFFIX = ".log"
 
 
 class Lateness:
-    """How late this host is, in seconds. A real line has no such lateness, so it is made up for, but never by more than there was: nothing
-    is quicker than its line.
+    """The host's lateness in seconds. A real line has none, so it is compensated, but never by more than occurred:
+    nothing is faster than its line.
 
-    `least` of the last times, and no more than any host takes: so much can be taken off what was noticed late. `usual` is what three of four stay under: so much earlier a
-    waiter wakes, who then waits for the exact moment; at most a fifth of a millisecond, for meanwhile the core is busy."""
+    `least`: minimum of the last values, limited to what any host needs; it is subtracted from late observations.
+    `usual`: limit of three values in four; a waiter wakes that much earlier, and then busy-waits 0.2 ms at most."""
 
     def __init__(self, usual: float) -> None:
         self.usual = usual
@@ -64,8 +64,8 @@ class Lateness:
 
 
 class PacedLine:
-    """Sans-I/O. `baud` 0 does not pace. Lateness of the host does not add up: each deadline is counted from the one
-    before it, or from the time the sender was ready."""
+    """Sans-I/O. `baud` 0 does not pace. The host's lateness does not accumulate: each deadline is relative to the
+    previous one, or to the time at which the sender was ready."""
 
     def __init__(self, baud: int) -> None:
         self._byte_time = _BITS_PER_BYTE / baud if baud else 0.0
@@ -79,17 +79,17 @@ class PacedLine:
         return self._byte_time > 0
 
     def enter(self, data: bytes, now: float) -> None:
-        """The client has written; the last byte arrives when the line has carried them all."""
+        """The client has written; the last byte arrives after the line's time for all."""
         self._in_busy_until = max(self._in_busy_until, now) + len(data) * self._byte_time
         self._arriving.append((self._in_busy_until, data))
 
     def arrived(self, now: float) -> Iterator[tuple[float, bytes]]:
-        """With the time at which each was complete."""
+        """Arrived data, each with the time at which it was complete."""
         while self._arriving and self._arriving[0][0] <= now:
             yield self._arriving.popleft()
 
     def leave(self, output: Output) -> None:
-        """What is not bytes keeps its place among them."""
+        """Queues output; other events stay in order with the bytes."""
         if not isinstance(output, Sent):
             self._leaving.append((max(self._out_busy_until, output.at), output))
             return
@@ -103,7 +103,7 @@ class PacedLine:
         self._out_busy_until = start + len(data) * self._byte_time
 
     def left(self, now: float) -> Iterator[Output]:
-        """What the client may see by now."""
+        """Output that the client may see by `now`."""
         while self._leaving and self._leaving[0][0] <= now:
             yield self._leaving.popleft()[1]
 
@@ -112,16 +112,15 @@ class PacedLine:
         return min(times, default=None)
 
     def clear(self) -> None:
-        """The cable is out: what was on it is lost, what is not bytes stays."""
+        """The cable is unplugged: bytes on the line are lost, other events stay."""
         self._arriving.clear()
         self._leaving = deque(entry for entry in self._leaving if not isinstance(entry[1], Sent))
 
 
 class Terminal:
-    """Raw at both ends. Our own descriptor of the client's end stays open, or reading would fail as soon as a client
-    closes (field notes, "Serial"). `plug` and `unplug` may be repeated; each plug is a new pseudo-terminal at the same path.
-
-    `baud`: bytes to and from a client that has set another speed are rubbish; 0 does not look."""
+    """Raw at both ends. Our own descriptor of the client's end stays open, or reads would fail as soon as a client
+    closes (field notes, "Serial"). `plug` and `unplug` may be repeated; each plug makes a new pseudo-terminal at the
+    same path. `baud`: with a client at another speed, bytes in both directions are garbled; 0 does not check."""
 
     def __init__(self, link: Path, baud: int = 0) -> None:
         self.link = link
@@ -137,7 +136,7 @@ class Terminal:
         return self._master
 
     def plug(self) -> None:
-        """FileExistsError when the path is something else than a link."""
+        """Raises FileExistsError if the path is not a link."""
         if self.is_plugged:
             return
         if self.link.exists() and not self.link.is_symlink():
@@ -153,7 +152,7 @@ class Terminal:
         fresh.replace(self.link)
 
     def unplug(self) -> None:
-        """The link goes first, unless another process has taken the path meanwhile."""
+        """Removes the link first, unless another process has taken the path."""
         if not self.is_plugged:
             return
         with contextlib.suppress(OSError):
@@ -170,7 +169,7 @@ class Terminal:
             return b""
 
     def write(self, data: bytes) -> None:
-        """What does not fit is lost, as on a line whose other end does not listen."""
+        """Bytes that do not fit are lost, as on a line without a listener."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._master, self._carried(data))
 
@@ -184,9 +183,9 @@ class Terminal:
 class Host:
     """Runs until there is a byte on the descriptor `wakeup`.
 
-    The system wakes us late, and a line does not. So we get up earlier and hand a reply over when its last byte would have arrived, to the
-    microsecond, and a request counts from when it must have been written: earlier by what a waking has taken at least. What took longer, and what
-    the pseudo-terminal takes to carry bytes, stays visible: no answer is there before its line could have brought it."""
+    The system wakes a process late; a line is never late. So the host wakes earlier and passes a reply on when its last
+    byte would arrive, to the microsecond, and dates a request back by the minimum time of a wakeup. Longer delays, and
+    the pseudo-terminal's own time, stay visible: no answer comes before its line could have brought it."""
 
     session: LineSession | Replay
     terminal: Terminal
@@ -200,7 +199,7 @@ class Host:
 
     def run(self) -> None:
         with contextlib.suppress(OSError):
-            _SLACK.write_text("1")  # else every sleep is 50 µs too long, which at 115 200 bit/s is half a byte
+            _SLACK.write_text("1")  # otherwise every sleep is 50 µs too long, half a byte at 115 200 bit/s
         while not self._stopping:
             self._work()
             if not self._stopping:
@@ -235,7 +234,7 @@ class Host:
             self._tell({"event": "unplugged"})
 
     def _wait(self) -> None:
-        """Until there are bytes, orders, a signal, or something is due."""
+        """Until there are bytes, orders, a signal, or due output."""
         ours: list[int | socket.socket] = [self.wakeup]
         if self.terminal.is_plugged:
             ours.append(self.terminal.fileno())
@@ -271,7 +270,7 @@ class StateFileError(Exception):
 
 
 class StateFile:
-    """`FILE` is the truth; `FILE.log` is cut back to it at the start, if a kill came between the two."""
+    """`FILE` is authoritative; `FILE.log` is truncated to it at the start, if a kill came in between."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -282,7 +281,7 @@ class StateFile:
         self._directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
     def load(self, machine: SimulatedMachine) -> None:
-        """Into the machine; from then on every change of it is to be stored. StateFileError when it cannot be read."""
+        """Loads the state into the machine; afterwards its changes are stored. Raises StateFileError."""
         snapshot = self._read()
         if snapshot is not None:
             machine.restore(snapshot)

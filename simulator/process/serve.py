@@ -75,7 +75,7 @@ def _play(
     stack: contextlib.ExitStack,
     control: Control | None = None,
 ) -> None:
-    """Until the stop."""
+    """Runs until the stop."""
     terminal = Terminal(options.link, options.baud if options.strict_baud else 0)
     stack.callback(terminal.unplug)
     host = Host(session, terminal, PacedLine(options.baud), wakeup=wakeup, control=control)
@@ -96,7 +96,7 @@ def _tell(difference: str) -> None:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[int]:
-    """A descriptor that can be read once SIGTERM or SIGINT has come."""
+    """A descriptor that becomes readable at SIGTERM or SIGINT."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -166,7 +166,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _describe_faults() -> str:
-    """Each kind with the default of its ARG, one a line."""
+    """Each kind with the default of its ARG, one per line."""
     named = {f"{kind}:{fault.default}" if fault.default else kind: fault.means for kind, fault in KINDS.items()}
     width = max(map(len, named))
     return "faults (docs/simulator.md):\n" + "\n".join(f"  {name:{width}}  {means}" for name, means in named.items())
@@ -215,7 +215,7 @@ def add_habits(add: Callable[..., object]) -> None:
 
 
 def read_habits(options: argparse.Namespace) -> dict[str, Any]:
-    """As arguments of Options."""
+    """Arguments of SimulatorOptions."""
     return {field.name: _value(options, field) for field in msgspec.structs.fields(FirmwareHabits)}
 
 

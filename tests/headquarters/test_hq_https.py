@@ -272,7 +272,7 @@ def test_presence_refused(hq, box, change):
 
 
 def test_who_may_ask(hq):
-    """No key and a wrong one: 401; a reader may not solve."""
+    """No key and a wrong one: 401; a reader may not solve. A value that is none is named (decision 11)."""
     assert httpx.get(f"{hq.base}/v1/closures", trust_env=False, timeout=60, verify=PLAIN).status_code == 401
     assert hq.get("/v1/findings", "hq_wrong").status_code == 401
     headers = {"Authorization": f"Bearer {hq.reader}"}
@@ -282,7 +282,14 @@ def test_who_may_ask(hq):
         ).status_code
         == 403
     )
-    assert hq.get("/v1/closures?from=yesterday", hq.reader).status_code == 422
+    for field, query in (
+        ("from", "closures?from=yesterday"),
+        ("mode", "closures?mode=TEST"),
+        ("open", "findings?open=1"),
+    ):
+        answer = hq.get(f"/v1/{query}", hq.reader)
+        assert (answer.status_code, [fault["field"] for fault in answer.json()["errors"]]) == (422, [field])
+    assert hq.get("/v1/closures?to=9999-12-31", hq.reader).status_code == 200
 
 
 def test_a_key_that_is_revoked_in_a_running_headquarters(hq):

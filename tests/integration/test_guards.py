@@ -17,6 +17,7 @@ from daemon.core.errors import (
 )
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
+from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 
@@ -129,6 +130,28 @@ async def test_two_credit_notes_of_one_invoice_while_the_disk_refuses(shop: Memo
     with pytest.raises(CreditExceedsOriginal):
         await notes[1]
     assert len(shop.on_machine) == 2
+
+
+async def test_a_credit_note_without_vat_is_compared_by_the_machine_s_total(tmp_path: Path) -> None:
+    """Three francs without VAT are 3.54 F, of which a machine that rounds down makes 3 and one that rounds up 4 (decision 24): the same line is credited
+    in full, at what was certified, and with a franc more nothing is. So with a machine that rounds as we do, in both modes."""
+    for vat, total in (("down", 3), ("half-up", 4)):
+        options = SimulatorOptions(vat=vat, credit_check=0)  # type: ignore[arg-type]  # one of its words
+        async with in_service(tmp_path / vat, options=options) as shop:
+            line: dict[str, Any] = {"priceMode": "HT", "items": [{"name": "x", "taxGroup": "B", "unitPrice": 3}]}
+            sale = (await shop.certify("A", **line, payments=[{"method": "E", "amount": 4}])).value
+            assert sale.total_ttc == total
+            credit: dict[str, Any] = {"credit": True, "invoiceType": "FA", "creditNoteRef": "EL02000015-1-1"}
+            with pytest.raises(CreditExceedsOriginal):
+                await shop.certify("K-0", total + 1, **credit)
+            more: dict[str, Any] = {**line, "items": [{**line["items"][0], "unitPrice": 4}]}
+            with pytest.raises(CreditExceedsOriginal):
+                await shop.certify("K-1", **more, payments=[{"method": "E", "amount": 5}], **credit)
+            paid = [{"method": "E", "amount": total}]
+            assert (await shop.certify("K-2", **line, payments=paid, **credit)).value.total_ttc == total
+            with pytest.raises(CreditExceedsOriginal):
+                await shop.certify("K-3", **line, payments=paid, **credit)
+            assert [entry.total for entry in shop.on_machine] == [total, total]
 
 
 async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(shop: MemoryShop) -> None:

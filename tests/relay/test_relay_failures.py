@@ -411,6 +411,8 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
     for headers in (*({**later, **each} for each in never), twice):
         answer = await http.post(f"{url}/certify", json=body, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (503, "BRIDGE_OFFLINE"), headers
+    unread = await http.post(f"{url}/certify", json=body, headers={**later, "Mcfd-Not-After": "tomorrow"})
+    assert (unread.status_code, unread.json()["errors"][0]["field"]) == (422, "Mcfd-Not-After")
     expired = await http.post(f"{url}/certify", json=body, headers={**later, "Mcfd-Not-After": in_seconds(-5)})
     assert expired.json()["code"] == "REQUEST_EXPIRED"
     rest = b"".join(f.read_bytes() for f in (site.directory / "nats").rglob("*") if f.is_file())

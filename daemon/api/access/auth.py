@@ -1,4 +1,4 @@
-"""Who may come in: one key, for one NIM, with its role; decided before the body is read (decisions 11, 12, 22, 28)."""
+"""Authentication before the body is read: one key for one NIM with one role (decisions 11, 12, 22, 28)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXPIRED = Text("this key has come to its end")
 
 
 async def admit(request: Request[Any, Any, Any]) -> None:
-    """Runs before every handler under /v1, before its body is read; leaves a `RequestContext` as `request.auth`."""
+    """Runs before every handler under /v1 and before its body is read; sets `request.auth` to a `RequestContext`."""
     scope = request.scope
     deps: ApiDeps = request.app.state["deps"]
     client = scope["client"]
@@ -74,14 +74,14 @@ async def admit(request: Request[Any, Any, Any]) -> None:
 
 
 def _check_query(request: ApiRequest, names: frozenset[str]) -> None:
-    """A parameter that the route has not is refused where the request is strict, as a field of its body is (decision 27)."""
+    """Refuses unknown URL parameters of a strict request, as unknown fields of its body (decision 27)."""
     unknown = unknown_of(request.query_params, names)
     if unknown and is_strict(request):
         raise InvalidRequest(refusals_of(unknown))
 
 
 def is_strict(request: ApiRequest) -> bool:
-    """`Mcfd-Strict: true`, or a strict key; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
+    """Whether `Mcfd-Strict` is true or the key is strict; InvalidRequest for any value except true and false."""
     values = [value.strip().lower() for name, value in request.scope["headers"] if name == b"mcfd-strict"]
     if any(value not in (b"true", b"false") for value in values):
         raise InvalidRequest.at("Mcfd-Strict", Text("has to be true or false"))
@@ -89,7 +89,7 @@ def is_strict(request: ApiRequest) -> bool:
 
 
 async def _rehearse(deps: ApiDeps, scope: Any, book: int) -> None:
-    """What `Mcfd-Test` asks for is so when this returns, or happens on the way."""
+    """Prepares the failure that `Mcfd-Test` asks for, or lets it happen during the request."""
     rehearsal = deps.met_cases.rehearsal(book, scope["headers"])
     sandbox = deps.sandboxes.get(book)
     if rehearsal is None or sandbox is None:
@@ -106,8 +106,8 @@ async def _rehearse(deps: ApiDeps, scope: Any, book: int) -> None:
 
 
 def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:
-    """Only wrong keys are counted, and only requests without a valid key are delayed: the tills behind the same address
-    go on working while one of them guesses."""
+    """The API key of the request. Only wrong keys count, and only requests without a valid key are delayed: other tills
+    behind the same address continue while one of them guesses."""
     token, fault = _sent(headers)
     owner = deps.keyring.find(token) if token else None
     if owner is not None and owner.works_at(deps.clock()):
@@ -116,7 +116,7 @@ def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:
 
 
 def _identify(deps: ApiDeps, request: Request[Any, Any, Any], found: RelayedRequest, address: str) -> ApiKey:
-    """Of a request through the relay: by its signature, where it has one."""
+    """The API key of a request through the relay, by its signature if it has one."""
     scope = request.scope
     headers = by_name(scope["headers"])
     if "signature" not in headers or "authorization" in headers:
@@ -133,7 +133,7 @@ def _identify(deps: ApiDeps, request: Request[Any, Any, Any], found: RelayedRequ
 
 
 def refused_key(deps: ApiDeps, address: str, fault: str) -> Exception:
-    """TooManyRequests where too many wrong keys came from that address."""
+    """The error for a wrong key: Unauthenticated, or TooManyRequests after too many from that address."""
     if wait := deps.wrong_keys.wait(address):
         return TooManyRequests(Text("too many wrong API keys came from this address"), wait)
     if fault == MISSING:
@@ -143,13 +143,13 @@ def refused_key(deps: ApiDeps, address: str, fault: str) -> Exception:
 
 
 def in_force(deps: ApiDeps, headers: Headers) -> bool:
-    """Whether the key that opened an answer which goes on has not been revoked since (decision 22)."""
+    """Whether the key that opened a stream is still valid (decision 22)."""
     owner = deps.keyring.find(_sent(headers)[0])
     return owner is not None and owner.works_at(deps.clock())
 
 
 def _sent(headers: Headers) -> tuple[str, str]:
-    """The token, empty where the header is not as it has to be, and what is wrong with it."""
+    """The token, empty if the header is invalid, and what is wrong with it."""
     sent = [value for name, value in headers if name == b"authorization"]
     if not sent:
         return "", MISSING

@@ -1,4 +1,4 @@
-"""What the composition root hands to the API, and what a request knows of itself once it is let in."""
+"""The dependencies of the API, and the context of an authenticated request."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 Uses: TypeAlias = dict[int | str, int]
-"""When each key was used last (ms), by its id; what writes it to the ledger empties it."""
+"""Last use of each key (ms) by its id; emptied when written to the ledger."""
 
 Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
-"""What waits to go upstream, for the body of `/health/ready`."""
+"""Reads what waits to go upstream, for the body of `/health/ready`."""
 
 EVENT_STREAMS = 8
 EXPORTS = 2
-"""Of one key at once."""
+"""Greatest number of exports at a time with one key."""
 MAX_ROW: Final = 2**63 - 1
 """SQLite's largest integer."""
 
 
 class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
-    """`disabled` are the NIMs whose live machine is switched off on purpose: they do not make the box unready. `stopping`
-    ends the answers that would go on."""
+    """`disabled`: NIMs whose live machine is disabled in the configuration, which does not make the box unready.
+    `stopping` ends streams."""
 
     workers: MachineWorkers
     keyring: ApiKeyRing
@@ -52,7 +52,7 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     allowed_hosts: tuple[str, ...] = ()
     cross_origin: CrossOrigin = msgspec.field(default_factory=CrossOrigin)
     public_url: str = ""
-    """Where customers reach this box; empty: as its tills do."""
+    """Address of this box for customers; empty: the same as for tills."""
     upstream: Figures | None = None
     disabled: frozenset[str] = frozenset()
     version: str = ""
@@ -66,13 +66,13 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     logins: Logins | None = None
     sandbox: SandboxShare = msgspec.field(default_factory=SandboxShare)
     sandboxes: Mapping[int, SandboxControls] = msgspec.field(default_factory=dict)
-    """By the id of their book."""
+    """By the id of the sandbox's book."""
     met_cases: MetCases = msgspec.field(default_factory=MetCases)
     uses: Uses = msgspec.field(default_factory=dict)
     damage: Callable[[], Sequence[str]] = tuple
-    """What is known to be damaged in the ledger."""
+    """Known damage of the ledger."""
     disk: Callable[[], str] = str
-    """What is wrong with the disk, and what to do; empty when nothing is."""
+    """The disk's problem and what to do; empty for none."""
     exports: ConcurrencyLimit = msgspec.field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
 
     def is_disabled(self, nim: str) -> bool:
@@ -80,17 +80,18 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestContext(msgspec.Struct, frozen=True):
-    """A request with a valid key. `found` is the book at work for it, that of the spare while it stands for the key's machine; None when this box has no such machine; `address` is the peer's."""
+    """A request with a valid key. `found`: the worker of the machine, of the spare while that replaces it; None if this
+    box has no such machine. `address`: of the peer."""
 
     key: ApiKey
     found: MachineWorker | None
     address: str = ""
     expires: float = 0.0
-    """When it is not carried out any more (loop time); 0 for never, as all that came over the shop's network."""
+    """Loop time after which the request is not carried out; 0 for never, as from the shop's network."""
 
     @property
     def actor(self) -> Actor:
-        """For the audit log."""
+        """The actor for the audit log."""
         return Actor(f"key:{self.key.id}", self.address)
 
     @property
@@ -103,7 +104,7 @@ class RequestContext(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> MachineWorker:
-        """The machine that the path names, also while its spare stands for it: for what is about the machine itself."""
+        """The worker of the machine in the path, even while its spare replaces it."""
         worker = self.worker
         if worker.first is not None and not same_machine(self.key.nim, worker.book.nim):
             return worker.first
@@ -111,7 +112,7 @@ class RequestContext(msgspec.Struct, frozen=True):
 
     @property
     def selling(self) -> MachineWorker:
-        """The same for what tills sell; MachineIsSpare for a key of a spare, whatever that stands for now."""
+        """The worker for a sale; MachineIsSpare for a key of a spare."""
         worker = self.worker
         if worker.first is not None and self.named is worker:
             raise MachineIsSpare(worker.book.nim, worker.first.book.nim)
@@ -127,6 +128,6 @@ def deps_of(request: ApiRequest) -> ApiDeps:
 
 
 def check_rows(path_params: Mapping[str, Any]) -> None:
-    """NotFound for a number in the path that no row can have."""
+    """NotFound for a number in the path above SQLite's largest integer."""
     if any(isinstance(value, int) and value > MAX_ROW for value in path_params.values()):
         raise NotFound(Text("there is nothing at this path"))

@@ -1,9 +1,8 @@
-"""People who log in to the shop's page: a name, a password, and a session that their browser shows by a cookie.
+"""Login to the shop's page: a name, a password, and a session cookie.
 
-A session is known by the SHA-256 of what the cookie holds, and ends by logout, by `IDLE_MS` without a request, and at once when the
-person is disabled or gets another password. Passwords are tried one after the other, in a thread, and no oftener than
-`common.login_guard` has it: guessing costs the box neither memory nor the tills' time, and locks no one out.
-"""
+The ledger stores the SHA-256 of the cookie's value. A session ends by logout, after `IDLE_MS` without a request, and at
+once when the person is disabled or gets another password. Passwords are checked one at a time, in a thread, at the rate
+of `common.login_guard`: guessing costs the box little memory and time, and locks no person out."""
 
 from __future__ import annotations
 
@@ -29,13 +28,13 @@ log = structlog.get_logger(__name__)
 
 COOKIE: Final = "mcfd_session"
 DEVICE: Final = "mcfd_device"
-"""The cookie of a session."""
+"""Names of the cookies of a session and of a known device."""
 RULES: Final = LoginRules(account=Budget(10, 600), address=Budget(5, 12))
-"""From one address five at once and five a minute; of one account ten at once and six an hour from places that it is not known from."""
+"""Tries from one address: five, then five a minute; for one account from unknown places: ten, then six an hour."""
 
 
 class Logins:
-    """`uses` is when each session was used last (ms), by its digest; what writes it to the ledger empties it."""
+    """`uses`: last use of each session (ms) by its digest; emptied when written to the ledger."""
 
     def __init__(self, ledger: LedgerAccess, clock: Clock) -> None:
         self.uses: dict[bytes, int] = {}
@@ -44,16 +43,18 @@ class Logins:
         self._guard = LoginGuard(RULES)
 
     async def log_in(self, name: str, password: str, address: str, device: str = "") -> str:
-        """What the cookie is to hold; `device` is what that of the browser holds. WrongPassword, or TooManyRequests when too many were wrong."""
+        """The value for the session cookie. `device`: the browser's device cookie. WrongPassword, or TooManyRequests
+        after too many wrong ones."""
         return await self._open(await self._proven(name, password, address, device), address)
 
     def device_of(self, name: str) -> str:
-        """What the cookie of a browser is to hold in which that person has just logged in."""
+        """The value for the device cookie after a login."""
         found = self._ledger.peek(find_person, name)
         return new_device(name, found[1], self._clock() / 1000) if found is not None else ""
 
     async def change_password(self, session: Session, current: str, new: str, address: str) -> str:
-        """Of the person whose session it is. All their sessions end; what the cookie is to hold from now on. Errors as above."""
+        """Changes the password of the session's person and ends all their sessions; returns the new value for the
+        session cookie. Errors as `log_in`."""
         person = await self._proven(session.name, current, address)
         try:
             hashed = await self._guard.hash(new)
@@ -92,8 +93,7 @@ class Logins:
             await self._ledger.write(end_session, _digest(token), at=self._clock(), by=by)
 
     def who(self, token: str, *, is_used: bool = True) -> Session | None:
-        """Whose session it is; None when there is none, or none any more. Microseconds: read at every request. `is_used`: which keeps it
-        from ending by idleness."""
+        """The session with that token; None if unknown or ended. `is_used`: the request counts as use."""
         digest = _digest(token)
         session, now = self._ledger.peek(find_session, digest), self._clock()
         # A clock that was ahead and was put right leaves no session of years.
@@ -108,22 +108,22 @@ class Logins:
         return self.who(token, is_used=is_used) if token else None
 
     def is_open(self, headers: Headers) -> bool:
-        """Whether the session of a stream is still one; a stream does not use it."""
+        """Whether the session of a stream is still valid; a stream does not count as use."""
         return self.who_of(headers, is_used=False) is not None
 
 
 def token_of(headers: Headers) -> str:
-    """What the session cookie of a request holds; empty without one."""
+    """The value of the request's session cookie; empty without one."""
     return cookie_of(headers, COOKIE)
 
 
 def session_cookie(token: str, *, tls: bool) -> Header:
-    """`Set-Cookie` for a login; an empty `token` takes it back."""
+    """`Set-Cookie` of the session; an empty `token` deletes it."""
     return b"set-cookie", set_cookie(COOKIE, token, tls=tls).encode()
 
 
 def device_cookie(device: str, *, tls: bool) -> Header:
-    """`Set-Cookie` beside it, for as long as the device is known."""
+    """`Set-Cookie` of the device, for as long as it stays known."""
     return b"set-cookie", set_cookie(DEVICE, device, tls=tls, age=DEVICE_SECONDS).encode()
 
 

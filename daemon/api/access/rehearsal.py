@@ -1,8 +1,7 @@
-"""Failures rehearsed with a test key: the header `Mcfd-Test` (decision 40). The table here is the page docs/testing-your-till.md and its test.
+"""Test failures by the header `Mcfd-Test` with a test key (decision 40). docs/testing-your-till.md has the same table.
 
-What happens is done to the sandbox's machine, line, queue or disk (`daemon.app.sandbox`), so the answer, and what a retry gets, come from the
-code that serves live tills. With a live key the header does nothing.
-"""
+Each failure acts on the sandbox's machine, line, queue or disk (`daemon.app.sandbox`), so the answer and its retry come
+from the code for live tills. With a live key the header does nothing."""
 
 from __future__ import annotations
 
@@ -22,12 +21,12 @@ from daemon.core.errors import InvalidRequest
 HEADER: Final = "Mcfd-Test"
 _VALUE = re.compile(r"([a-z0-9-]+)(?::([0-9]{1,2}))?")
 REHEARSED: Final[ContextVar[Rehearsal | None]] = ContextVar("rehearsed", default=None)
-"""Of the request that is under way, and of all that is done for it."""
+"""The failure for the current request and its tasks."""
 
 
 class RehearsedCase(NamedTuple):
-    """`seconds` and `most`: how long it lasts by default, and at the most (0: it takes no seconds). `always`: each request that says
-    so meets it; otherwise the first with its `Idempotency-Key`."""
+    """`seconds` and `most`: default and greatest duration (0: no duration). `always`: every request with the header
+    meets the failure; else only the first with its `Idempotency-Key`."""
 
     does: str
     status: int
@@ -111,7 +110,7 @@ CASES: Final[Mapping[str, RehearsedCase]] = {
 
 
 class Rehearsal:
-    """What one request is to meet."""
+    """The failure for one request."""
 
     def __init__(self, case: str, seconds: int, met: Callable[[], None]) -> None:
         self.case = case
@@ -119,14 +118,14 @@ class Rehearsal:
         self._met = met
 
     def meets(self, *cases: str) -> bool:
-        """Whether it is one of these, which happens now then."""
+        """Whether it is one of these cases; then it counts as having happened."""
         if self.case in cases:
             self._met()
         return self.case in cases
 
 
 class SandboxClock(msgspec.Struct, frozen=True):
-    """Where the sandbox stands in time."""
+    """The sandbox's time."""
 
     now: Annotated[str, Meta(description="The sandbox's time")]
     ahead_seconds: Annotated[int, Meta(description="How far it is ahead of the box's clock")]
@@ -136,10 +135,10 @@ class SandboxClock(msgspec.Struct, frozen=True):
 
 
 class SandboxControls(Protocol):
-    """One book of the sandbox, as a test may treat it."""
+    """Controls of one sandbox for tests."""
 
     async def prepare(self, rehearsal: Rehearsal) -> Callable[[], None]:
-        """What has to be so before the request; to be called when it is over."""
+        """Prepares the failure before the request; the result has to be called when the request is over."""
         ...
 
     def now(self) -> int:
@@ -147,12 +146,12 @@ class SandboxControls(Protocol):
         ...
 
     async def move_clock(self, seconds: int, *, reachable: bool | None) -> SandboxClock:
-        """`reachable`: from before the move on; None leaves the tax server as it is."""
+        """Advances the clock. `reachable`: of the tax server, from before the move; None for no change."""
         ...
 
 
 class MetCases:
-    """Which keys have met their failure since the start: a till that repeats its request, header and all, is served then."""
+    """Keys that have met their failure since the start: a repeated request with the same header succeeds."""
 
     MOST: Final = 10_000
 
@@ -160,7 +159,7 @@ class MetCases:
         self._met: OrderedDict[tuple[int, bytes, bytes], None] = OrderedDict()
 
     def rehearsal(self, book: int, headers: Headers) -> Rehearsal | None:
-        """What the request is to meet; InvalidRequest for what is no case."""
+        """The failure for the request; InvalidRequest for an unknown case."""
         sent = [value for name, value in headers if name == b"mcfd-test"]
         if not sent:
             return None

@@ -1,4 +1,4 @@
-"""Who may come in by the relay, and to what: the door of `admit` for requests that did not come over the shop's network (decision 46)."""
+"""Checks of `admit` for requests through the relay: which operations, and until when (decision 46)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from daemon.core.errors import InvalidRequest, RequestExpired
 from daemon.core.ledger.deferred import KeyRequired
 
 RELAYED: Final = "relayed"
-"""In the state of a request that came through the relay: its `RelayedRequest`."""
+"""Key of the `RelayedRequest` in the state of a request through the relay."""
 NOT_AFTER: Final = b"mcfd-not-after"
 MOST_DAYS: Final = 7
-"""Of a signed request: keys of requests are remembered for longer, so that a repetition gets the answer of the first."""
+"""Longest limit of a signed request in days; Idempotency-Keys are stored for longer."""
 PASSING: Final = frozenset(
     {
         *("certify_invoice", "certify_credit_note", "get_request", "withdraw_request"),
@@ -39,9 +39,8 @@ PASSING: Final = frozenset(
 
 
 class RelayedRequest(msgspec.Struct, frozen=True):
-    """`nim`: the machine in the relay's path; `not_after` as the relay says it, in milliseconds since 1970; `now`: the time that limits
-    are counted in; `body` as it came; `turn` waits until no till of the shop's network does, once it is known that the request may come in: a
-    stranger's waits for nothing."""
+    """`nim`: the machine in the relay's path; `not_after`: the relay's limit, ms since 1970; `now`: time base of limits
+    (ms); `body`: the received bytes; `turn`: waits for tills of the shop's network, called after authentication."""
 
     nim: str
     not_after: int
@@ -50,13 +49,13 @@ class RelayedRequest(msgspec.Struct, frozen=True):
     turn: Callable[[], Awaitable[None]]
 
     def expires(self, limits: list[int]) -> float:
-        """On the loop's clock, which no step of the box's moves."""
+        """The earliest of the limits as loop time, which a step of the box's clock does not change."""
         left = min([self.not_after, *limits]) - self.now()
         return asyncio.get_running_loop().time() + left / 1000
 
 
 def by_name(headers: Headers) -> dict[str, str]:
-    """Those given twice with a comma between."""
+    """Headers by name; repeated ones are joined by a comma."""
     found: dict[str, str] = {}
     for name, value in headers:
         before, text = found.get(name.decode("latin-1")), value.decode("latin-1")
@@ -70,7 +69,8 @@ def relayed(scope: Any) -> RelayedRequest | None:
 
 
 def check_operation(request: Request[Any, Any, Any]) -> None:
-    """NotRelayed for what the relay does not pass on, KeyRequired for a POST without a key, RequestExpired for one that comes too late."""
+    """NotRelayed for an operation that the relay does not pass on, KeyRequired for a POST without an Idempotency-Key,
+    RequestExpired after its limit."""
     if request.route_handler.operation_id not in PASSING:
         raise NotRelayed
     if request.method == "POST" and "idempotency-key" not in request.headers:
@@ -78,8 +78,8 @@ def check_operation(request: Request[Any, Any, Any]) -> None:
 
 
 def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
-    """When the request is not carried out any more (loop time): the client's own limit, or the relay's where that comes first. RequestExpired
-    when that is over, InvalidRequest for a limit that is none, or that is so late that the box may have forgotten the request by then."""
+    """Loop time after which the request is not carried out: the earlier one of the client's and the relay's limit.
+    RequestExpired if it is over; InvalidRequest if it is no time, or later than the box stores Idempotency-Keys."""
     try:
         limits = [
             instant_millis(value.decode("latin-1"), "Mcfd-Not-After")

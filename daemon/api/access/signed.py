@@ -1,4 +1,4 @@
-"""Requests that are signed (RFC 9421, Ed25519) instead of showing their key: an intermediary cannot change them."""
+"""Signed requests (RFC 9421, Ed25519), which no intermediary can change; they do not contain the key."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ COVERED: Final = (
     "mcfd-test",
     "prefer",
 )
-"""Headers that decide what a request does: each that is there has to be covered."""
+"""Headers that change what a request does: each one present has to be covered by the signature."""
 NOT_SIGNED: Final = Text("the signature does not hold for this request, or is of no key of this box")
 
 
 class SignedRequest(NamedTuple):
-    """`headers` by their names in small letters, those given twice with a comma between; `url` with its query."""
+    """`headers`: by lower-case name, repeated ones joined by a comma; `url`: with its query."""
 
     method: str
     url: str
@@ -37,7 +37,7 @@ class SignedRequest(NamedTuple):
 
 
 class _Keys(HTTPSignatureKeyResolver):
-    """Remembers the key: the library gives only its id."""
+    """Stores the key that was found, since the library returns only its id."""
 
     def __init__(self, keyring: ApiKeyRing) -> None:
         self._keyring = keyring
@@ -50,12 +50,12 @@ class _Keys(HTTPSignatureKeyResolver):
 
 class _Verifier(HTTPMessageVerifier):
     def validate_created_and_expires(self, sig_input: Any, max_age: Any = None) -> None:
-        """`signer` looks at `expires`, by the relay's time; `created` is by a clock that need not be the box's."""
+        """Checks nothing: `signer` checks `expires` by the relay's time, and `created` may be of another clock."""
 
 
 def signer(keyring: ApiKeyRing, request: SignedRequest, now: int) -> ApiKey | None:
-    """The key that signed exactly this request, `Mcfd-Not-After` and body included; None when none did, whatever is wrong with it.
-    RequestExpired where the signature `expires` before `now` (ms)."""
+    """The key that signed this request, with `Mcfd-Not-After` and body; None for any invalid signature. RequestExpired
+    if the signature `expires` before `now` (ms)."""
     keys = _Keys(keyring)
     required = ["@method", "@path", "mcfd-not-after"]
     required += [name for name in COVERED if name in request.headers and name not in required]

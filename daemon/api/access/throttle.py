@@ -1,6 +1,8 @@
-"""At most so many wrong keys a minute from one address (issue 7 item 5), in bounded memory. What the sandbox may take of the daemon while tills
-certify: a share of its processor time, and a few requests at once. A test key is a developer's, and what it asks may be as large as anything:
-a live sale must not notice. While no live key has been used for a minute the sandbox has the box to itself, but for the number of requests."""
+"""Limits for wrong keys by address, and for the sandbox.
+
+While tills certify, requests with a test key get a share of the processor's time and a few places at once: a
+developer's requests, however large, must not slow a live sale. If no live key was used for a minute, only the number of
+places counts."""
 
 from __future__ import annotations
 
@@ -21,12 +23,12 @@ RETRY_AFTER = 10
 
 AT_ONCE: Final = 4
 SHARE: Final = 0.15
-"""Of the processor's time, over some seconds."""
+"""Share of the processor's time, over some seconds."""
 CREDIT: Final = 1.0
-"""Seconds of waiting that a pause saves up."""
+"""Seconds of processor time that a pause may save up."""
 APART: Final = 0.1
-"""Seconds from one's beginning to the next one's, longer than most sales: to read an invoice of a thousand lines holds the loop up for
-20 ms, and those that waited for the same moment were all read in one sale."""
+"""Seconds between two starts, longer than most sales: reading an invoice of a thousand lines blocks the loop for 20 ms,
+so several at once would all delay one sale."""
 LIVE_FOR: Final = 60.0
 RATE_SECONDS: Final = 60.0
 
@@ -34,7 +36,7 @@ LetPass = Callable[[], Awaitable[None]]
 
 
 class WrongKeys:
-    """The last `limit` failures of each address; the address that has been quiet longest is forgotten first."""
+    """The last `limit` failures of each address, in bounded memory; the longest unused address goes first."""
 
     def __init__(
         self,
@@ -50,7 +52,7 @@ class WrongKeys:
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
 
     def wait(self, address: str) -> int:
-        """Whole seconds until this address may try again; 0 when it may now."""
+        """Whole seconds until this address may try again; 0 for now."""
         failures = self._failures.get(network_of(address))
         if failures is None or len(failures) < self.limit:
             return 0
@@ -66,14 +68,14 @@ class WrongKeys:
 
 
 class KeyRates:
-    """How often keys that have a rate were used within the last minute."""
+    """Counts uses within the last minute of keys with a rate."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._uses: dict[int, deque[float]] = {}
 
     def note(self, key: ApiKey) -> None:
-        """TooManyRequests when it was used as often as it may."""
+        """Counts a use; TooManyRequests beyond the key's rate."""
         if not key.rate:
             return
         uses, now = self._uses.setdefault(key.id, deque(maxlen=key.rate)), self._clock()
@@ -89,7 +91,7 @@ class ConcurrencyLimit:
 
     @contextlib.contextmanager
     def take(self, key_id: int | str) -> Iterator[None]:
-        """TooManyRequests when they are all taken."""
+        """Takes a place for the request; TooManyRequests if none is free."""
         if self._taken[key_id] >= self._per_key:
             detail = f"this key has {self._per_key} answers of this kind open, and may not have more"
             raise TooManyRequests(detail, RETRY_AFTER)
@@ -103,15 +105,15 @@ class ConcurrencyLimit:
 
 
 async def no_wait() -> None:
-    """There is no till."""
+    """Returns at once, without a live till."""
 
 
 class SandboxShare:
-    """What a request took is measured by the processor time of all threads meanwhile: those that read a page's rows hold up the loop as
-    well. Too much rather than too little, since whatever else ran then is counted too."""
+    """The sandbox's share of processor time. A request is charged the processor time of all threads while it runs,
+    since readers slow the loop too; that overestimates it if other work runs."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, let_pass: LetPass = no_wait) -> None:
-        """`let_pass` returns when no till is waiting just now, or has gone first for long enough."""
+        """`let_pass` returns when no till waits, or tills have gone first for long enough."""
         self._clock = clock
         self._let_pass = let_pass
         self._live_at = float("-inf")
@@ -123,7 +125,7 @@ class SandboxShare:
         self._live_at = self._clock()
 
     async def enter(self) -> Callable[[], None]:
-        """When it may begin; to be called when it is over."""
+        """Returns when the request may begin; the result has to be called at its end."""
         await self._places.acquire()
         try:
             await self._let_pass()

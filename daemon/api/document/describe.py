@@ -1,6 +1,7 @@
-"""What a route says of itself, as the keyword arguments that Litestar's OpenAPI generator reads: `@get(path, **described(...))`; and the
-operation completed: parameters, body, headers, further forms of the answer. Litestar's generator reads those from a handler's signature; ours
-read the request themselves, strictly, and declare them here."""
+"""The OpenAPI description of a route, as keyword arguments for Litestar: `@get(path, **described(...))`.
+
+Litestar derives parameters, body and headers from a handler's signature. Our handlers read the request themselves,
+strictly, so these are declared here, with further media types of the answer."""
 
 from __future__ import annotations
 
@@ -31,10 +32,10 @@ from daemon.core.people import Right
 
 Errors = tuple[type[Exception], ...]
 Access = Literal["machine", "key", "open"]
-"""`machine`: below /v1/mcf/{nim}, with a key of that NIM; `open`: without a key."""
+"""`machine`: below /v1/mcf/{nim}, with a key for that NIM; `key`: with any key; `open`: without a key."""
 
 HTTP_STATUSES: Final = (400, 408)
-"""Of HTTP itself, for any request (`HTTP_CODES`)."""
+"""Errors of HTTP itself, possible for any request (`HTTP_CODES`)."""
 ANY_ROUTE: Final[Errors] = (refusals.Misdirected, refusals.TooManyRequests, errors.McfdError)
 WITH_A_KEY: Final[Errors] = (refusals.Unauthenticated, refusals.RoleNotAllowed, refusals.WrongLane, errors.NotFound)
 NEEDED: Final[Mapping[Access, Errors]] = {
@@ -55,7 +56,7 @@ AT_THE_MACHINE: Final[Errors] = (
     errors.MachineRefused,
 )
 REPLAYABLE: Final[Errors] = (errors.KeyReused, errors.InvalidRequest)
-"""With an Idempotency-Key: one that stands for another request, one that is malformed."""
+"""Errors of an Idempotency-Key: in use for another request, or malformed."""
 STORED: Final[Errors] = (errors.StorageFull, errors.LedgerUnusable)
 CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, errors.RequestExpired, *STORED)
 
@@ -84,7 +85,7 @@ SENT_WITH: Final = {"401": ("WWW-Authenticate",), "429": ("Retry-After",), "503"
 
 
 class EmptyBody(msgspec.Struct):
-    """Nothing is needed: no body at all, or an object whose fields are ignored."""
+    """No body, or an object whose fields are ignored."""
 
 
 def described(
@@ -107,9 +108,9 @@ def described(
     right: Right = "administer",
     lasting: bool = False,
 ) -> dict[str, Any]:
-    """`answer` is the type that goes out as JSON (None: it never does), `media` are the other forms of it, `also` other statuses with their
-    type and text, `mentions` types that the description names; `problems` may come beside those of every request. A body without an
-    example may be left out. `right` is what a key needs; the answer of a `lasting` route has no end."""
+    """`answer`: type of the JSON answer, None for no JSON; `media`: its other media types; `also`: other statuses with
+    type and text; `mentions`: types that the description names; `problems`: errors beside those of every request;
+    `right`: what a key needs; `lasting`: the answer is a stream. A body without an example is optional."""
     answers = {status: (answer, answer_text), **also}
     may = (*ANY_ROUTE, *problems, *NEEDED[access], *(WITH_A_BODY if body else ()))
     return {
@@ -139,7 +140,7 @@ def _response(kind: Any, text: str, media_type: str = "application/json") -> Res
 
 
 def _problem_responses(may: Errors) -> dict[int, ResponseSpec]:
-    """By status: each code that may come, with its title."""
+    """The possible problem codes with their titles, by status."""
     found: dict[int, dict[str, str]] = {status: dict([HTTP_CODES[status]]) for status in HTTP_STATUSES}
     for kind in (KINDS[error] for error in may):
         titles = found.setdefault(kind.status, {})
@@ -155,7 +156,7 @@ def _problem_responses(may: Errors) -> dict[int, ResponseSpec]:
 
 
 def _security(access: Access, problems: Errors) -> list[dict[str, list[str]]]:
-    """An open answer that may refuse for want of a key takes one from some and none from others."""
+    """The key for a route; optional for an open route that may answer 401."""
     if access != "open":
         return [{"key": []}]
     return [{}, {"key": []}] if refusals.Unauthenticated in problems else []
@@ -168,7 +169,8 @@ def operation(
     answers: tuple[str, ...],
     media: tuple[str, ...],
 ) -> type[Operation]:
-    """A body without an example may be left out. `answers` are the statuses that are no problem; the first has the forms `media` too."""
+    """An operation class with the declared parts. A body without an example is optional. `answers`: statuses that are
+    no problem; the first one also has the types `media`."""
 
     class Completed(Operation):
         def __init__(self, **generated: Any) -> None:
@@ -226,7 +228,7 @@ def header(name: str, text: str, schema: Schema = STRING, *, required: bool = Fa
 
 
 def paging(limit: str, after: str, *, most: int, last: int) -> tuple[Parameter, Parameter]:
-    """`limit` and `after` of a list by number; `most` entries of numbers up to `last`."""
+    """Parameters `limit` and `after` of a list by number: at most `most` entries, with numbers up to `last`."""
     return query("limit", limit, whole_number(1, most, most)), query("after", after, whole_number(0, last, 0))
 
 
@@ -246,7 +248,7 @@ ONCE: Final = header(
     required=True,
 )
 OPTIONAL_KEY: Final = replace(ONCE, required=False)
-"""Where a repeat changes nothing."""
+"""Idempotency-Key of an operation whose repeat changes nothing."""
 DRY_RUN: Final = query(
     "dry_run",
     "`true`: the totals and warnings, or the error, that the request would get; nothing is stored or sent",

@@ -1,8 +1,6 @@
-"""The text that Prometheus reads. Imported at the first request: most boxes are never scraped, and the library takes
-a few megabytes.
+"""The metrics in Prometheus' text format. Imported at the first scrape, since the library takes a few megabytes.
 
-Every name that leaves here is in `config/prometheus-alerts.yml` and `config/grafana-dashboard.json` as it is here; a test
-holds the three together."""
+`config/prometheus-alerts.yml` and `config/grafana-dashboard.json` use the same names; a test compares the three."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ OUTCOMES = ("certified", "refused", "abandoned", "not_sent", "disputed")
 
 
 class SeenMachine(msgspec.Struct, frozen=True):
-    """One book of a scrape. `outage_since`: when it began to certify nothing (ms), 0 while it can; `line` is None without one."""
+    """One book of a scrape. `outage_since`: start of its outage (ms), 0 for none; `line`: None without one."""
 
     worker: MachineWorker
     deferred: DeferredBacklog
@@ -42,7 +40,7 @@ class SeenMachine(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One scrape: what the key may see. `now` in ms; of the `retired` machines, no longer in the configuration, the sales that wait."""
+    """What the key may see of one scrape. `now` in ms; `retired`: deferred sales of retired machines."""
 
     now: int
     version: str
@@ -97,7 +95,7 @@ GAUGES: Final[Mapping[str, tuple[str, Callable[[SeenMachine, int], float | None]
         lambda seen, now: _since(seen.outage_since or now, now),
     ),
 }
-"""Of each book, without those whose value is not known."""
+"""Metrics of each book; a value of None is left out."""
 OF_RETIRED: Final = "mcfd_deferred_oldest_seconds"
 
 LINE_COUNTERS: Final = {

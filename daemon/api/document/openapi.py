@@ -1,5 +1,5 @@
-"""The OpenAPI document: Litestar's, of the routes as they are registered, with msgspec's schemas of the very structs that are sent, and what mcfd
-posts to a `[[webhook]]`; and `/schema`, the document and its page. Everything comes from this box; the page works without internet."""
+"""The OpenAPI document: Litestar's of the registered routes, with msgspec's schemas of the structs that are sent, and
+the requests to a `[[webhook]]`. `/schema` serves the document and its page, without the internet."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DATA: Final = {
     events.PRINTER: events.MachineEvent,
     events.TEST: events.MachineEvent,
 }
-"""By the type of an event what its `data` is."""
+"""Type of `data` by type of event."""
 
 SIGNED: Final = (
     header("webhook-id", "The same for the same event: deduplicate by it", required=True),
@@ -102,7 +102,7 @@ POLICY: Final[Header] = (
         b"form-action 'self'", b"form-action 'none'"
     ),
 )
-"""Inline styles are Swagger UI's; scripts are files of ours only."""
+"""Swagger UI needs inline styles; scripts are files of this box only."""
 
 
 def webhook(event: str) -> PathItem:
@@ -127,7 +127,7 @@ def webhook(event: str) -> PathItem:
 
 
 def document(routers: Sequence[Router], version: str) -> bytes:
-    """Of an application of its own: what Litestar registers below /schema is not ours to answer with."""
+    """The document as JSON, made by a separate application, since Litestar would register routes below /schema."""
     app = Litestar(
         list(routers),
         openapi_config=OpenAPIConfig(
@@ -167,7 +167,7 @@ def _types(app: Litestar) -> Iterator[type]:
 
 
 def _adapt(node: object) -> None:
-    """Decimals go out as numbers (`answers`), where msgspec's schema says strings."""
+    """Changes the type of decimals to number, as they are sent (`answers`); msgspec's schema has strings."""
     if isinstance(node, dict):
         if node.get("format") == "decimal":
             del node["format"]
@@ -186,7 +186,7 @@ async def page(request: Request[Any, Any, Any]) -> Answer:
 
 @get(["/openapi.json", "/schema/openapi.json"])
 async def openapi(request: Request[Any, Any, Any]) -> Answer:
-    """In a thread, since it takes a tenth of a second the first time."""
+    """Serves the document; made in a thread, since the first time takes a tenth of a second."""
     return Answer(await asyncio.to_thread(request.app.state["openapi"]))
 
 

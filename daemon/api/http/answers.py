@@ -1,5 +1,7 @@
-"""An answer as ASGI sends it: bytes that are already encoded; or one that goes on, sent in pieces as fast as the client reads them, over when it
-goes away or the daemon stops. A client that takes no piece for WRITE_SECONDS is cut; nothing piles up here meanwhile."""
+"""ASGI answers: complete ones of encoded bytes, and streams, sent in pieces as fast as the client reads.
+
+A stream ends when the client disconnects or the daemon stops. A client that reads nothing for WRITE_SECONDS is
+disconnected; nothing is buffered meanwhile."""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ SAFETY: Final[tuple[Header, ...]] = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 )
-"""Unless the answer brings its own."""
+"""Default headers of an answer."""
 SCREEN_POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
     b"form-action 'self'; frame-ancestors 'none'"
@@ -48,7 +50,7 @@ MEDIA_TYPES: Final = {
     "svg": b"image/svg+xml",
 }
 GZIP: Final = b"\x1f\x8b"
-"""How compressed bytes begin."""
+"""First bytes of gzip."""
 
 WRITE_SECONDS: Final = 30.0
 
@@ -63,7 +65,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=_plain)
 
 
 class Reply(abc.ABC):
-    """Litestar passes whatever is an ASGI application through as it is, so a handler returns one of these."""
+    """An ASGI application as the result of a handler, which Litestar calls unchanged."""
 
     __slots__ = ()
 
@@ -72,7 +74,7 @@ class Reply(abc.ABC):
 
 
 class Answer(Reply):
-    """One that is whole."""
+    """A complete answer."""
 
     __slots__ = ("body", "headers", "status")
 
@@ -103,12 +105,12 @@ def encoded(value: object, *, status: int = 200, replayed: bool = False) -> Answ
 
 
 def sent(body: bytes, *, status: int = 200, replayed: bool = False) -> Answer:
-    """JSON that is bytes already, as a stored closure."""
+    """An answer of encoded JSON, as a stored closure."""
     return Answer(body, status=status, headers=(REPLAYED,) if replayed else ())
 
 
 def static_file(scope: HTTPScope, package: str, name: str, *more: Header) -> Answer:
-    """`name` is one that the caller knows, never one from outside."""
+    """The file `name` of `package`; `name` must not come from a request."""
     headers = scope["headers"]
     accepted = b",".join(value for key, value in headers if key == b"accept-encoding")
     body = _packed(package, name) if b"gzip" in accepted else content(package, name)
@@ -132,11 +134,11 @@ def _packed(package: str, name: str) -> bytes:
 
 
 class NoLongerWelcomeError(Exception):
-    """The key or the session that opened it has ended since; half of an answer must not pass for the whole."""
+    """The key or session of a stream has ended; the stream is aborted, so that it does not look complete."""
 
 
 class Stream(Reply):
-    """`endless` ones are ended properly at the stop; any other is broken off, so that half of it cannot pass for the whole."""
+    """A streamed answer. The stop ends an `endless` one; any other is aborted, so that it looks incomplete."""
 
     def __init__(
         self,
@@ -185,13 +187,13 @@ class Stream(Reply):
 
 
 async def _write(send: Send, piece: bytes) -> None:
-    """TimeoutError when the client does not read."""
+    """Sends a piece; TimeoutError if the client does not read."""
     async with asyncio.timeout(WRITE_SECONDS):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
 
 
 async def while_waited_for(work: Coroutine[Any, Any, Any], *ends: Coroutine[Any, Any, Any]) -> bool:
-    """Runs `work` until it or one of `ends` is over; whether it came to its own end."""
+    """Runs `work` until it or one of `ends` is over; returns whether `work` came to its end."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     tasks = [task, *(loop.create_task(end) for end in ends)]

@@ -1,6 +1,7 @@
-"""The outermost layer, around routing too: request id, Host, safety headers, one access line, and the last resort; and pages of other origins in
-a browser (CORS, the Fetch standard): those that the configuration names may use the API, and only it. Cookies are never allowed (no Access-Control-Allow-Credentials), and the shop's page, which
-lives by one, is not among the paths."""
+"""The outermost layer: request id, Host check, safety headers, access log and unexpected errors; and CORS.
+
+Origins in the configuration may use the API from a browser (Fetch standard), without cookies (no
+Access-Control-Allow-Credentials); the shop's page, which needs one, is excluded."""
 
 from __future__ import annotations
 
@@ -29,23 +30,23 @@ METHODS: Final = b"GET, POST, DELETE"
 SENT: Final = b"Authorization, Content-Type, Idempotency-Key, X-Request-ID, Mcfd-Strict, Mcfd-Test, Prefer, Last-Event-ID, Accept-Language"
 READ: Final = b"X-Request-ID, Idempotency-Replayed, Retry-After, Location, Preference-Applied"
 REMEMBERED: Final = b"7200"
-"""Seconds that a browser need not ask again; Chromium takes no more."""
+"""Seconds for which a browser may cache a preflight; Chromium's maximum."""
 
 AFTERWARDS = "afterwards"
-"""In the state of a request: what is to be called once it is over, however it ends."""
+"""Key in the state of a request: functions to call at its end, however it ends."""
 
 HUNG_UP = 499
-"""What the access line says when the client went away before any answer (nginx's custom)."""
+"""Status in the access log if the client disconnected before the answer (as nginx)."""
 
 ALWAYS_OURS = frozenset({"localhost"})
 _IN_BRACKETS: Final = re.compile(r"\[([^\]]+)\](?::\d*)?")
 
 ErrorPage: TypeAlias = Callable[[HTTPScope, Receive, Send, Exception], Awaitable[Reply | None]]
-"""The page that answers an error to a person."""
+"""Makes the page for an error."""
 
 
 class Preflight(Reply):
-    """A browser's preflight, which has no key: answered before keys are checked."""
+    """The answer to a browser's preflight, which has no key."""
 
     __slots__ = ("_headers",)
 
@@ -63,13 +64,13 @@ class Preflight(Reply):
 
 
 class CrossOrigin:
-    """`origins` exactly as browsers write them; without any, no answer says anything of origins."""
+    """`origins`: exactly as browsers send them; without any, answers have no CORS headers."""
 
     def __init__(self, origins: tuple[str, ...] = ()) -> None:
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
 
     def headers(self, path: str, sent: Headers) -> tuple[Header, ...]:
-        """For the answer to a request with the headers `sent`, whatever that answer is."""
+        """CORS headers for any answer to a request with the headers `sent`."""
         if not self._origins or not path.startswith(PATHS):
             return ()
         origin = self._allowed(sent)
@@ -79,7 +80,7 @@ class CrossOrigin:
         return vary, (b"access-control-allow-origin", origin), (b"access-control-expose-headers", READ)
 
     def preflight(self, scope: HTTPScope) -> Preflight | None:
-        """None when it is none, or of an origin that is not allowed: then it is a request like any other."""
+        """The preflight's answer; None if the request is none, or its origin is not allowed."""
         if scope["method"] != "OPTIONS" or not self._origins or not scope["path"].startswith(PATHS):
             return None
         names = {name for name, _ in scope["headers"]}
@@ -143,7 +144,7 @@ class OuterMiddleware:
             raise Misdirected
 
     def _is_ours(self, host: bytes) -> bool:
-        """Any IP address is: a foreign page reaches this box by a name of its own (DNS rebinding), never by a number."""
+        """Whether the Host is this box. Any IP address is allowed: DNS rebinding needs a name."""
         text = host.decode("latin-1").lower()
         in_brackets = _IN_BRACKETS.fullmatch(text)
         name = in_brackets[1] if in_brackets else text.partition(":")[0]
@@ -157,7 +158,7 @@ class OuterMiddleware:
 
 
 class _Finish:
-    """`send`, with what every answer carries; `status` is 0 until one has begun."""
+    """Wraps `send` and adds the common headers; `status` is 0 until an answer has begun."""
 
     __slots__ = ("_more", "_own_id", "_send", "is_head", "status")
 
@@ -167,7 +168,7 @@ class _Finish:
         self._own_id = own_id
         self.status = 0
         self.is_head = False
-        """The answer is over with its headers, also where a body would go on for hours."""
+        """Whether the answer ends with its headers."""
 
     async def __call__(self, message: Message) -> None:
         if self.is_head and self.status:
@@ -202,6 +203,6 @@ def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> No
 
 
 def language_of(scope: Scope) -> Language:
-    """Of the people behind the client, as it says."""
+    """The language of the request's Accept-Language."""
     header = next((value for name, value in scope["headers"] if name == b"accept-language"), b"")
     return preferred(header.decode("latin-1"))

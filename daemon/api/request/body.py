@@ -1,8 +1,8 @@
-"""From the bytes of a request to the object that `core.intake` reads: exact numbers, no duplicate keys, bounded in every way.
+"""Decodes a request's body for `core.intake`: exact numbers, no duplicate keys, bounded size, depth and number of
+values.
 
-Neither Litestar's nor msgspec's decoding is used: the first is lax, the second keeps the last of two equal keys and cannot
-hand over exact numbers without a schema. The scanner is the standard library's, in C, with hooks.
-"""
+Litestar's decoding is lax. msgspec keeps the last of two equal keys and needs a schema for exact numbers. So the
+standard library's scanner is used, with hooks."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from daemon.core.invoice.request import MAX_ITEMS
 from daemon.core.report.ranges import read_range
 
 MAX_BODY: Final = 1024 * 1024
-"""Decision 11: 1 MiB."""
+"""Bytes (decision 11)."""
 SMALL_BODY: Final = 8 * 1024
-"""Without a key or a session yet: a name and a password, or a code."""
+"""Bytes of a body without a key or session: a name and a password, or a code."""
 BODY_SECONDS = 30.0
 MAX_DEPTH: Final = 32
-"""An invoice has 3 levels; this is room for whatever unknown fields hold."""
+"""Levels of nesting; an invoice has 3, unknown fields may have more."""
 MAX_GROUPS: Final = 4096
 MAX_VALUES: Final = 50_000
-"""Objects (and arrays) and values of one body: an invoice of 1 000 items with a dozen fields each, four times over."""
+"""Objects, arrays and values in one body: four times an invoice of 1 000 items with a dozen fields each."""
 MAX_DIGITS: Final = 40
-"""Of a number that becomes an `int`; Python's own limit is in the thousands."""
+"""Digits of a number that becomes an `int`."""
 MOST_DIGITS: Final = 1000
-"""Of a number that is read at all; every longer one is `BEYOND`."""
+"""Digits of a number that is parsed; a longer one becomes `BEYOND`."""
 MAX_EXPONENT_DIGITS: Final = 6
 BEYOND: Final = Decimal("1E+999999")
-"""Stands for a number with an exponent that cannot be meant. The core refuses it by name wherever it counts, as it does
-`1e400`; where a malformed number is folded or ignored (decisions 1 and 4), it is no reason to refuse the invoice either."""
+"""Replaces a number with an impossible exponent. The core refuses it by the field's name, as `1e400`, or ignores it
+where malformed numbers are ignored (decisions 1 and 4)."""
 
 
 _EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)$")
@@ -62,7 +62,7 @@ _MESSAGES = {
         Text("Extra data"),
     )
 }
-"""The messages of the standard library's scanner, so that they can be translated."""
+"""Messages of the standard library's scanner, for translation."""
 _TOO_DEEP = Text("the body is nested deeper than {levels} levels", levels=MAX_DEPTH)
 _TOO_MANY = Text(
     "must hold at most {groups} objects and {values} values: an invoice has at most {items} items",
@@ -71,17 +71,17 @@ _TOO_MANY = Text(
     items=MAX_ITEMS,
 )
 MAX_LIMIT = 1000
-"""Decision 20: of a page of the history, and its default."""
+"""Greatest number of entries on a page of the history, and the default (decision 20)."""
 
 
 def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
-    """The object in a body; UnsupportedMediaType where its headers do not say that it is JSON."""
+    """The object in a body; UnsupportedMediaType if its content type is not JSON."""
     _check_type(headers)
     return parse(raw)
 
 
 async def read_empty(headers: Headers, receive: Receive) -> bytes:
-    """The body of a request that needs none: empty, whatever the content type says, or a JSON object."""
+    """The optional body of a request: empty with any content type, or a JSON object."""
     raw = await read_bytes(headers, receive)
     if raw:
         json_of(headers, raw)
@@ -89,9 +89,8 @@ async def read_empty(headers: Headers, receive: Receive) -> bytes:
 
 
 async def read_bytes(headers: Headers, receive: Receive, most: int = MAX_BODY) -> bytes:
-    """Counted while it arrives, so a chunked body cannot grow past the limit either.
-
-    A body that stops half-way ends in InvalidJson, one that is too slow in BodyTimeout, and nothing has been looked at."""
+    """The bytes of a body, counted while they arrive, so that a chunked body cannot exceed the limit either. TooLarge,
+    InvalidJson for a body that stops midway, BodyTimeout for one that is too slow."""
     _check_length(headers, most)
     chunks: list[bytes] = []
     size = 0
@@ -113,7 +112,7 @@ async def read_bytes(headers: Headers, receive: Receive, most: int = MAX_BODY) -
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """An object with `str`, `bool`, `None`, `list`, `dict`, `int` and `Decimal` in it."""
+    """An object of `str`, `bool`, `None`, `list`, `dict`, `int` and `Decimal` values; InvalidJson."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -140,7 +139,7 @@ def parse(raw: bytes) -> dict[str, Any]:
 
 
 def _check_values(text: str) -> None:
-    """Before anything is made of it: a byte or two of JSON can become an object of a hundred. InvalidRequest (decision 3), as below the limit of bytes."""
+    """Counts values before decoding: two bytes of JSON can become a hundred in memory. InvalidRequest (decision 3)."""
     groups = text.count("{"), text.count("[")
     if max(groups) > MAX_GROUPS:
         start = text[:4096]
@@ -210,7 +209,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _inspect(value: object) -> None:
-    """Depth, and strings that no encoder takes (half of a surrogate pair). Only bodies that may hold either come here."""
+    """Refuses too much nesting, and strings with half a surrogate pair, which cannot be encoded."""
     level: list[object] = [value]
     for _ in range(MAX_DEPTH):
         below: list[object] = []
@@ -236,7 +235,7 @@ def _check_text(text: str) -> None:
 
 
 def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
-    """The values of the parameters of these names. `+` stands for itself, as in a time's offset without an escape."""
+    """The values of the URL parameters of these names. `+` is literal, for a time's offset without an escape."""
     found: dict[str, str] = {}
     for part in request.scope["query_string"].split(b"&"):
         name, _, value = part.partition(b"=")
@@ -253,14 +252,14 @@ def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
 
 
 def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:
-    """`start <= t < end` in milliseconds (decision 18). Now is what the book counts by, which a wrong clock of the box does
-    not move (decision 21): otherwise its latest certifications would lie after `to`."""
+    """`start <= t < end` in ms (decision 18). "Now" is the book's time (decision 21): after a fast clock the latest
+    certifications would otherwise be after `to`."""
     now, timezone = request.auth.worker.now(), deps_of(request).timezone
     return read_range(query.get("from"), query.get("to"), now=now, timezone=timezone)
 
 
 def read_page(request: ApiRequest, *, last: int) -> tuple[int, int, int, int]:
-    """`start` and `end` of a list that is read page by page, and after which number (up to `last`) how many of it: `from`, `to`, `after`, `limit`."""
+    """`start`, `end`, `after` and `limit` of a list that is read page by page; `after` is a number up to `last`."""
     query = read_query(request, "from", "to", "limit", "after")
     start, end = range_of(request, query)
     limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)

@@ -1,4 +1,4 @@
-"""What a request asks for besides its body (`Call`), and what became of it, as `…/requests/{key}` and a 202 say it."""
+"""The parts of a request beside its body (`Call`), and its status for `…/requests/{key}` and a 202."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from common.language import Text
 from common.language.reasons import from_stored
 from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
+from common.wire.closure import Withholding
 from daemon.api.access.auth import is_strict
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.relayed import relayed
@@ -29,7 +30,7 @@ from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_o
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
-from daemon.core.report.receipt import Adjustment, Receipt, adjustments, receipt
+from daemon.core.report.receipt import Adjustment, Receipt, adjustments, preview, receipt
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
@@ -42,7 +43,7 @@ APPLIED: Final[Header] = (b"preference-applied", b"respond-async")
 
 
 def call_of(request: ApiRequest, raw: bytes) -> Call:
-    """What a POST is to the use cases; `raw` is its body as it came."""
+    """The `Call` of a POST; `raw`: the received body."""
     scope = request.scope
     key = _idempotency_key(scope["headers"])
     own_id = scope["state"]["request_id"]
@@ -62,7 +63,8 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
 
 
 def is_dry_run(request: ApiRequest) -> bool:
-    """A value that is neither true nor false, and a name that is almost this one, are refused: they were sent to be on the safe side."""
+    """Whether the request is a dry run; InvalidRequest for a value except true and false, and for a similar name, so
+    that no typing error certifies."""
     if not request.scope["query_string"]:
         return False
     if misspelt_names := misspelt(unknown_of(request.query_params, frozenset({"dry_run"}))):
@@ -78,7 +80,7 @@ def _fingerprint(method: str, path: str, raw: bytes) -> bytes:
 
 
 class OptionalBody(NamedTuple):
-    """Of a request that needs none: as it came, its object, and what is not known in it."""
+    """An optional body: its bytes, its object and its unknown fields."""
 
     raw: bytes
     fields: dict[str, Any]
@@ -86,7 +88,7 @@ class OptionalBody(NamedTuple):
 
 
 async def read_optional(request: ApiRequest, shape: type[msgspec.Struct]) -> OptionalBody:
-    """InvalidRequest for a field that `shape` has not where the request is strict (decision 27)."""
+    """Reads an optional body; InvalidRequest for a field that `shape` lacks if the request is strict (decision 27)."""
     raw = await read_empty(request.scope["headers"], request.receive)
     fields = parse(raw) if raw else {}
     unknown = unknown_of(fields, fields_of(shape))
@@ -96,7 +98,7 @@ async def read_optional(request: ApiRequest, shape: type[msgspec.Struct]) -> Opt
 
 
 def own_warnings(request: ApiRequest, unknown: tuple[Unknown, ...] = ()) -> tuple[Adjustment, ...]:
-    """What belongs to this request alone, and is not stored: fields that are not known, headers that do nothing here."""
+    """Warnings of this request that are not stored: unknown fields, and headers without effect here."""
     names, language = {name for name, _ in request.scope["headers"]}, language_of(request.scope)
     idle = {"TEST": request.auth.key.mode == "live", "NOT_AFTER": relayed(request.scope) is None}
     more = [
@@ -108,7 +110,7 @@ def own_warnings(request: ApiRequest, unknown: tuple[Unknown, ...] = ()) -> tupl
 
 
 def sent_once(request: ApiRequest, done: Answered[bytes], unknown: tuple[Unknown, ...], *, status: int = 201) -> Answer:
-    """A JSON object that is stored as bytes, with `warnings` where there are any."""
+    """The answer for a stored JSON object, with `warnings` if there are any."""
     body = done.value
     if warnings := own_warnings(request, unknown):
         body = b'%s,"warnings":%s}' % (body.removesuffix(b"}"), msgspec.json.encode(warnings))
@@ -151,14 +153,22 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
             description="Path of the page at which the customer finds the certified invoice later; it cannot be guessed"
         ),
     ] = ""
+    stamp_duty: Annotated[int, Meta(description="While it waits: to be collected in cash on top of `totalTtc`")] = 0
+    psvb_by_group: Annotated[
+        tuple[Withholding, ...], Meta(description="While it waits: all withholdings, by group")
+    ] = ()
+    warnings: Annotated[
+        tuple[Adjustment, ...], Meta(description="While it waits: what was folded, rounded, adjusted or ignored")
+    ] = ()
 
 
 def accepted(
     request: ApiRequest, sale: DeferredSale, found: FoundRequest | None, *, replayed: bool, is_async: bool
 ) -> Answer:
-    """202 for a sale that waits; `found` says where it stands."""
+    """202 for a deferred sale; `found`: its status."""
     outcome = outcome_of(request, found or FoundRequest("waiting", sale=sale))
-    answer = encoded(outcome, status=202, replayed=replayed)
+    answered = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *own_warnings(request)))
+    answer = encoded(answered, status=202, replayed=replayed)
     answer.headers.append((b"location", _path(request, sale).encode()))
     if is_async:
         answer.headers.append(APPLIED)
@@ -178,6 +188,14 @@ def outcome_of(request: ApiRequest, found: FoundRequest) -> RequestOutcome:
     )
     if sale is None:
         return outcome
+    if sale.invoice is not None:
+        would_be = preview(sale.invoice, language)
+        outcome = msgspec.structs.replace(
+            outcome,
+            stamp_duty=would_be.stamp_duty,
+            psvb_by_group=would_be.psvb_by_group,
+            warnings=would_be.warnings,
+        )
     return msgspec.structs.replace(
         outcome,
         invoice_number=sale.number,
@@ -190,7 +208,7 @@ def outcome_of(request: ApiRequest, found: FoundRequest) -> RequestOutcome:
 
 
 def customer_url(request: ApiRequest, address: str) -> str:
-    """For a QR code: where customers reach this box, or as the till did; empty where that is the box itself."""
+    """The address for a QR code: the box's public one, or the one that the till used; empty for loopback."""
     base = deps_of(request).public_url
     if not base:
         host = request.headers.get("host", "")

@@ -1,4 +1,4 @@
-"""Months and years that are closed (0047 art. 23), and cash into the drawer and out of it."""
+"""Closed months and years (0047 art. 23), and cash movements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _described = partial(described, tag="reports", right="report")
 
 
 class CalendarBody(msgspec.Struct):
-    """No body at all closes whatever is over."""
+    """Without a body, all that is over is closed."""
 
     period: Annotated[
         str | None, Meta(description="The month, as 2026-01, or the year, as 2026, that has to be closed")
@@ -47,7 +47,7 @@ class CalendarList(msgspec.Struct, frozen=True):
 
 
 def read_period(body: dict[str, Any]) -> str:
-    """Empty where none is named."""
+    """The named month or year; empty for none."""
     period = body.get("period")
     if period is None:
         return ""
@@ -85,7 +85,7 @@ the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is 
 
 
 def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
-    """The list, and one of them."""
+    """The routes for the list and for one closure."""
 
     @get(
         f"/reports/{kind}",

@@ -1,5 +1,5 @@
-"""POST an invoice or a credit note. GET a request by its Idempotency-Key: for tills that lost the answer, or did not wait for it; DELETE takes a
-sale back that waits."""
+"""POST an invoice or a credit note. GET a request by its Idempotency-Key: for tills that lost the answer, or did not
+wait for it; DELETE takes a sale back that waits."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def withdraw_request(request: ApiRequest) -> Answer:
 
 
 def _key(request: ApiRequest) -> str:
-    """As it was sent: a router may take slashes away."""
+    """The key from the raw path, since a router may remove slashes."""
     return unquote(request.scope["raw_path"].partition(b"/requests/")[2].decode("ascii"))
 
 

@@ -1,4 +1,4 @@
-"""What happens, as it happens: server-sent events for tills and screens on the shop's network."""
+"""Server-sent events for tills and screens on the shop's network."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from daemon.usecases.delivery.events import (
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BEAT: Final = 10.0
-"""Seconds: a comment when nothing happened, so that both ends notice a dead connection; and a look at what a command of
-the command line may have written without ringing."""
+"""Seconds between comments while nothing happens, so that both ends notice a dead connection; also between checks for
+events that a command has written."""
 
 OPENING: Final = b"retry: 2000\n: mcfd\n\n"
 COMMENT: Final = b":\n\n"
@@ -92,7 +92,7 @@ async def events(request: ApiRequest) -> Stream:
 async def _frames(
     original: MachineWorker, notifier: EventNotifier, start: Start, is_welcome: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
-    """Of the machine that is in use: from a take-over on those of its spare, within a beat."""
+    """Events of the machine in use: after a take-over those of its spare, within a beat."""
     after = start.after
     yield OPENING
     if start.reset:
@@ -113,7 +113,7 @@ async def _frames(
 
 
 def frame(event: SentEvent, epoch: int) -> bytes:
-    """`data` is JSON on one line, so it needs no splitting. The id carries the ledger's epoch once there has been a restore."""
+    """The event as bytes; `data` is JSON on one line. After a restore the id has the ledger's epoch."""
     before = b"%d-" % epoch if epoch else b""
     return b"id: %s%d\nevent: %s\ndata: %s\n\n" % (before, event.id, event.type.encode(), event.data)
 

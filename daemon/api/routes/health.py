@@ -1,8 +1,7 @@
-"""For monitoring: alive, and the machines answer, without a key; and `GET /metrics`, for Prometheus or whatever else looks after the boxes
-of a chain from afar.
+"""Monitoring: liveness and readiness without a key, and `GET /metrics` for Prometheus.
 
-There is no secret in the metrics, but there is how much a shop sells. So they are open to this box itself (an agent on it, a tunnel to it); from
-elsewhere they take an API key, and show the book of that key."""
+Metrics contain no secret but show how much a shop sells. So they are open from the box itself (an agent, a tunnel);
+from elsewhere they need an API key and show that key's book."""
 
 from __future__ import annotations
 
@@ -180,7 +179,7 @@ def _machine(worker: MachineWorker, now: int, language: Language) -> MachineRead
 
 
 async def _upstream(request: ApiRequest) -> tuple[UpstreamLane, ...] | None:
-    """Monitoring gets an answer even when the figures of the outbox cannot be had."""
+    """The outbox's figures; None if they cannot be read, so that monitoring gets an answer in any case."""
     figures = deps_of(request).upstream
     if figures is None:
         return None
@@ -194,7 +193,7 @@ async def _upstream(request: ApiRequest) -> tuple[UpstreamLane, ...] | None:
 
 
 def _lane(backlog: Backlog, *, in_full: bool) -> UpstreamLane:
-    """What headquarters answered is for those with a key: it may name hosts and users."""
+    """`in_full`: with headquarters' last answer, which may contain names of hosts and users."""
     return UpstreamLane(
         nim=backlog.nim,
         mode=backlog.mode,
@@ -247,7 +246,7 @@ async def metrics(request: ApiRequest) -> Answer:
 
 
 def _may_look(deps: ApiDeps, request: ApiRequest) -> ApiKey | None:
-    """None for this box itself, which sees everything."""
+    """The key of the request; None from the box itself, which may see everything."""
     client = request.scope["client"]
     address = client[0] if client else ""
     if is_loopback(address):
@@ -256,7 +255,7 @@ def _may_look(deps: ApiDeps, request: ApiRequest) -> ApiKey | None:
 
 
 def _is_visible(worker: MachineWorker, owner: ApiKey | None, deps: ApiDeps) -> bool:
-    """A machine switched off on purpose is not one that fails."""
+    """Whether the request may see that worker; a disabled machine is left out."""
     book = worker.book
     if book.mode == "live" and deps.is_disabled(book.nim):
         return False
@@ -264,7 +263,7 @@ def _is_visible(worker: MachineWorker, owner: ApiKey | None, deps: ApiDeps) -> b
 
 
 def _is_its_own(owner: ApiKey, nim: str, mode: str) -> bool:
-    """A key is for the machine, whatever its activation counter is by now (decision 26)."""
+    """Whether the key is for that machine, whatever its activation counter (decision 26)."""
     return same_machine(owner.nim, nim) and owner.mode == mode
 
 

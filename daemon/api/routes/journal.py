@@ -32,7 +32,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 DEFAULT_LIMIT: Final = 100
 CURSOR: Final = re.compile(r"([1-9][0-9]{0,8})(?:\.([0-9]{1,9}))?", re.ASCII)
-"""Before a seq; up to a Z number."""
+"""A cursor: seq and Z number, of which the page has earlier entries."""
 STATES: Final = get_args(AttemptState)
 EXCEL_FR: Final = "excel-fr"
 FORMATS: Final = {"csv": b"text/csv; charset=utf-8", "jsonl": b"application/x-ndjson"}
@@ -143,7 +143,7 @@ def _cursor(text: str | None) -> tuple[int, int | None]:
 
 
 def _form(request: ApiRequest, query: dict[str, str]) -> str:
-    """`format`, or else the first form of `Accept` that there is; else JSON."""
+    """`format`, else the first supported media type of `Accept`, else JSON."""
     form = query.get("format")
     if form is None:
         accepted = request.headers.get("accept", "")

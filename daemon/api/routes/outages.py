@@ -1,4 +1,4 @@
-"""The register of outages: what it holds, who was notified, and the declaration for the administration."""
+"""The register of outages, its notifications, and the declaration for the administration."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Certified invoices and reports on paper: as text, as a page, as bytes for a receipt printer, or printed by the box itself; the QR code of a
-receipt, ready for the ticket; and the customer's page of a sale that waited, at an address that cannot be guessed."""
+"""Invoices and reports on paper, as text, HTML, PDF, bytes for a receipt printer, or printed by the box; the QR code of
+a receipt; and the customer's page of a deferred sale at an unguessable address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import RANGE, EmptyBody, described
+from daemon.api.document.describe import RANGE, STORED, EmptyBody, described
 from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.refusals import TooManyRequests
 from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, read_wanted, rendered
@@ -44,7 +44,7 @@ from daemon.usecases.reports.close_period import calendar_closure
 from daemon.usecases.reports.report import articles_report, articles_since
 
 Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
-"""One document of the request's book."""
+"""Makes one document of the request's book."""
 
 UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
 _TEXT = "The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket."
@@ -53,7 +53,7 @@ NOTHING = Text("there is no invoice at this address; ask the shop")
 
 
 class Printed(msgspec.Struct, frozen=True):
-    """`printed` names the document: the invoice's number, or the report's title."""
+    """`printed`: the invoice's number or the report's title."""
 
     printed: Annotated[str, Meta(description="What was printed: the invoice's number, or the report's title")]
 
@@ -132,7 +132,7 @@ async def show(request: ApiRequest, template: Template) -> Answer:
 
 
 async def print_it(request: ApiRequest, template: Template) -> Answer:
-    """A print that fails is no copy."""
+    """Prints a document; only a successful print counts as a copy."""
     paper, worker = deps_of(request).paper, request.auth.worker
     raw = await read_empty(request.scope["headers"], request.receive)
     wanted = read_wanted(request, paper)
@@ -149,7 +149,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
 
 
 async def _copied(request: ApiRequest, style: Style) -> Record | None:
-    """The original of a duplicate."""
+    """The record of which the request wants a duplicate; None for anything else."""
     code = request.path_params.get("code")
     return await journal.find(request.auth.worker, code) if style.is_duplicate and code else None
 
@@ -165,7 +165,8 @@ def _routes(
     problems: tuple[type[Exception], ...] = (),
     more: str = "",
 ) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
-    """GET …/ticket and POST …/print of one document; `key` names it in the operations, `more` is what there is to say of its ticket."""
+    """The routes GET …/ticket and POST …/print of one document. `key`: its name in operation ids; `more`: text for the
+    description of the ticket."""
 
     @get(
         f"{place}/ticket",
@@ -274,9 +275,16 @@ async def customer_page(request: ApiRequest) -> Answer:
 
 
 TICKETS = (
-    *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look"),
+    *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look", problems=STORED),
     *_routes(
-        "/reports/x", "x_report", "X report", _x, "report", parameters=RANGE, more="With `from` or `to`: a periodic X."
+        "/reports/x",
+        "x_report",
+        "X report",
+        _x,
+        "report",
+        parameters=RANGE,
+        problems=STORED,
+        more="With `from` or `to`: a periodic X.",
     ),
     *_routes("/reports/z/{z:str}", "closure", "Z report", _z, "report"),
     *_routes("/reports/month/{period:str}", "month", "Closure of a month", _calendar("month"), "report"),
@@ -288,7 +296,7 @@ TICKETS = (
         _articles,
         "report",
         parameters=RANGE,
-        problems=(TooManyRequests,),
+        problems=(TooManyRequests, *STORED),
         more="Without a range: since the last one that was closed.",
     ),
     *_routes(
@@ -298,7 +306,13 @@ TICKETS = (
         handler
         for each in RANGE_REPORTS
         for handler in _routes(
-            f"/reports/{each.name}", f"{each.name}_report", each.summary, _of_range(each), "report", parameters=RANGE
+            f"/reports/{each.name}",
+            f"{each.name}_report",
+            each.summary,
+            _of_range(each),
+            "report",
+            parameters=RANGE,
+            problems=STORED if each.kind else (),
         )
     ),
 )

@@ -39,7 +39,7 @@ def command(lines: int, file: str | None, *, follow: bool) -> None:
     if journalctl is None:
         raise Unavailable("there is no journalctl on this box; with --file the lines of a file are shown")
     arguments = [journalctl, "--unit=mcfd", "--output=cat", f"--lines={lines}", *(["--follow"] if follow else [])]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  a program of the system
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
             show(process.stdout or ())
         finally:

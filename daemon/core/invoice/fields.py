@@ -1,6 +1,6 @@
-"""Reading one JSON object field by field, strictly, going on after a fault, so that a till hears of all of them at once.
+"""Reads a JSON object strictly, field by field, and collects all faults for one answer.
 
-JSON `null` stands for an absent field. `"2"` is not 2 and `true` is not 1.
+JSON `null` means an absent field. `"2"` is not 2 and `true` is not 1.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
+from decimal import Decimal
 from fractions import Fraction
 
 import msgspec
@@ -27,7 +28,8 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\U000e0100-\U000e01ef]"
 )
-"""Of the other categories those that show nothing either: default-ignorable ones (fillers, joiners, variation selectors), and blanks that are no spaces."""
+"""Invisible characters of other categories: default-ignorable ones (fillers, joiners, variation selectors) and blanks
+that are no spaces."""
 
 COMPANY_NAME = "customer.name"
 
@@ -130,7 +132,10 @@ class Fields:
 
     def francs(self, name: str) -> int:
         """Whole francs; 0 when absent, nought or faulty."""
-        if self.values.get(name) == 0 and not isinstance(self.values.get(name), bool):
+        value = self.values.get(name)
+        if isinstance(value, int | Decimal) and not isinstance(value, bool) and value <= 0:
+            if value:
+                self.fault(name, Text("must be a whole number of francs, 0 or more"))
             return 0
         value = self.amount(name)
         if value is not None and not isinstance(value, int):
@@ -182,7 +187,8 @@ class Fields:
 
 
 def as_cut(invoice: Invoice, as_stored: Callable[[Invoice], Invoice]) -> Invoice:
-    """With a warning for each text that is cut. InvalidRequest for the name of a company or trader: it says who may deduct the VAT."""
+    """The invoice with a warning for each text that will be cut. InvalidRequest for a cut name of a company or trader,
+    which tells who may deduct the VAT."""
     stored = as_stored(invoice)
     if stored is invoice:
         return invoice

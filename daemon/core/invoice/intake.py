@@ -91,8 +91,8 @@ class Defaults(msgspec.Struct, frozen=True):
 def read_invoice(
     body: object, *, defaults: Defaults, rates: Mapping[str, int], credit: bool = False, strict: bool = False
 ) -> Invoice:
-    """`rates` are the machine's, in hundredths of a percent by group letter; `credit` expects FA or EA; `strict` refuses fields
-    that are unknown, and what would be certified otherwise than it was sent, which else stand in `warnings` (decision 27)."""
+    """Reads and checks an invoice. `rates`: the machine's, in hundredths of a percent by group letter. `credit`: FA or
+    EA is expected. `strict`: unknown fields and changed values are errors instead of `warnings` (decision 27)."""
     errors: list[FieldError] = []
     if not isinstance(body, dict):
         raise InvalidRequest.at("body", Text("must be a JSON object"))
@@ -171,7 +171,8 @@ def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
 
 
 def _nature(fields: Fields, reference: str) -> tuple[str, tuple[Warn, ...]]:
-    """RRR is a nature and a reference, or neither (SFE 2.29). One that is left out is assumed (SFE 2.28: the user has to choose)."""
+    """The nature of a credit note. RRR has to be both nature and reference, or neither (SFE 2.29). An absent nature is
+    assumed with a warning (SFE 2.28: the user has to choose)."""
     is_rebate = reference == NO_SINGLE_ORIGINAL
     if fields.values.get("creditNoteNature") is None:
         assumed = REBATE if is_rebate else "COR"
@@ -209,8 +210,8 @@ def _is_carried(number: str, code_page: str) -> bool:
         return False
 
 
-def _short(fields: Fields, name: str, *, required: bool = False) -> str:
-    return _short_enough(fields, name, fields.text(name, SHORT_LENGTH, required=required))
+def _short(fields: Fields, name: str) -> str:
+    return _short_enough(fields, name, fields.text(name, SHORT_LENGTH))
 
 
 def _short_enough(fields: Fields, name: str, text: str) -> str:
@@ -221,7 +222,7 @@ def _short_enough(fields: Fields, name: str, text: str) -> str:
 
 
 def escaped_length(text: str) -> int:
-    """Bytes of a text without control characters as it goes over the line: UTF-8, some characters escaped (protocol 2)."""
+    """Number of bytes of a text on the line: UTF-8, some characters escaped (protocol 2)."""
     size = len(text.encode())
     if _ESCAPED.search(text):
         size += sum(text.count(char) * (long - 1) for char, long in _ESCAPED_LENGTHS.items())
@@ -241,7 +242,8 @@ def read_operator_id(fields: Fields) -> str:
 
 
 def _customer(body: Fields, rules: Rules, *, is_local: bool) -> Customer:
-    """Annex of the SFE: a person has a name; a company or trader an IFU too, of the official form where the sale is local."""
+    """The customer (annex of the SFE): a person needs a name; a company or trader also an IFU, in the official form for
+    a local sale."""
     fields = body.inside("customer")
     if fields is None:
         return Customer()
@@ -313,6 +315,7 @@ def _complete(
         lines=sum(item.amount_ttc for item in items),
         rounded=sum(line.rounded for line in lines),
         exact=sum((Fraction(line.exact) for line in lines), Fraction()),
+        leeway=len(items) if head.type in CREDITS and mode == "HT" else 0,
     )
     _check_sum(due, len(items), errors)
     payments, adjusted = adjust_payments(paid, due, errors)

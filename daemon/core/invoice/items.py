@@ -1,12 +1,12 @@
-"""One line of an invoice: from what the till sent to what the machine gets (decisions 1 to 4 and 24).
+"""One line of an invoice, from the till's request to the machine's command (decisions 1 to 4 and 24).
 
-The machine takes a line whose amount is `price × quantity` within a franc, plus its specific tax (protocol 3). Where the
-till's own price does not give the amount, a price that does is derived; where no price with 2 decimals can, because
-the quantity is large, the line goes as one piece at the whole amount. The item keeps the till's price and quantity too.
+The machine accepts a line whose amount is `price × quantity` within a franc, plus its specific tax (protocol 3). If the
+till's price does not give the amount, a price that does is derived. If no price with 2 decimals does, because the
+quantity is large, the line is sent as one piece at the whole amount. The item keeps the till's price and quantity too.
 
-In TTC mode `amountTtc` is what is certified (decision 2). In HT mode the unit price is, rounded half up to whole francs on each line, or to two decimals where
-the machine takes them (SFE 6.2), and VAT comes on top of the group's total (decision 24); there `amountTtc` counts only where it is all there is: without a unit price, or when a
-specific tax is certified or folded.
+In TTC mode `amountTtc` is certified (decision 2). In HT mode the unit price is, rounded half up on each line to whole
+francs, or to two decimals if the machine accepts them (SFE 6.2); VAT is added to the group's total (decision 24). There
+`amountTtc` counts only without a unit price, or with a specific tax that is certified or folded.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ ONE = 1000
 
 
 class Line(NamedTuple):
-    """`exact` is what the till's own figures come to, with VAT. `rounded` tells that its amount was not whole, so that the payments may be off by a
-    franc for it."""
+    """`exact`: the amount by the till's figures, with VAT. `rounded`: it was not whole, so payments may differ by 1."""
 
     item: Item
     exact: int | Fraction
@@ -78,10 +77,10 @@ class MachineLine(NamedTuple):
 
 
 def read_item(
-    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool = False, cents: bool = False
+    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool, cents: bool
 ) -> Line | None:
-    """None when it comes to no amount; every fault that it has is in `fields.errors`. `fold`: this machine gets no specific tax; `cents`: it takes two
-    decimals on a line."""
+    """Reads one line; None without a valid amount, with every fault in `fields.errors`. `fold`: this machine gets no
+    specific tax; `cents`: it accepts two decimals on a line."""
     name = fields.text("name", NAME_LENGTH, required=True)
     item_type = fields.choice("itemType", ITEM_TYPES, "LOCBIE")
     texts = fields.texts(ITEM_TEXTS)
@@ -271,7 +270,7 @@ def _folded(mode: PriceMode, request: RequestedLine) -> MachineLine:
 
 
 def _fit(line: int, request: RequestedLine) -> tuple[int, int]:
-    """A price and a quantity that the machine accepts for that amount: the till's own where they give it within a franc."""
+    """A price and a quantity that the machine accepts for that amount; the till's own if within a franc."""
     for price in (request.price, divide_half_up(line * PRODUCT, request.quantity)):
         if price and abs(price * request.quantity - line * PRODUCT) < PRODUCT:
             return price, request.quantity

@@ -30,12 +30,13 @@ class Paid(NamedTuple):
 
 class Due(NamedTuple):
     """`total` is certified, `lines` the sum of the till's amounts, `rounded` how many of those were not whole, `exact` what the till's own prices
-    come to."""
+    come to; `leeway`: of a credit note, how many francs the certified total, which its till repays, may be off."""
 
     total: int
     lines: int
     rounded: int
     exact: Fraction
+    leeway: int = 0
 
 
 def read_payments(body: Fields) -> list[Paid]:
@@ -60,7 +61,9 @@ def adjust_payments(
         errors.extend(
             FieldError(p.place, Text("must be a whole number")) for p in paid if not isinstance(p.amount, int)
         )
-    if not is_exact and not any(abs(total_paid - wanted) <= due.rounded for wanted in (due.total, due.lines)):
+    if not is_exact and not any(
+        abs(total_paid - wanted) <= max(due.rounded, due.leeway) for wanted in (due.total, due.lines)
+    ):
         errors.append(
             FieldError(
                 "payments", Text("come to {value}, the total is {total}", value=_text(total_paid), total=due.total)

@@ -173,7 +173,7 @@ class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
     stamp_duty: Annotated[
         NotNegative | None,
         Meta(
-            description="Duty of a payment in cash, whole XOF, on top of the total: printed and reported, never sent to the machine. Left out: computed where `[stamp_duty]` says so"
+            description="Duty of a payment in cash, whole XOF, on top of the total: printed and reported, never sent to the machine. 0 or left out: computed where `[stamp_duty]` says so"
         ),
     ] = None
 

@@ -60,8 +60,8 @@ def tax_lines(items: Iterable[Item], mode: PriceMode) -> tuple[TaxLine, ...]:
 
 
 def tax_line(group: str, rate: int, hundredths: int, mode: PriceMode) -> TaxLine:
-    """Of the sum of the group's lines in hundredths of a franc: with VAT in TTC mode, without in HT mode. Where it has cents, total and HT are rounded to whole
-    francs, and what is between them is the tax (SFE 6.7)."""
+    """The tax of a group from the sum of its lines in hundredths of a franc, with VAT in TTC mode, without in HT mode.
+    Total and HT are rounded to whole francs, and the tax is their difference (SFE 6.7)."""
     amount, cents = divmod(hundredths, 100)
     if cents:
         ttc, ht = divide_half_up(hundredths * (WHOLE + rate), WHOLE * 100), divide_half_up(hundredths, 100)
@@ -80,17 +80,15 @@ def without_vat(ttc: int, rate: int) -> int:
 def withholdings(
     items: Sequence[Item], group: str, mode: PriceMode, taxes: Iterable[TaxLine], rates: Mapping[str, int]
 ) -> tuple[Psvb, ...]:
-    """On goods, services left out: the base is what is claimed for them, all taxes included (CGI 200, SFE 6.10). One for each group, by letter: the
-    item's own, or else `group`, the invoice's.
+    """The withholding on goods, without services: the base is their price with all taxes (CGI 200, SFE 6.10). One for
+    each PSVB group by letter: the item's own, or else `group`, the invoice's.
 
-    `taxes` are those of the whole invoice: a tax group whose lines are all goods of one PSVB group counts with its total there, which in HT mode is
-    the machine's."""
-    goods: dict[str, list[Item]] = {group: []} if group else {}
+    `taxes`: those of the whole invoice. A tax group whose lines are all goods of one PSVB group counts with its total
+    there, which in HT mode is the machine's."""
+    goods: dict[str, list[Item]] = {group: []} if group and not any(item.psvb_group for item in items) else {}
     for item in items:
         if item.item_type in GOODS and (own := item.psvb_group or group):
             goods.setdefault(own, []).append(item)
-    if len(goods) > 1 and group and not goods[group]:
-        del goods[group]
     totals = {line.group: line.ttc for line in taxes}
     size = Counter(item.group for item in items)
     found = []
@@ -118,7 +116,7 @@ def percent(rate: int) -> int | float:
 
 
 class SpecificTax(NamedTuple):
-    """`tax` of the line in whole XOF, `rate` per unit in hundredths; `is_added`: the unit price is without it and without VAT."""
+    """`tax` of the line in whole XOF, `rate` per unit in hundredths; `is_added`: the unit price excludes it and VAT."""
 
     tax: int
     rate: int
@@ -175,7 +173,7 @@ def _priced(tax: int, per_unit: int | Fraction, *, is_added: bool) -> SpecificTa
 def amount_with(
     tax: object, rate: object, *, product: int, quantity: int, vat: int, mode: PriceMode
 ) -> int | Fraction | None:
-    """What a line comes to with its specific tax and VAT, where the till does not say it; None where it carries none that can be read."""
+    """The amount of a line with specific tax and VAT, if not sent; None without a valid specific tax."""
     try:
         exact_tax, exact_rate = _read("specificTax", tax), _read("specificTaxRate", rate)
     except ValueError:

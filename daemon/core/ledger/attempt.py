@@ -36,7 +36,8 @@ OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 
 REASONS_NOT_SENT: Final = (to_stored(NOT_SENT), "not sent")
 REASONS_NOT_CERTIFIED: Final = (to_stored(NOT_CERTIFIED), "the machine did not certify it")
-"""Where 38h may have been sent, and the machine was read. As `Record.reason` holds it, and as 0.2 and earlier wrote it."""
+"""`Record.reason` of attempts whose 38h may have been sent before the machine denied it; the second is that of 0.2 and
+earlier."""
 
 UNTOLD = -1
 """A counter that neither the machine sent nor the ledger proves."""
@@ -66,8 +67,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What is written about a certified attempt beside the machine's word; `at`, `line_ms`, `duration_ms` in ms. `unexplained` is added
-    to the book's."""
+    """The outcome of a certified attempt; times in ms. `unexplained` is added to the book's."""
 
     certified: Certified
     invoice: Invoice
@@ -105,9 +105,9 @@ class Record(msgspec.Struct, frozen=True):
     chained_at: int = 0
     """What the hash holds instead of `ended_at`, where the time was repaired since; else 0."""
     nim: str = ""
-    """The machine's name in its epoch (decision 33), as a credit note's reference has it; the present one until the attempt has ended."""
+    """The machine's NIM in the record's epoch (decision 33); the present one until the attempt has ended."""
     fc: int | None = None
-    """The counter of its type after it, or UNTOLD; None where it was not kept (0.1.0), and for what is not certified."""
+    """The counter of its type after it, or UNTOLD; None in a record of 0.1.0, and if not certified."""
 
 
 class DuplicateInvoice(McfdError):

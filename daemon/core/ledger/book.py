@@ -23,7 +23,7 @@ class Book(msgspec.Struct, frozen=True):
 
 
 class LastSeen(msgspec.Struct, frozen=True):
-    """The machine's last invoice when its counters were read for the ledger, ours or foreign; None where it had none."""
+    """The machine's last invoice, ours or foreign, when its counters were read for the ledger; None if it had none."""
 
     last: LastInvoice | None
 
@@ -31,9 +31,9 @@ class LastSeen(msgspec.Struct, frozen=True):
 class BookState(msgspec.Struct, frozen=True):
     """The head of a book, as stored. Times in milliseconds since 1970 UTC.
 
-    `counters` are the machine's counters as the ledger knows them (last outcome, closure or reconciliation), None for a
-    book whose machine has never been read. `unexplained` counts invoices found on the machine since the last Z that our own
-    work does not explain. `last_at` is the youngest time in the book (decision 21)."""
+    `counters`: the machine's known counters (last outcome, closure or reconciliation), None if it was never read.
+    `unexplained`: foreign invoices found on the machine since the last Z. `last_at`: latest time in the book (decision
+    21)."""
 
     book: Book
     counters: FiscalCounters | None
@@ -66,10 +66,10 @@ class BookState(msgspec.Struct, frozen=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True):
-    """The totals as the last tick left them: everything up to `seq`. A report is `running - closed`.
+    """The totals up to `seq`, as of the last tick. The open period's report is `running - closed`.
 
-    `period_start` is 0 before the first certification of a book without a Z; `fvc_start` is 0 while the open period has no
-    sale, and then both ends are `fvc_end`, the last FVC known."""
+    `period_start` is 0 before the first certification of a book without a Z. `fvc_start` is 0 while the open period has
+    no sale; `fvc_end` is the last known FVC."""
 
     seq: int
     at: int
@@ -98,11 +98,11 @@ class Closure(msgspec.Struct, frozen=True):
     hash: bytes
     chained_at: int = 0
     chained_start: int = 0
-    """What the hash and the body hold instead of `created_at` and `period_start`, where the time was repaired since; else 0."""
+    """The original `created_at` and `period_start` in hash and body if the time was repaired since; else 0."""
 
 
 class KeyUse(msgspec.Struct, frozen=True):
-    """What an Idempotency-Key stands for: an attempt, a closure, a sale that is not certified yet, or a stored answer."""
+    """The use of an Idempotency-Key: an attempt, a closure, a deferred sale or a stored answer."""
 
     fingerprint: bytes
     record: Record | None = None

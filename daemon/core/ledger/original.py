@@ -47,8 +47,7 @@ class PossibleOriginal(NamedTuple):
     claimed: int = 0
 
     def is_credited_by(self, credit_type: str) -> bool:
-        """Whether that type may credit it. Of a type unknown to the protocol, only an export may leave FVC
-        unchanged."""
+        """Whether that type may credit it. With an unknown type, only an export may leave FVC unchanged."""
         if self.type in (*SALES, *CREDITS):
             return self.type in ORIGINALS[credit_type]
         return bool(self.moved) or credit_type == "EA"
@@ -122,10 +121,10 @@ def _wrong_number(message: str) -> InvalidRequest:
 
 
 def choose(
-    reference: str, credit_type: str, amount: int, candidates: Sequence[PossibleOriginal]
+    reference: str, credit_type: str, amount: int, candidates: Sequence[PossibleOriginal], *, leeway: int = 0
 ) -> PossibleOriginal | None:
     """The sale on which a credit note of that amount (whole XOF) is booked; None if the ledger has none with that
-    counter.
+    counter. It may exceed the sale by `leeway`: the machine's total may be lower by that much.
 
     A machine may count exports in TC alone. Then several sales have the same counter, and the one whose remaining
     amount fits best is taken. InvalidRequest for a sale of the other family; CreditExceedsOriginal; MachineBusy if
@@ -135,10 +134,10 @@ def choose(
         if others := [each for each in candidates if each.moved]:
             raise InvalidRequest.at(FIELD, _other_family(credit_type, others[0]))
         return None
-    fits = [each for each in originals if each.claimed + amount <= each.total_ttc]
+    fits = [each for each in originals if each.claimed + amount - leeway <= each.total_ttc]
     if fits:
         return min(fits, key=lambda each: each.total_ttc - each.claimed)
-    if any(each.credited + amount <= each.total_ttc for each in originals):
+    if any(each.credited + amount - leeway <= each.total_ttc for each in originals):
         raise MachineBusy(
             Text("another credit note on {reference} has no outcome yet; nothing was sent", reference=reference)
         )

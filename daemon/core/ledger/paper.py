@@ -20,8 +20,9 @@ _COUNTERS = re.compile(r"([0-9]{1,18})/([0-9]{1,18})(?: [A-Z]{2})?")
 
 
 class PaperInvoice(msgspec.Struct, frozen=True):
-    """`code` without dashes, `time` the machine's 14 digits; `counters` as printed, "291/409 FV": of its type, of all; None where not given.
-    `as_printed`: the person with the paper has confirmed a time and counters that do not fit."""
+    """An invoice from the machine's paper: `code` without dashes, `time` in the machine's 14 digits, `counters` as
+    printed in "291/409 FV" (of its type, of all), None if not given. `as_printed`: the person has confirmed implausible
+    values."""
 
     code: str
     time: str
@@ -32,7 +33,7 @@ class PaperInvoice(msgspec.Struct, frozen=True):
 def read_paper(
     code: str, time: str, counters: str = "", *, as_printed: bool = False
 ) -> tuple[PaperInvoice | None, list[FieldError]]:
-    """As people type it: a code in groups, a date as it is printed. None where nothing was typed in, or with what is wrong with each field."""
+    """Reads typed values: a code in groups, a date as printed. None if all are empty; errors by field."""
     code, time, counters = code.strip(), time.strip(), " ".join(counters.split())
     if not (code or time or counters):
         return None, []
@@ -62,8 +63,8 @@ def _digits14(time: str) -> str:
 
 
 def is_plausible(time: str, begun_at: int, evidence: Evidence | None) -> bool:
-    """Whether an invoice that was begun then (ms) may have been certified at that time of the machine's clock, which may be wrong: by how much, the
-    evidence tells. A day is allowed for zones and clocks that were set meanwhile."""
+    """Whether an invoice begun at `begun_at` (ms) can have been certified at `time` of the machine's clock. The
+    evidence tells how wrong that clock is; one day is allowed for zones and clocks that were set."""
     at = machine_millis(time) or 0
     if evidence is None:
         return at >= begun_at - DAY
@@ -74,8 +75,9 @@ def is_plausible(time: str, begun_at: int, evidence: Evidence | None) -> bool:
 def on_paper(
     paper: PaperInvoice, attempt: Record, counters: FiscalCounters, now: FiscalCounters | None
 ) -> FiscalCounters | None:
-    """The counters of an invoice that is known by its paper: those that are printed, else one more than `counters`. Where the machine does not count
-    that far (`now`, None: not known), it came before what is known, which then counts from its intent. None when it cannot be."""
+    """The counters of an invoice on paper: the printed ones, else one more than `counters`. If that exceeds the
+    machine's (`now`, None if unknown), the invoice came before the known ones, and counts from its intent. None if
+    impossible."""
     after = _next(attempt, counters, now) or _next(attempt, attempt.base, now)
     if paper.counters is None or after is None:
         return after
@@ -92,7 +94,7 @@ def on_paper(
 
 
 def as_printed(paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:
-    """The same where they can be compared with nothing. The counter that is not printed is that of the intent, as far as TC has room for it."""
+    """The printed counters without a check. The counter that is not printed is that of the intent, limited by TC."""
     if paper.counters is None:
         return None
     of_type, tc = paper.counters

@@ -25,8 +25,7 @@ from daemon.core.ledger.book import Tally
 
 
 def contribution(record: Record) -> Tally:
-    """The tally of one attempt that ended certified, refused or abandoned. One taken over from the machine, whose lines are unknown, adds nothing: it
-    is counted as unexplained."""
+    """The tally of one ended attempt; empty for an adopted one, whose lines are unknown."""
     if not record.invoice.items:
         return {}
     if record.state == "certified":

@@ -14,11 +14,11 @@ _FRANC = 1
 
 
 def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
-    """The invoice as it may be paid and closed, with the machine's VAT (decision 32).
+    """The invoice to pay and close, with the machine's VAT (decision 32); `invoice` itself if everything is equal.
 
-    In TTC mode the total and each group's total have to be ours, and a group's VAT within a franc of ours, or what comes of
-    rounding it on each line. In HT mode the machine's total counts, within a franc for each item, and the largest payment
-    carries the difference (decision 24). MachineNonsense otherwise. `invoice` itself when everything is equal."""
+    In TTC mode total and group totals must equal ours, and a group's VAT may differ by a franc, or by rounding on each
+    line. In HT mode the machine's total counts, within a franc for each item, and the largest payment takes the
+    difference (decision 24). MachineNonsense otherwise."""
     ours = {line.group: (line.ttc, line.tva) for line in invoice.taxes if line.ttc}
     theirs = {line.group: (line.ttc, line.tva) for line in subtotal.taxes}
     same_specific = subtotal.specific_tax in (None, invoice.specific_tax)
@@ -70,11 +70,11 @@ def _agrees_with_vat(invoice: Invoice, subtotal: Subtotal) -> bool:
 
 def _agrees_without_vat(invoice: Invoice, subtotal: Subtotal) -> bool:
     adds_up = sum(line.ttc for line in subtotal.taxes) == subtotal.total_ttc
-    return adds_up and abs(subtotal.total_ttc - invoice.total_ttc) <= len(invoice.items) * _FRANC
+    return adds_up and abs(subtotal.total_ttc - invoice.total_ttc) <= invoice.leeway
 
 
 def _line_by_line(invoice: Invoice, group: str) -> tuple[int, int, int]:
-    """A group's VAT when it is rounded on each line: half up, up, or down. It may be many francs away from that of the group."""
+    """A group's VAT if rounded on each line half up, up, and down; many francs may lie between that and the group's."""
     half_up = up = down = 0
     for item in invoice.items:
         if item.group == group:

@@ -25,7 +25,7 @@ class FiscalCounters(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LastInvoice(msgspec.Struct, frozen=True, array_like=True):
-    """The last certified invoice as C1h tells it; `total` in whole XOF, `time` the machine's 14 digits, `code` without dashes."""
+    """The last invoice in the reply to C1h; `total` in whole XOF, `time` in 14 digits, `code` without dashes."""
 
     number: str
     code: str
@@ -35,7 +35,7 @@ class LastInvoice(msgspec.Struct, frozen=True, array_like=True):
 
 
 def taxpayer_of(text: str) -> str:
-    """What a machine tells as its taxpayer; empty for what no IFU can be: one that is not activated may tell noughts, blanks or rubbish."""
+    """The IFU that a machine sends; empty if it is none, as zeros or blanks before an activation."""
     is_readable = text.isascii() and text.isprintable() and len({each for each in text if each.isalnum()}) > 1
     return text if is_readable else ""
 
@@ -80,7 +80,7 @@ class Certified(msgspec.Struct, frozen=True):
     ifu: str
     counters: FiscalCounters
     nim: str = ""
-    """What the machine was called when it certified this, with its activation counter; empty where that is not known."""
+    """The machine's NIM with its activation counter when it certified this; empty if unknown."""
     fc: int | None = None
     """The counter of the invoice's type, as 38h tells it; C1h does not."""
 
@@ -92,8 +92,8 @@ class PortReading:
     state: MachineState
     link: ServerLink
     taxpayer: tuple[str, ...]
-    read_at: int = 0
-    """When it was read by the box's clock (ms): the machine's time is compared with that, however long the person thinks meanwhile."""
+    read_at: int
+    """Time of the reading by the box's clock (ms), to compare with the machine's time later."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,6 @@ class Silence:
 
     reason: Text
     why: Why
-
-    @property
-    def busy(self) -> bool:
-        return self.why == "busy"
 
 
 def same_machine(one: str, other: str) -> bool:
@@ -125,7 +121,7 @@ def is_named(nim: str, machine: str) -> bool:
 
 
 def present_nim(answer: str, configured: str, ledger_nim: str) -> str:
-    """The machine's name as of now: as it tells it with its activation counter, else as the configuration has it, else as it was."""
+    """The machine's present NIM: as sent with its activation counter, else as configured, else as in the ledger."""
     if "-" in answer:
         return answer
     return configured if "-" in configured and same_machine(configured, ledger_nim) else ledger_nim

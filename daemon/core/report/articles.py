@@ -1,7 +1,7 @@
-"""What was sold, by article: an article is what has the same name, code, category and tax group, at one price in one mode.
+"""Sales by article: lines with the same name, code, category and tax group, at one price in one mode.
 
-Amounts are whole XOF with VAT as they were certified: those of an invoice add up to its tax groups. Prices and quantities are the till's own. A credit
-note gives back; one for a rebate (RRR) gives back money and no goods."""
+Amounts are whole XOF with VAT as certified; those of an invoice add up to its tax groups. Prices and quantities are the
+till's. A credit note subtracts both; one for a rebate (RRR) subtracts money only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, Exact,
 from daemon.core.report.report_parts import Letterhead
 
 MOST = 20_000
-"""Different articles in one report: some ten megabytes while it is made. A supermarket has fewer in a month, a sandbox makes as many as it likes."""
+"""Greatest number of articles in one report, some ten megabytes of memory; a supermarket has fewer in a month."""
 
 
 class ArticleTotal(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class _Sums(msgspec.Struct):
 
 
 class Articles:
-    """Adds up one certification after the other; holds one entry for each article, `MOST` at the most, and raises InvalidRequest beyond."""
+    """Sums of certifications by article; InvalidRequest beyond `MOST` articles."""
 
     def __init__(self) -> None:
         self.certs_count = 0
@@ -137,7 +137,7 @@ class Articles:
 
 
 def certified_amounts(invoice: Invoice) -> Iterator[tuple[Item, int]]:
-    """Each line with its part of its tax group's certified total: in TTC mode the line itself, in HT mode in proportion, to the franc."""
+    """Each line with its share of the tax group's certified total: its amount in TTC mode, in proportion in HT mode."""
     totals = {line.group: line.ttc for line in invoice.taxes}
     sums: dict[str, int] = {}
     for item in invoice.items:

@@ -206,7 +206,8 @@ def z_report(
     counted: int | None = None,
     stands_for: str = "",
 ) -> ZReport:
-    """`aggregate` holds every certification made before the closure (decision 14); `created_at` (ms) ends the period. `counted`: the drawer."""
+    """The Z report. `aggregate` has every certification before the closure (decision 14); `created_at` (ms) ends the
+    period; `counted`: cash in the drawer."""
     period = _period(book, aggregate, created_at, cash, labels)
     return ZReport(
         kind="Z",

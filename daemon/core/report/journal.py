@@ -29,8 +29,8 @@ QUANTITY_DECIMALS = 3
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """How far a book goes at one moment: its last seq, Z number and entry. A reading that takes longer is bound to it, so that a Z made
-    meanwhile changes none of its rows."""
+    """The end of a book at one moment: its last seq, Z number and entry. A long read is limited to it, so that a later
+    Z changes none of its rows."""
 
     seq: int
     z_number: int
@@ -38,8 +38,9 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What to look for: `start <= ended_at < end` (ms), before the seq `before_seq` where that is not 0 and after `after_seq`; of that type and whole
-    XOF where they are given, with `part` somewhere in its number. A Z later than `upto_z` is not seen; None for all."""
+    """A query: `start <= ended_at < end` (ms), seq below `before_seq` (0 for no limit) and above `after_seq`;
+    optionally type, amount (whole XOF) and `part` of the number. A Z after `upto_z` counts as open; None for no
+    limit."""
 
     start: int
     end: int
@@ -133,9 +134,9 @@ class CertifyRequest(InvoiceHead, frozen=True, kw_only=True, rename="camel", omi
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`seq` is the place in the order of the machine, None until the attempt has ended; so is `ended_at`. `z_number` is
-    None while the period is open; `tc`, `fvc`, `frc` are None where nothing was certified. Of an entry whose row is damaged there are place and
-    number, as far as they can be read."""
+    """`seq` (place in the machine's order) and `ended_at` are None until the attempt has ended; `z_number` is None
+    while the period is open; `tc`, `fvc`, `frc` are None if nothing was certified. An entry with a damaged row has
+    place and number only, if they can be read."""
 
     seq: Annotated[int | None, Meta(description="Place in the order of the machine; null until the attempt has ended")]
     state: Annotated[
@@ -202,8 +203,8 @@ def is_credited(record: Record) -> bool:
 def journal_entry(
     record: Record, z_number: int, language: Language = "en", *, credited: int | None = None
 ) -> JournalEntry:
-    """`z_number` is 0 while the period of the record is open; `language` is that of the reason; `credited` is what credit notes have taken of a
-    sale, None where that is not said."""
+    """`z_number`: 0 while the record's period is open; `language`: of the reason; `credited`: sum of the credit notes
+    on a sale, None if not shown."""
     return JournalEntry(**_common(record, z_number, language, credited))
 
 
@@ -244,7 +245,7 @@ def _common(record: Record, z_number: int, language: Language, credited: int | N
 
 
 def reason_text(record: Record, language: Language = "en") -> str:
-    """Why it was not certified: a refusal in the machine's own words, anything else in ours; what a lost line left may name the port."""
+    """Why it was not certified: a refusal in the machine's words, anything else in ours."""
     reason = from_stored(record.reason).in_language(language)
     return reason if record.state == "refused" else without_paths(reason, language)
 

@@ -110,6 +110,8 @@ _COLUMNS: Final = (
 )
 """Totals are those of the invoice alone, positive for a credit note too. `cash` is what a movement of cash put into the drawer, below 0 what it
 took out; such a line has no totals."""
+_UNTOLD: Final = ("totalHt", "totalTva", "specificTax", "paid", "clientType", "priceMode", "discount", "stampDuty")
+"""How those begin that are not known of an invoice that was taken over from its machine; no report's totals have it."""
 COLUMNS: Final = tuple(column.name for column in _COLUMNS)
 _Z_NUMBER: Final = COLUMNS.index("zNumber")
 _REASON: Final = COLUMNS.index("reason")
@@ -135,7 +137,8 @@ def excel_lines(rows: Iterable[tuple[Cell, ...]]) -> str:
 
 def csv_row(record: Record, z_number: int, language: Language = "en") -> tuple[Cell, ...]:
     """As `COLUMNS`; `language` is that of the reason."""
-    cells = [column.cell(record) for column in _COLUMNS]
+    is_whole = bool(record.invoice.items)
+    cells = [column.cell(record) if is_whole or not column.name.startswith(_UNTOLD) else None for column in _COLUMNS]
     cells[_REASON] = plain_cell(reason_text(record, language))
     cells[_Z_NUMBER] = z_number or None
     return tuple(cells)

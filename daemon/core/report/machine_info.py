@@ -39,7 +39,7 @@ class Merchant(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TaxServer(msgspec.Struct, frozen=True, rename="camel"):
-    """`waiting` transactions are in the machine and not yet acknowledged; `days_since_contact` is None before the first."""
+    """`waiting`: transactions in the machine that are not acknowledged; `days_since_contact`: None before the first."""
 
     last_contact: Annotated[str, Meta(description="14 digits; empty before the first contact")]
     acknowledged: Annotated[int, Meta(description="Transactions the tax server has acknowledged")]
@@ -58,8 +58,8 @@ class CertifiedCore(msgspec.Struct, frozen=True):
 
 
 class MachineInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """`mode` is the key's: live or test; `test_mode` of a live book is whether its machine's codes are those of a test; `clock_drift` is box
-    minus machine, in seconds."""
+    """`mode`: of the key, live or test. `test_mode`: of a live book, whether the machine gives test codes.
+    `clock_drift`: box minus machine, in seconds."""
 
     nim: Annotated[str, Meta(description="The NIM of the path")]
     nim_short: Annotated[str, Meta(description="Without the activation counter")]

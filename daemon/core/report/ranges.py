@@ -44,11 +44,11 @@ def _read(name: str, text: str, place: tzinfo, errors: list[FieldError]) -> int:
     except ValueError:
         errors.append(FieldError(name, Text("must be a date YYYY-MM-DD or an RFC 3339 timestamp with an offset")))
         return 0
-    return min(max(instant, _earliest(place)), _LATEST)
+    return min(max(instant, _earliest(place) + (name == "to")), _LATEST)
 
 
 def _earliest(place: tzinfo) -> int:
-    """It can be written in UTC and in that zone."""
+    """It can be written in UTC and in that zone; the last moment before `to` too."""
     return max(_date(_FIRST_DAY, UTC, whole=False), _date(_FIRST_DAY, place, whole=False))
 
 
@@ -63,7 +63,8 @@ def _date(text: str, place: tzinfo, *, whole: bool) -> int:
 
 
 def read_instant(text: str) -> int:
-    """An RFC 3339 timestamp with an offset, in ms; ValueError. A finer instant is rounded up: for whole milliseconds, `t >= x` and `t < x` mean the same with either."""
+    """An RFC 3339 timestamp with an offset as ms since 1970; ValueError. A finer instant is rounded up, which changes
+    neither `t >= x` nor `t < x` for whole milliseconds."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise ValueError(text)

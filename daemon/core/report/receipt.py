@@ -1,6 +1,6 @@
-"""The certify answer: the table of the service contract, with what decisions 4, 9 and 10 and existing clients add to it.
+"""The answer to certify: the table of the service contract, with the additions of decisions 4, 9 and 10.
 
-It is made of the ledger's record alone, so an answer given again is the first one, byte for byte, whatever the machine is called since.
+It is made from the ledger's record alone, so a repeated answer equals the first one byte for byte.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A dry run's answer: a receipt before the machine (decision 40). The machine's VAT may differ by a franc for each item."""
+    """The answer to a dry run (decision 40); the machine's VAT may differ by a franc for each item."""
 
     invoice_number: Annotated[str, Meta(description="The till's number")]
     invoice_type: Annotated[str, Meta(description="FV, FT, EV, ET, FA or EA")]
@@ -145,7 +145,7 @@ def preview(invoice: Invoice, language: Language = "en") -> Preview:
 
 
 def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Receipt:
-    """Of a certified record; `language` is that of the warnings' messages. `copies`: in the journal, how many duplicates were given out."""
+    """The receipt of a certified record. `language`: of the warnings; `copies`: number of duplicates."""
     counters = record.counters
     if record.state != "certified" or counters is None:
         raise ValueError(f"an attempt in state {record.state} has no receipt")

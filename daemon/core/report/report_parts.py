@@ -1,8 +1,7 @@
-"""What the reports X, Z and A are made of: one line of each of their tables.
+"""Rows of the tables in the reports X, Z and A; and the letterhead of a shop's documents.
 
-What stands above and below the documents of a shop, and the names of what is on them: kept by version, so that a copy is its original for ever (0047 art. 23).
-
-A version is named by the digest of its content. An invoice and a Z hold that name, and so does the chain."""
+Letterheads are stored by version, so that a copy always equals its original (0047 art. 23). A version is named by the
+digest of its content; invoices, Zs and the chain have that name."""
 
 from __future__ import annotations
 
@@ -33,8 +32,9 @@ def counter_values(counters: FiscalCounters) -> CounterValues:
 
 
 class Letterhead(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`taxpayer` are I0 to I5 of 2Bh, empty while the machine has not sent them; `name` and `address` are the shop's own words for that time. `labels` name
-    the methods of payment by language, `natures`, `clients` and `comments` what their letters stand for. `logo` is a PNG."""
+    """`taxpayer`: I0 to I5 of 2Bh, empty until the machine has sent them; until then `name` and `address` from the
+    configuration. `labels`: names of the payment methods by language; `natures`, `clients`, `comments`: meanings of
+    their letters. `logo`: a PNG."""
 
     taxpayer: tuple[str, ...] = ()
     name: str = ""

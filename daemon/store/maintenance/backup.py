@@ -1,5 +1,4 @@
-"""Copies of the ledger: made while the daemon works, checked before they count, put back so that a machine that has gone on
-since is noticed."""
+"""Backup and restore of the ledger: verified copies; a restored ledger is compared with each machine."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ Progress = Callable[[int, int], None]
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """`aside` is where the ledger that was replaced is, None when there was none; `asks` are the machines whose last Z has to be said."""
+    """`aside`: path of the replaced ledger, None if there was none; `asks`: NIMs whose last Z has to be entered."""
 
     findings: VerifyResult
     aside: Path | None
@@ -45,10 +44,10 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _, __: None) -> VerifyResult:
-    """A consistent, verified copy in one file; `target` appears whole or not at all. `at` in ms is written into it. `progress` counts
-    the pages that are copied, then the records of the copy that are verified.
+    """Makes a consistent, verified copy; `target` appears complete or not at all. `at` (ms) is stored in it. `progress`
+    counts copied pages, then verified records.
 
-    LedgerUnusable when the ledger does not verify: a damaged copy would only replace a good one."""
+    LedgerUnusable if the ledger does not verify: a damaged copy must not replace a good one."""
     with in_the_making(target) as copy:
         with _copy_errors(source), closing(open_to_read(source)) as ledger:
             _copy(ledger, copy, lambda connection: write_meta(connection, BACKUP_AT, str(at)), progress)
@@ -67,10 +66,11 @@ def restore(
     last_z: LastZ = None,
     progress: Progress = lambda _, __: None,
 ) -> Restored:
-    """Puts a backup in the place of the ledger, which is put aside. Every book is marked to be compared with its machine
-    before its counters are believed, and goes on after the Z numbers that were given since; a live book of which nothing here
-    knows them asks for its last Z unless `last_z`, the number on paper, says it. Who was disabled since stays so, and every session ends. The copy has its entry in the audit log before it is put in
-    place: by whom, and from which file (`origin`, else `source`). LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
+    """Replaces the ledger by a backup and keeps the old file aside. Every book is marked to be compared with its
+    machine, and continues after the Z numbers given since. A live book whose numbers are unknown here asks for its last
+    Z, unless `last_z` (from paper) gives it. People disabled since stay disabled, and all sessions end. The audit log
+    of the copy has who restored it and from which file (`origin`, else `source`). LedgerUnusable if a daemon has the
+    ledger or the backup is damaged."""
     named, target = target, real_path(target)
     lock = LedgerLock.acquire(target, is_command=True)
     mark = read_mark(target)

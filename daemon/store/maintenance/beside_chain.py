@@ -1,5 +1,5 @@
-"""What stands beside a book's chain and follows from it: what the book knows of its machine, attempts that have not ended, keys of requests, sales that
-are certified later, take-overs, events, and what is to go to headquarters."""
+"""Verifies the tables outside a book's chain against it: the machine's state, open attempts, Idempotency-Keys, deferred
+sales, take-overs, events and the outbox."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _check_keys(connection: sqlite3.Connection, book: Book, note: Note) -> None:
 
 
 def _check_deferred(connection: sqlite3.Connection, book: Book, note: Note) -> None:
-    """Sales that are certified later are those of the chain; each has ended, or not, as its attempt and the chain say."""
+    """Deferred sales are those of the chain, and each state agrees with its attempt and the chain."""
     chained = {
         (sale.number, sale.kind, sale.total_ttc, sale.sold_at, sale.outage): sale
         for sale in _sold_later(connection, book)
@@ -124,8 +124,8 @@ def _sold_later(connection: sqlite3.Connection, book: Book) -> list[SaleDeferred
 
 
 class TakeOverRow(NamedTuple):
-    """A take-over or its end, as the ledger's table has it, or an entry of a chain. NIMs without activation; no reason of an end, which the table has
-    not; `at` is 0 in the book of the spare, the table has the times of the machine's chain."""
+    """A take-over or its end, from the table or an entry of a chain. NIMs without activation; no reason for an end,
+    which the table lacks; `at` is 0 in the spare's book, since the table has the times of the machine's chain."""
 
     step: str
     nim: str

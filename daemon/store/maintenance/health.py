@@ -1,8 +1,7 @@
-"""Is this file fit to work with? Checked at every start, in bounded time also for a ledger of gigabytes: SQLite's own check, which
-compares indexes with their tables, of all tables in a small file and of the small ones in a large file; that the newest numbers
-are found by their index, so that none is certified twice; and the end of each book's chain. The whole is the business of `mcfd verify`,
-every night: what it finds in the file itself stops a start, and certification, until it is repaired.
-"""
+"""The check of the ledger's file at every start, in bounded time: SQLite's own check of all tables in a small file, of
+the small tables in a large one; that the index finds the newest numbers, so that none is certified twice; and the end
+of each chain. The complete check is `mcfd verify`, every night: a damaged file stops the start, and certification,
+until repaired."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ from daemon.store.tables.book.entries import last_entry, link_after
 from daemon.store.tables.meta import read_damage
 
 SMALL_BYTES = 16 * 1024 * 1024
-"""A file that is checked in 0.2 s on a PC, and in a second or so on a small box. SQLite 3.40 does not let its check be interrupted."""
+"""Size of a small file: its check takes 0.2 s on a PC and a second on a small box. SQLite 3.40 cannot interrupt it."""
 NUMBERS_AT_ONCE = 10_000
 NUMBERS_SECONDS = 0.03
-"""Thirty thousand numbers on a PC, some three thousand on a small box: more than a till tries again. `mcfd verify` checks all. The rest of a
-start lasts as long beside it."""
+"""Time limit in seconds: thirty thousand numbers on a PC, three thousand on a small box, more than a till sends again.
+`mcfd verify` checks all."""
 CONSTRAINT = re.compile(r"CHECK (\((?:[^()]|\([^()]*\))+\))")
 """With brackets in it one deep, as all of them are written in the schema."""
 _SMALL_TABLES = ("meta", "book", "total", "api_key", "outbox", "settlement")
@@ -72,7 +71,7 @@ def file_faults(connection: sqlite3.Connection, tables: Sequence[str] = (), *, m
     except sqlite3.OperationalError as error:
         if not is_rubbish(error) or tables:
             raise
-        # An entry's body that is no JSON any more, of which indexes are made: the chain names it, and the rest is looked at.
+        # An entry's body is no JSON any more, which an index needs: the chain's check reports it.
         names = [name for (name,) in connection.execute(_SQL["tables"])]
         others = [f"integrity_check({name})" for name in names if name != "entry"]
         found = [text for check in (*others, "quick_check(entry)") for (text,) in connection.execute(f"PRAGMA {check}")]
@@ -96,8 +95,8 @@ def _constraint_faults(connection: sqlite3.Connection, tables: Sequence[str]) ->
 
 
 def _check_numbers(connection: sqlite3.Connection) -> None:
-    """A number that its index does not find would be certified again. Newest first, as far as the time goes: a till tries again what it
-    has just tried."""
+    """Looks each number up by its index: one that is not found would be certified again. Newest first until the time is
+    over, since a till repeats its newest requests."""
     until = time.monotonic() + NUMBERS_SECONDS
     (last,) = connection.execute(_SQL["last_id"]).fetchone()
     while last > 0 and time.monotonic() < until:

@@ -25,16 +25,16 @@ PRUNED = (
     ("notices_day", "prune_notices", NOTICE_DAYS),
 )
 LOST_WRITES = "lost_writes"
-"""In `meta`: acknowledged writes that were found to be missing. It stands for the books that have not been compared with their machine since."""
+"""Key in `meta`: acknowledged writes are missing, and some books were not compared with their machine since."""
 BATCH = 500
 """Rows of each kind in one transaction: others write in between."""
 
 
 def prune(connection: sqlite3.Connection, now: int) -> int:
-    """At most `BATCH` rows of each kind and book; how many, 0 when there is nothing left to do.
+    """Deletes at most `BATCH` old rows of each kind and book; returns how many, 0 when done.
 
-    A row goes when it is older than its days by the book's time, and when its book has rows of its kind on more later days than that: a clock
-    that was ahead for a moment adds one day, and deletes nothing."""
+    A row is deleted if it is older than its days by the book's time, and its book has rows of that kind on more later
+    days than that: so a clock that was fast for a moment adds one day and deletes nothing."""
     gone = 0
     for book in all_books(connection):
         at = min(now, read_head(connection, book.id).at)
@@ -45,7 +45,8 @@ def prune(connection: sqlite3.Connection, now: int) -> int:
 
 
 def horizon(now: int, earliest_day: int, days: int) -> int:
-    """Rows before it (ms) may go; `earliest_day` (since 1970) is the first of the last `days + 1` days that have rows of their kind."""
+    """Rows before this time (ms) may be deleted. `earliest_day` (days since 1970): first of the last `days + 1` days
+    with rows of that kind."""
     return min(now - days * DAY, earliest_day * DAY)
 
 

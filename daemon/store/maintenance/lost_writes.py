@@ -1,6 +1,6 @@
-"""Writes that were acknowledged and are not in the ledger any more, noticed when it is opened: by the mark of the last commit, or, where there
-is none, by what stands in the WAL behind its last valid frame. The ledger is then an older one, as after a restore: each live book is
-compared with its machine, and an operator decides."""
+"""Detects acknowledged writes that are missing when the ledger is opened: by the mark of the last commit, or without
+one by the WAL behind its last valid frame. The ledger then counts as restored: each live book is compared with its
+machine, and an operator decides."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ COMMITS = "commits"
 _HEADER, _FRAME_HEADER = 32, 24
 """Bytes of a WAL and of each of its frames (sqlite.org/walformat.html)."""
 CERTAIN = 2
-"""Transactions behind the break without a mark: each was synced before the next one began, so a power cut leaves the last one incomplete alone."""
+"""Number of transactions behind the break that proves a loss without a mark: each was synced before the next began, so
+a power cut leaves at most one incomplete."""
 
 
 def count_commit(connection: sqlite3.Connection) -> int:
@@ -41,8 +42,8 @@ def ledger_name(connection: sqlite3.Connection) -> str:
 
 
 def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | None, *, alone: bool) -> Text:
-    """What is missing in a ledger that was just opened, `alone` when no other process may write in it; empty when nothing. Its WAL is kept aside
-    then. `mark` was read before."""
+    """What is missing in a ledger that was just opened; empty for nothing. If something is, its WAL is copied aside.
+    `alone`: no other process may write in it; `mark`: read before the opening."""
     if not connection.execute(_SQL["has_meta"]).fetchone()[0]:
         return NO_TEXT
     wal = ledger.with_name(ledger.name + "-wal")
@@ -56,8 +57,8 @@ def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | 
 
 
 def count_missing(connection: sqlite3.Connection, mark: MarkRow | None) -> int:
-    """Acknowledged commits of this ledger that it does not hold; also for one that others write: `mark` was read before its present view. A mark
-    of a later epoch is of what a copy, put in its place by hand, lacks: how many they are it does not say."""
+    """How many acknowledged commits this ledger lacks; also while others write, if `mark` was read before the present
+    view. A mark of a later epoch shows a copy that was put in place by hand; their number is then unknown."""
     lineage = read_lineage(connection)
     if mark is None or not lineage.ledger_id or mark.ledger_id != lineage.ledger_id or mark.epoch < lineage.epoch:
         return 0
@@ -65,7 +66,7 @@ def count_missing(connection: sqlite3.Connection, mark: MarkRow | None) -> int:
 
 
 def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
-    """Commits of the present run of the WAL behind the last frame that SQLite takes for valid. No other process may write meanwhile."""
+    """Number of commits in the WAL behind the last frame that SQLite accepts. No other process may write meanwhile."""
     _, valid, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     try:

@@ -1,5 +1,5 @@
-"""People after a restore: who was disabled since the copy was made stays so, a password that was changed since is the one that works, and every
-session ends. What was decided where is in the two audit logs, from the entry on where they part; no clock is read."""
+"""People after a restore: those disabled since the copy stay disabled, passwords changed since stay valid, and all
+sessions end. The changes come from the audit logs of both ledgers after their last common entry; no clock is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Login(NamedTuple):
 
 
 def take_over_people(copy: sqlite3.Connection, replaced: Path, *, at: int, by: Actor) -> None:
-    """Into the copy, what was changed in the ledger that it replaces. A replaced ledger that cannot be read says nothing."""
+    """Takes changes of the replaced ledger over into the copy; nothing if it cannot be read."""
     end_all_sessions(copy)
     for name, login in _changed(copy, replaced).items():
         copy.execute(_SQL["write"], (*login, name))
@@ -46,7 +46,7 @@ def _changed(copy: sqlite3.Connection, replaced: Path) -> dict[str, Login]:
 
 
 def newer(copy: Login, replaced: Login, *, is_changed_in_both: bool) -> Login:
-    """Of one person, who was changed in the replaced ledger since the two parted. Where both have changed them, disabled is disabled."""
+    """The login of a person who was changed in the replaced ledger. If both ledgers changed it, disabled wins."""
     if is_changed_in_both and copy.disabled_at:
         return copy
     return replaced

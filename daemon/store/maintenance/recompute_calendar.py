@@ -1,4 +1,4 @@
-"""The closures of months and years in a recomputation: each holds exactly the Zs since the one before it, and says what they come to."""
+"""Recomputes closed months and years: each has exactly the Zs since the previous one, and their sums."""
 
 from __future__ import annotations
 

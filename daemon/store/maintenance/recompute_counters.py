@@ -1,5 +1,4 @@
-"""What a recomputation knows beside the chain: which sale a credit note is entered for, in which year a number is taken, and how far the machine had
-counted."""
+"""Recomputes columns outside the chain: originals of credit notes, years of numbers, the machine's counters."""
 
 from __future__ import annotations
 
@@ -46,8 +45,8 @@ class OriginalCheck:
 
 
 def is_number_year(record: Record, number_year: int) -> bool:
-    """`certification.number_year` is that of its invoice. Before 0.6 the invoice did not say it: 0, or not before the year of the sale, on a clock of any
-    zone (a wrong clock that was set right since may have been ahead)."""
+    """Whether `certification.number_year` is that of its invoice. Before 0.6 the invoice lacks it: then 0, or not
+    before the year of the sale in any zone (later if the clock was fast)."""
     if record.invoice.number_year is not None:
         return number_year == record.invoice.number_year
     sold_at = record.invoice.deferred.sold_at if record.invoice.deferred else record.begun_at
@@ -55,7 +54,7 @@ def is_number_year(record: Record, number_year: int) -> bool:
 
 
 class CountersCheck:
-    """What the book and its totals know of the machine, by what is chained: since then it has gone on, and nothing tells how far."""
+    """Checks the machine's counters in book and totals against the chain; they may be higher, by an unknown number."""
 
     def __init__(self) -> None:
         self.totals_at = 0

@@ -1,9 +1,9 @@
-"""After an error of the disk (`sqlite.disk_failure`): the ledger is copied into a new file before anything is certified.
+"""After a disk error (`sqlite.disk_failure`) the ledger is copied into a new file before anything is certified.
 
-What the kernel still has of the old file is written anew, to other places of the disk, and synced there. A copy that is complete and synced has a name
-of its own before anything of the old ledger is touched, and from then on it is the ledger: what is interrupted later is brought to its end by the next
-start. The old write-ahead log never stands beside the copy: the disk may lack the end of it, and its beginning alone would spoil the copy.
-"""
+So what the kernel still has of the old file is written to other places of the disk, and synced. The complete, synced
+copy gets its own name before the old ledger is touched. From then on it is the ledger, and the next start completes
+what was interrupted. The old write-ahead log is never used with the copy: its end may be missing on disk, and its
+beginning alone would corrupt the copy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MEGABYTE = 1024 * 1024
 
 
 async def renew_after_failure(ledger: Path) -> bool:
-    """Whether the ledger was copied; the caller has its lock. StorageFull where there is no room, LedgerUnusable where it cannot be read."""
+    """Whether the ledger was copied; the caller has its lock. StorageFull, or LedgerUnusable if unreadable."""
     real = real_path(ledger)
     was_begun = complete_copy(real).exists()
     if was_begun:
@@ -139,7 +139,7 @@ async def _put_in_place(ledger: Path) -> None:
 
 
 def _exchange(ledger: Path, aside: Path) -> None:
-    """The copy keeps its own name until the ledger's leads to it for good: a power cut may lose either name of a rename, whatever the order."""
+    """The copy keeps its name until the ledger's durably leads to it: a power cut may lose either one."""
     complete, part = complete_copy(ledger), ledger.with_name(f"{ledger.name}.part")
     if not (ledger.exists() and ledger.samefile(complete)):  # the log of what is in place already is its own
         _set_aside(ledger, aside)

@@ -1,10 +1,8 @@
-"""The sandbox's own share of the disk: its oldest records go, a live book keeps all of them.
+"""Limits the sandbox's share of the disk by deleting its oldest records; a live book keeps all.
 
-A developer may certify in the sandbox without end, and the file is the one that live sales are in. What goes, goes from the
-beginning of the book: where it begins from then on, and what the chain and the totals were there, is kept (`book_start`), so that
-the rest can be recomputed as before. A number of an invoice that went may be used again, and an Idempotency-Key of that time is
-forgotten.
-"""
+A developer may certify in the sandbox without end, in the file of live sales. Records are deleted from the beginning of
+the book. `book_start` stores the new beginning with the chain's hash and the totals there, so that the rest can be
+verified. The number of a deleted invoice may be used again, and its Idempotency-Key is deleted too."""
 
 from __future__ import annotations
 
@@ -44,8 +42,8 @@ _COUNTED = {
 
 
 def trim(connection: sqlite3.Connection, now: int, budget: int) -> int:
-    """One step for each sandbox: what is older than `DAYS`, or more than `budget` bytes, at most `BATCH` things of it. How much was
-    done, 0 when nothing is left to do. `now` in ms."""
+    """One step for each sandbox: deletes at most `BATCH` records that are older than `DAYS` or beyond `budget` bytes.
+    Returns how many, 0 when done. `now` in ms."""
     return sum(_step(connection, book, now, budget) for book in all_books(connection) if book.mode == "test")
 
 

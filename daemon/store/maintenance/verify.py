@@ -1,9 +1,9 @@
-"""`mcfd verify`: the whole ledger recomputed from its rows alone, in one pass and flat memory, also beside a running daemon.
+"""`mcfd verify`: recomputes the whole ledger from its rows, in one pass and constant memory, also beside a running
+daemon.
 
-SQLite's own check; then for each book its records and closures in the order of the chain: every hash, no gap in the seqs, no
-time that goes back, every checkpoint and the running totals, every closure's range, numbers and report; then what stands beside
-the chain, as far as it follows from it (docs/reliability.md says what does not).
-"""
+First SQLite's own check. Then each book in the order of its chain: every hash, seqs without gaps, times that never go
+back, every checkpoint and the running totals, every closure's range, numbers and report. Then the tables outside the
+chain, as far as they follow from it (docs/reliability.md lists what does not)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 
 
 class VerifyResult(msgspec.Struct, frozen=True):
-    """`problems` is empty when all is well; the first of each book names where its chain breaks. `notes` are no damage."""
+    """`problems`: empty if sound; the first of a book names where its chain breaks. `notes`: no damage."""
 
     problems: tuple[str, ...]
     books: int
@@ -86,8 +86,8 @@ def _must_be_current(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
-    """`progress` gets now and then how many records are done, of how many. LedgerUnusable when the file is no ledger of this version, or so
-    damaged that nothing in it can be looked at; whatever else its bytes are, there are findings, or none."""
+    """`progress` gets the number of records done, and of all. LedgerUnusable if the file is no ledger of this version
+    or too damaged to read anything; any other damage is a problem in the result."""
     try:
         mark = read_mark(path)  # before the view that it is compared with
         with closing(open_to_read(path)) as connection, lenient(connection):
@@ -109,7 +109,8 @@ def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
 
 
 def _cannot_be_verified(path: Path, error: sqlite3.Error) -> StorageError:
-    """StorageFull is no word about the ledger: the disk does not take what SQLite needs beside it, as its index of the WAL."""
+    """The error for a ledger that cannot be read; StorageFull if the disk has no room for SQLite's own files, as the
+    WAL index, which says nothing about the ledger."""
     kind = StorageFull if path.is_file() and _is_room(error) else LedgerUnusable
     return kind(Text("{path}: {why} ({error})", path=path, why=storage_error(error) or error, error=error))
 

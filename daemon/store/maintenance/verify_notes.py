@@ -1,7 +1,7 @@
-"""What `mcfd verify` notes and what is no damage. What 0.1.0 wrote twice, and what stays as it is: two spellings of a number as two
-certifications, and a code of one entered for another. Numbers that are missing in the tills' own series (SFE 2.18: unbroken), where a series can
-be recognised: many numbers that end in digits after the same words, nearly all of them there. One that was never certified may have been a sale
-that was given up."""
+"""Notes of `mcfd verify`, which are no damage. Duplicates of 0.1.0, which stay: two spellings of one number, and a code
+entered for two invoices. And numbers missing in a till's own series (SFE 2.18: without gaps), if a series can be
+recognised: many numbers with the same prefix and nearly all digits in use. A missing number may be a sale that was
+given up."""
 
 from __future__ import annotations
 

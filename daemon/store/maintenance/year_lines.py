@@ -1,8 +1,7 @@
-"""What the ledger has of a closed year, line by line in the order of the chain, for its archive (0047 art. 23).
+"""The lines of a closed year in the order of the chain, for its archive (0047 art. 23).
 
-The year of a book goes from the last Z of the year before it to its own closure: what was certified after the last Z stands in the
-archive of the next year too, whose first Z holds it.
-"""
+A year goes from the last Z of the year before to the year's closure. Certifications after the last Z are in the archive
+of the next year too, since its first Z counts them."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ Line = dict[str, Any]
 
 
 class ArchiveYear(NamedTuple):
-    """A closed year of a book: `number` is that of its closure; the chain begins after the Z `after_z` and its hash `start`."""
+    """A closed year. `number`: of its closure; the chain starts after the Z `after_z` with the hash `start`."""
 
     book: Book
     ifu: str

@@ -1,4 +1,4 @@
-"""Connections to the ledger's file: one that writes, one that reads beside it, one for look-ups (a snapshot) on the loop's own thread."""
+"""Connections to the ledger's file: a writer, a reader, and a snapshot for look-ups on the loop's thread."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _READER_PRAGMAS = (
 
 
 class SqliteConnection:
-    """One connection on a thread of its own, which runs functions on it: many statements for one hop between threads, where aiosqlite's
-    public methods hop for each. The thread never keeps the process alive."""
+    """One connection on its own thread, which runs functions on it: many statements for one change of threads, where
+    aiosqlite's methods need one for each. The thread is a daemon thread."""
 
     def __init__(self, path: Path, mode: Mode) -> None:
         self._open = partial(open_file, path, mode)
@@ -64,7 +64,7 @@ class SqliteConnection:
         return await self._call(partial(job, connection))
 
     def start(self, job: Job[T], deliver: Callback[T]) -> None:
-        """The same for the writer, without a task or a future in between: `deliver` is called on the loop, with the result or with the error."""
+        """As `run`, without a task or future: `deliver` is called on the loop with the result or error."""
         loop = asyncio.get_running_loop()
         if (connection := self._connection) is None:
             loop.call_soon(deliver, None, StorageFull(Text("the ledger is closed")))
@@ -131,7 +131,7 @@ async def connect_reader(path: Path, mode: Mode = "rw") -> SqliteConnection:
 
 
 def connect_snapshot(path: Path, mode: Mode = "rw") -> sqlite3.Connection:
-    """A connection for look-ups of a few microseconds on the loop's own thread, where a hop would cost more than the answer."""
+    """A connection for look-ups of a few microseconds on the loop's thread; a change of threads would cost more."""
     connection = open_file(path, mode)
     configure(connection, _READER_PRAGMAS)
     return connection

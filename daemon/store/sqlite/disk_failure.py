@@ -1,18 +1,19 @@
-"""An error of the disk ends the daemon, and is on record for its next start (docs/reliability.md).
+"""A disk error ends the daemon and is recorded for its next start (docs/reliability.md).
 
-After a sync has failed once, the kernel may have dropped what was written and call the next sync a success: a program that tries again
-acknowledges what the next power cut takes. So nothing is tried again in that process. A lack of room is no such error.
+After a failed sync the kernel may drop the written data and report the next sync as a success. A program that tries
+again would acknowledge what the next power cut takes. So nothing is tried again in that process. A full disk is no such
+error.
 
-The record is a small file in the folder that systemd keeps for the unit (`RUNTIME_DIRECTORY`, in memory), else beside the ledger, never
-synced: it has to outlast the process alone. Should no disk take it, the next start brings the whole write-ahead log into the file anew
-anyway (`Store.open`); what is missed then is the copy into another file, and one of the ends that are counted.
+The record is a small file in the unit's `RUNTIME_DIRECTORY` (in memory), else beside the ledger. It is not synced,
+since it has to outlast the process only. If it cannot be written, the next start still checkpoints the whole
+write-ahead log (`Store.open`); only the copy into another file, and one count, are lost.
 
-SQLite's troubles in the ledger's words (`core.errors`).
+SQLite's errors become those of `core.errors`:
 
-full, I/O error, read-only, cannot open, busy   StorageFull       nothing was stored; it may be possible again later
-corrupt, not a database                         LedgerUnusable    a backup has to be put back
+full, I/O error, read-only, cannot open, busy   StorageFull       nothing was stored; may work later
+corrupt, not a database                         LedgerUnusable    a backup has to be restored
 
-In the daemon an I/O error is not raised: it ends the process (`disk_failure`), unless it is one of reading, of memory or of a lock."""
+In the daemon an I/O error ends the process instead, except one of reading, of memory or of a lock."""
 
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ class DiskFailure(NamedTuple):
 
 @contextlib.contextmanager
 def ending_on_failure(ledger: Path, end: End) -> Iterator[None]:
-    """Meanwhile an error of the disk calls `end` on the thread that met it; `end` does not return. Elsewhere the error is raised as any."""
+    """Within this context a disk error calls `end`, which does not return, on its thread. Elsewhere it is raised."""
     _watched.append((ledger, end))
     try:
         yield
@@ -132,8 +133,8 @@ def ending_on_failure(ledger: Path, end: End) -> Iterator[None]:
 
 
 def disk_failed(cause: str, *, is_sync: bool) -> None:
-    """Returns where no process is to end for it, or where the disk is only full: a full disk refuses SQLite's shared memory, or a file's
-    growth, by other errors than its own."""
+    """Ends the process. Returns outside `ending_on_failure`, or if the disk is only full: a full disk refuses SQLite's
+    shared memory, or a file's growth, with other errors too."""
     for ledger, end in _watched:
         if is_sync or not _refuses_all(ledger):
             _record(ledger, cause)
@@ -174,7 +175,7 @@ def note_copied(ledger: Path) -> None:
 
 
 def disk_trouble(failures: Sequence[DiskFailure], now: int) -> str:
-    """What an operator has to know and do after three failures within an hour, for a week; else empty. By a clock that may have been wrong."""
+    """The warning for an operator, for a week after three failures within an hour; else empty."""
     times = [failure.at for failure in failures if failure.at > now - REPORT_PERIOD]
     if all(last - first > HOUR for first, last in zip(times, times[FAILURES_IN_AN_HOUR - 1 :], strict=False)):
         return ""

@@ -1,4 +1,4 @@
-"""Opening the ledger's file, and the queries for it: what a command needs that only reads. What a daemon works with is in `connection.py`."""
+"""Opens the ledger's file for commands that only read, and loads its queries; `connection.py` is for the daemon."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Beside the process that writes the file. A WAL that a crash has left is read, and stays for the next one who writes."""
+    """Opens the file beside its writer. A WAL left by a crash is read, and stays for the next writer."""
     connection = open_file(path, "ro")
     connection.execute("PRAGMA query_only = ON")
     return connection
@@ -55,7 +55,7 @@ def load(module: str, **parts: str) -> dict[str, str]:
 
 
 def read_as(kind: Callable[..., T], found: sqlite3.Cursor) -> Iterator[T]:
-    """Each row as `kind`, whose fields are called as the columns: their order says nothing, so a field more can shift no figure."""
+    """Each row as `kind`, whose fields are named as the columns; so another column cannot shift a value."""
     names = [name for name, *_ in found.description]
     for row in found:
         yield kind(**dict(zip(names, row, strict=True)))

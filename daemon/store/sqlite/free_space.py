@@ -1,8 +1,8 @@
-"""Whether there is room for a certification, and a sound file, checked before the machine is used (507): so that what has begun can also be stored.
+"""Checks before a certification that its outcome can be stored: enough free space beyond the reserve, and a sound file
+(507).
 
-The reserve is what has to stay free. After a write that failed, a tiny one is tried each second, and the first that
-succeeds makes the ledger healthy again without a restart.
-"""
+After a failed write a small one is tried each second; the first success makes the ledger healthy again without a
+restart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ASK_AGAIN = 1.0
 
 
 class FreeSpace:
-    """`probe` writes a little, durably, or raises; `limit` is the file's largest size in pages, 0 for none. `look` where it `is_due`, then `check`."""
+    """`probe`: a small durable write, or an error; `limit`: greatest size of the file in pages, 0 for none. Call `look`
+    if `is_due`, then `check`."""
 
     def __init__(
         self,

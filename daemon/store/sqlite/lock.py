@@ -1,12 +1,13 @@
-"""One process that writes one ledger: advisory locks on a file beside it and on the ledger itself, which the kernel drops when their holder dies.
+"""The lock of a ledger, and the mark of its last acknowledged commit.
 
-The file beside it is found by the ledger's real path, whatever symbolic link leads there. The lock on the ledger is for its other hard links.
+One process writes a ledger: it has advisory locks on a lock file and on the ledger, which the kernel releases when the
+process ends. The lock file is found by the ledger's real path, through any symbolic link; the lock on the ledger itself
+is for other hard links.
 
-The last commit whose callers had their answer, in a small file beside the ledger: should the ledger then hold fewer, acknowledged
-writes are gone (a bit of the WAL that flipped ends it there for SQLite, without a word).
-
-Written after each commit and never synced: it costs no wait. The commit was durable before it, so a mark is never ahead of an honest
-disk; after a power cut it may be behind, and then less is noticed. `name` is of the ledger and its epoch: a restored one has another."""
+The mark is a small file with the last commit whose callers got their answer. If the ledger has fewer, acknowledged
+writes are lost (after a flipped bit in the WAL, SQLite silently ignores the rest). It is written after each commit and
+never synced, so nothing waits for it. After a power cut it may be behind, never ahead. Its name has the ledger's id and
+epoch, so a restored ledger has another one."""
 
 from __future__ import annotations
 
@@ -33,15 +34,15 @@ SUFFIX = ".commits"
 
 
 class LedgerLock:
-    """Held from `acquire` to `release`. The file beside the ledger stays: removing it could let two daemons lock two different ones."""
+    """Locked from `acquire` to `release`. The lock file stays, or two daemons could lock two different ones."""
 
     def __init__(self, *descriptors: int) -> None:
         self._descriptors = descriptors
 
     @classmethod
     def acquire(cls, ledger: Path, *, control: Path | None = None, is_command: bool = False) -> LedgerLock:
-        """LedgerInUse, with the other's process id, when a daemon has it, or a command has not ended after `PATIENCE`. A daemon says at which
-        socket it answers (`control`)."""
+        """LedgerInUse, with its process id, if a daemon has the lock, or a command still has it after `PATIENCE`.
+        `control`: the daemon's socket, for commands."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -75,7 +76,7 @@ class LedgerLock:
         return cls(*opened)
 
     def release(self) -> None:
-        """After the ledger is closed: where this process has it open, closing a descriptor of it drops SQLite's own locks."""
+        """Call it after the ledger is closed: closing a descriptor of an open ledger would drop SQLite's own locks."""
         for descriptor in self._descriptors:
             os.close(descriptor)
         self._descriptors = ()

@@ -39,17 +39,18 @@ class _Outcome(NamedTuple):
 
 
 class Marking(NamedTuple):
-    """`count` numbers a commit within its transaction; `report` notes that number once it is durable, before any caller has its answer."""
+    """`count` numbers a commit within its transaction; `report` stores the number once durable, before any answer."""
 
     count: Callable[[sqlite3.Connection], int]
     report: Callable[[int], None]
 
 
 class Writer:
-    """`commits` counts the commits that wrote something, each one fsync; `on_fault` hears what became of each.
+    """The writer: jobs that arrive together share one commit. `commits` counts commits that wrote something, each one
+    fsync; `on_fault` gets the result of each.
 
-    No task of its own: a batch is begun where the one before it ends, or where the first job comes, so a lone caller's commit costs as few
-    turns of the loop as can be."""
+    It has no task: a batch starts when the previous one ends, or with the first job, so a single commit needs few turns
+    of the loop."""
 
     def __init__(self, connection: SqliteConnection, marking: Marking | None = None) -> None:
         self.commits = 0
@@ -156,8 +157,8 @@ def checkpoint(connection: sqlite3.Connection) -> None:
 
 
 def bring_in(connection: sqlite3.Connection, ledger: Path) -> None:
-    """The whole write-ahead log, which is empty afterwards, and durably so: the disk may lack the end of it, and its beginning alone would spoil the
-    file. A reader of an older view is not waited for."""
+    """Checkpoints the whole write-ahead log and empties it durably: the disk may lack its end, and its beginning alone
+    would corrupt the file. Does not wait for readers of an older view."""
     real = real_path(ledger)
     log = real.with_name(f"{real.name}-wal")
     if not log.exists() or not log.stat().st_size:

@@ -1,6 +1,6 @@
-"""What happened, in the order it became durable: small rows that point at the record, there for a week for screens that come back.
+"""Events in the order of commits: small rows that point at their record, kept for a week for screens that reconnect.
 
-Events that some destination wants are put into its outbox in the same transaction."""
+An event for a destination enters its outbox in the same transaction."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class EventWriter:
 
     def send_upstream(self, connection: sqlite3.Connection, book: Book, entry_id: int, at: int) -> None:
         """The closure of a month or year (the entry of that id) goes where Zs go, and is no event of its own."""
-        if UPSTREAM in self._destinations.get(CLOSURE, ()) and (book.mode == "live" or UPSTREAM not in self._live_only):
+        if UPSTREAM in self._destinations.get(CLOSURE, ()):
             connection.execute(_OUTBOX["insert"], (UPSTREAM, book.id, CALENDAR, entry_id, at))
 
 

@@ -1,6 +1,6 @@
-"""The electronic journal: what ended, newest first or as a stream; what a code or a number stands for; what was credited.
+"""Queries of the electronic journal: ended attempts newest first or as a stream, codes, numbers and credits.
 
-A range of time becomes a range of seq by the checkpoints, since time never goes back in a book."""
+The checkpoints turn a range of time into a range of seq, since time never goes back in a book."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _PLACES = load(__name__, columns="id, seq")
 """The same, for reading one by one."""
 
 CHUNK = 128
-"""Records read at a time by a stream: flat memory, and no read transaction that would keep the WAL from being reused."""
+"""Records that a stream reads at a time: constant memory, and no long read transaction that keeps the WAL growing."""
 
 WALKED = 2000
 """Entries gone back through before the indexes of the numbers are used."""
 
 NUMBERS = 5_000
-"""About as many are looked through at a time in these indexes: a millisecond, since a thread that wakes in it finds the processor's caches gone. Of four,
-one sale in a hundred lost ten."""
+"""Numbers that one query searches in an index, about a millisecond; with four milliseconds one sale in a hundred took
+ten longer, since its caches were cold."""
 
 _LAST = sys.maxsize
 _LAST_NUMBER = "\U0010ffff"
@@ -100,16 +100,15 @@ def _between(connection: sqlite3.Connection, book: Book, page: Page) -> Between:
 
 
 def reach(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[int, int]:
-    """The seqs between which all ended entries lie that the page asks for: after the first, up to the second. There are none where both are
-    the same."""
+    """The seqs of all ended entries of the page: after the first, up to the second; none if both are equal."""
     after, last, _, _ = _between(connection, book, page)
     (newest,) = connection.execute(_SQL["newest"], (book.id, last)).fetchone()
     return after, max(after, newest)
 
 
 def newest_with_part(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[list[Record], int]:
-    """A part that many numbers have is soon found on the way back from the newest one; and the seq that older ones, which are still to be
-    looked for, are before: 0 where that is all."""
+    """The newest entries whose number has the part, and the `before_seq` for older ones, 0 at the end. A frequent part
+    is found soon this way."""
     if page.state in OPEN:
         return list(_open_ones(connection, book, page)), 0
     after, newest = reach(connection, book, page)
@@ -119,7 +118,8 @@ def newest_with_part(connection: sqlite3.Connection, book: Book, page: Page) -> 
 
 
 def stretches(connection: sqlite3.Connection, book: Book) -> list[Stretch]:
-    """However numbers are given, those of entries that are equally far apart divide them about equally, and none has to be counted."""
+    """Ranges of numbers with about equally many entries: bounded by the numbers of entries at equal distances, so that
+    nothing has to be counted."""
     (newest,) = connection.execute(_SQL["newest"], (book.id, _LAST)).fetchone()
     rows = connection.execute(_SQL["numbers"], (NUMBERS, newest, book.id)).fetchall()
     return list(pairwise(["", *(number for (number,) in rows), _LAST_NUMBER]))
@@ -133,8 +133,8 @@ def with_part(connection: sqlite3.Connection, book: Book, page: Page, stretch: S
 
 
 def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
-    """Of the next `page.limit` entries that the page asks for, newest first, those whose customer has that text in name, IFU or phone, and the
-    seq to go on before: 0 at the end. An invoice is only read where the text may stand in it, a whole record only of what is found."""
+    """Of the next `page.limit` entries, newest first, those whose customer has the text in name, IFU or phone; and the
+    `before_seq` to continue, 0 at the end. An invoice is unpacked only if it may contain the text."""
     values = (book.id, *_between(connection, book, page), *attempts.wanted(page), page.limit)
     rows = connection.execute(_SQL["payloads"], values).fetchall()
     needle, folded = longest_plain(wanted), wanted.casefold()

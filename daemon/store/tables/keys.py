@@ -21,14 +21,14 @@ _SQL = load(__name__)
 
 
 class ApiKeyRing:
-    """Looks a key up on the loop's own thread, in the file each time: a few microseconds, and a key that another process has
-    just revoked is refused at once."""
+    """Looks a key up in the file each time, on the loop's thread: it takes a few microseconds, and a key that another
+    process has revoked is refused at once."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def find(self, text: str) -> ApiKey | None:
-        """The key as it is sent by a client; None when it is mistyped, unknown or revoked. It may have come to its end."""
+        """The API key for the text that a client has sent; None if invalid, unknown or revoked. It may have expired."""
         if not may_be_one(text):
             return None
         with storage_faults():

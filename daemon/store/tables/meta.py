@@ -1,9 +1,9 @@
-"""Single values of the ledger that belong to no other table; among them what is known to be damaged in it, as `mcfd verify` or a reading has
-found it, until a `verify` finds the ledger sound; and which ledger this is, and how often it was put back: by both, headquarters tells a ledger that goes
-on from one that began again.
+"""Single values of the ledger: known damage, from `mcfd verify` or a failed read, until a `verify` finds the ledger
+sound; and the ledger's id and epoch, by which headquarters distinguishes a ledger that continues from one that began
+again.
 
-An epoch begins with each restore. Its number goes up, and is the time of the restore (in seconds) wherever the clock allows, so that
-two restores of one backup are two epochs and not one with two contents."""
+Each restore begins an epoch. Its number increases, and is the time of the restore in seconds if the clock allows, so
+that two restores of one backup are two epochs."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def write_meta(connection: sqlite3.Connection, name: str, value: str) -> None:
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """`file`: of the file itself, its indexes too: nothing is certified with it, since a number might be certified twice. `entries`: of what it
-    holds; the rest is served, and what is sold is added to it."""
+    """Known damage. `file`: of the file or its indexes; nothing is certified, since a number might be certified twice.
+    `entries`: of single rows; the rest is readable, and sales continue."""
 
     file: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
 from daemon.core.machine.state import Certified, Subtotal
 from daemon.machines.adapter import ConnectedMachine
-from daemon.store.tables.book import attempts, settlements
+from daemon.store.tables.book import attempts, originals, settlements
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -91,6 +91,7 @@ async def enter(
         await intent
         if not worker.attempts.is_way_free(live):
             await worker.attempts.way_free(live)
+        _check_original(worker, live, agreed)
         check_expiry(expires)
     except LineLost:
         raise
@@ -116,6 +117,12 @@ def check_expiry(expires: float) -> None:
     """RequestExpired if that time (loop time, 0 for never) is over."""
     if 0 < expires <= asyncio.get_running_loop().time():
         raise RequestExpired
+
+
+def _check_original(worker: MachineWorker, live: LiveAttempt, agreed: Invoice) -> None:
+    """CreditExceedsOriginal for a credit note whose total is the machine's."""
+    if agreed.is_credit and agreed.leeway:
+        worker.ledger.peek(originals.check_agreed, live.id, agreed)
 
 
 def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""What happened in a book, published in the order in which it became durable; a listener is woken and reads it from there.
+"""The event stream of a book, in the order of commits; a listener is woken and reads new events from the ledger.
 
-So a listener misses nothing that comes back within the week that events are kept, and a slow listener holds nothing up. The ledger writes certifications, closures, attention and the tax server's alert down by itself; a machine that comes
-and goes is written down here, in its turn, so that a screen that comes back hears of that too."""
+So a listener that returns within a week misses nothing, and a slow one delays nobody. The ledger's own transactions
+store certifications, closures, attention and the tax server's alert; this module stores a machine's connections."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class SeenEvent(NamedTuple):
 
 
 class Start(NamedTuple):
-    """After which event a stream goes on, and why it cannot go on where the listener was: `restored`, `expired`, or empty."""
+    """The event after which a stream continues; `reset`: why not where the listener was, or empty."""
 
     after: int
     epoch: int
@@ -114,8 +114,8 @@ class Start(NamedTuple):
 
 
 async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start:
-    """Without an event seen: from now on. One of a ledger that was put back since: from now on. One older than what is kept: from the
-    oldest that is there. In both the listener gets a reset, for it may have missed something."""
+    """Without `last_seen`: from now on. If the ledger was restored since: from now on, with a reset. If the event is no
+    longer stored: from the oldest one, with a reset."""
     span = events.peek(event_span)
     if last_seen is None:
         return Start(span.newest, span.epoch)
@@ -147,8 +147,8 @@ async def _data_or_null(receipts: Ledger, book: Book, event: Event) -> bytes:
 
 
 async def data_of(receipts: Ledger, book: Book, event: Event) -> bytes:
-    """The receipt of a certification, the report of a closure as the till got it, or a `MachineEvent`. ValueError when the
-    ledger does not have what the event is about, or has it damaged."""
+    """The receipt of a certification, the report of a closure as the till got it, or a `MachineEvent`. ValueError if
+    the ledger lacks the event's record or it is damaged."""
     try:
         return await _read(receipts, book, event)
     except StorageFull:

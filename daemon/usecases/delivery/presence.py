@@ -1,6 +1,6 @@
-"""A box's word to headquarters, every five minutes, that it is there and how it is; and what headquarters asks for in return.
+"""The presence of a box: its state, sent to headquarters every five minutes, and the requests in the answer.
 
-Only the last word counts: one that was not received is not stored. Nothing waits for it, and it holds nothing up."""
+Only the newest presence counts: one that was not delivered is dropped. Nothing waits for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST_WITHIN = 60.0
 JITTER = 0.1
 """Share of the interval by which each one is earlier or later."""
 REPEATED_AFTER = 3_600.0
-"""Seconds before the same Z is sent again at the same request: what is on its way need not be sent twice. The interval doubles each time."""
+"""Seconds until the same Z is sent again on a repeated request; the interval doubles each time."""
 MOST_TIMES = 6
 """What headquarters asks for after so many times is refused there whenever it comes: it would only fill the stream."""
 LAST_Z = 2**53 - 1

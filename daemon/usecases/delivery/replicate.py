@@ -1,17 +1,12 @@
-"""Every closure reaches headquarters, in the order of its book, however long the line is down.
+"""Sends every closure to headquarters in the order of its book, however long the network is down; and events to
+webhooks the same way (`usecases.delivery.webhook_events`).
 
-No certification and no Z waits for anything here: a closure and its
-outbox row are one transaction, and this use case only reads that row later, sends it, and writes down what
-became of it. Each book (one NIM in one mode) has a task of its own: one machine's trouble is no other's.
-A crash between the delivery and its note in the outbox sends the closure once more; the receiver knows it by
-its report_id.
+No certification and no Z waits for it: a closure and its outbox row are one transaction, and this use case later reads
+the row, sends it and stores the result. Each book (one NIM in one mode) has its own task, each webhook its own queue.
+After a crash between delivery and result the closure is sent again; the receiver recognises its report_id.
 
-Events go to webhooks the same way (`usecases.delivery.webhook_events`), each webhook from a queue of its own.
-
-What a receiver has refused is parked; those behind it go on. It is offered again after a start or a reload, and after later
-deliveries: so nothing has to be typed at the box once the other side has been put right.
-
-One book on its way to one receiver: the same for closures upstream and for events to a webhook; and how long it waits before the next try."""
+A refused row is parked, and those behind it continue. It is offered again after a start or a reload, and after later
+deliveries, so that a receiver that was repaired needs no command at the box."""
 
 from __future__ import annotations
 
@@ -59,8 +54,8 @@ REST_MS = HOUR
 
 
 class Backoff:
-    """Exponential with full jitter, at most `most` seconds. What the receiver asks for is honoured even beyond that, and the jitter
-    comes on top: up to as much again, an hour at the most."""
+    """Exponential backoff with full jitter, at most `most` seconds. A receiver's Retry-After counts even beyond that;
+    jitter is added to it, up to the same again and one hour at most."""
 
     def __init__(
         self,
@@ -117,8 +112,8 @@ E = TypeVar("E", bound=Outgoing | Posting)
 
 
 class Replicator(Generic[E]):
-    """`run` until cancelled; `wake` when a closure (or whatever `subject` is) has been stored. `waiting` gives so many of a book that are neither
-    sent nor parked, in their order."""
+    """`run` runs until cancelled; call `wake` when a closure (or other `subject`) has been stored. `waiting` gives the
+    next rows of a book that are neither sent nor parked, in order."""
 
     def __init__(
         self,
@@ -222,8 +217,8 @@ class Replicator(Generic[E]):
         return not entries
 
     async def _offer_again(self, queue: BookQueue, before: int) -> int:
-        """What was refused before then. After a start or a reload that is all of it: a person has looked at it. After deliveries what
-        has rested: what was wrong over there may be right again."""
+        """Offers rows again that were refused before `before` (ms): all after a start or a reload, those that have
+        waited long enough after a delivery."""
         offered = await self._outbox.offer_again(queue.nim, queue.mode, before=before)
         if offered:
             _log.info(f"{self._subject}.offered_again", **queue.names, count=offered)

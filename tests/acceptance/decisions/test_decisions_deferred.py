@@ -123,15 +123,20 @@ def test_a_dead_machine_comes_back(dead: Shop) -> None:
 
 
 def test_the_paper_of_a_sale_that_waits(dead: Shop) -> None:
-    """A slip without code, QR of a certification or counters; afterwards the invoice, which says what it regularises."""
+    """A slip without code, QR of a certification or counters; afterwards the invoice, which says what it regularises. The till and the slip
+    know what is paid beside the total."""
     shop, key = dead, fresh()
-    body = taken(defer(shop, invoice(fresh()), key=key))
+    body = taken(defer(shop, invoice(fresh(), stampDuty=100, psvbGroup="A", custmer={}), key=key))
+    assert (body["stampDuty"], body["psvbByGroup"]) == (100, [{"group": "A", "base": 15000, "rate": 2, "amount": 300}])
+    assert [warning["code"] for warning in body["warnings"]] == ["UNKNOWN_FIELD"]
     for form in ("text", "html", "escpos"):
         slip = shop.http.get(body["ticket"], params={"format": form}, headers=shop.headers())
         assert slip.status_code == 200, slip.text
         words = slip.content.decode("cp858" if form == "escpos" else "utf-8")
         assert "EN ATTENTE DE CERTIFICATION" in words
         assert "SANS VALEUR FISCALE" in words
+        assert "Montant timbre quittance" in words
+        assert "PSVB A" in words
         assert "SECeF" not in words
         assert "BFSECEF01" not in words
     page = shop.http.get(body["customerPage"])

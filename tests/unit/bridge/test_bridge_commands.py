@@ -124,10 +124,13 @@ def test_requests_are_written_as_the_page_shows(command, data: str) -> None:
 
 
 def test_the_state_with_and_without_a_last_invoice() -> None:
-    """22 fields, 27 of which five are empty or zeros, or 27 with the last invoice; dashes leave the code."""
-    for text in (f"{HEAD},{RATES}", *(f"{HEAD},{none},{RATES}" for none in (",,,,", ",,,,0.00", f"{'0' * 14},,,,0"))):
-        state = understand(ReadState(), text.encode())
-        assert (state.last, state.tc, state.fvc, state.frc, state.rates) == (None, 13, 7, 2, RATES_READ)
+    """22 fields, 27 of which five are empty or zeros, or 27 with the last invoice; a comma for the point makes more of them; dashes leave the code."""
+    blank = (",,,,", ",,,,0.00", f"{'0' * 14},,,,0")
+    for text in (f"{HEAD},{RATES}", *(f"{HEAD},{none},{RATES}" for none in blank)):
+        comma = text.replace("10.0,", "10,").replace(".", ",")
+        for written in (text, comma, comma.replace("0,00,18", "0,18")):
+            state = understand(ReadState(), written.encode())
+            assert (state.last, state.tc, state.fvc, state.frc, state.rates) == (None, 13, 7, 2, RATES_READ), written
     state = understand(ReadState(), f"{HEAD},{LAST},{RATES}".encode())
     assert state.last == LastInvoiceReply("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
     assert (state.nim, state.ifu, state.time, state.rates) == (
@@ -176,6 +179,7 @@ OURS = ("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
         (RATES, RATES.replace("10.0,", "10,").replace(".", ","), OURS),
         (f"590.00,{RATES}", f"590,00,{RATES.replace('10.0,', '10,').replace('.', ',')}", OURS),
         (f"590.00,{RATES}", "590,0,18,10,0,0,18,10,0,0,0,0,10,10,0,0,0,0", OURS),
+        (f"F^x2c;6,590.00,{RATES}", f"F,6,590.50,{RATES},more", (*OURS[:4], 591)),
         (RATES, RATES.replace("0.00,", ",", 1), OURS),
         ("590.00", "590.50", (*OURS[:4], 591)),
         ("590.00", "gratis", (*OURS[:4], 0)),

@@ -1,4 +1,4 @@
-"""Acts beside certifications that the journal tells: movements of cash, duplicates, reports that were given out. Functions on a connection."""
+"""Acts in the journal beside certifications: cash movements, duplicates, issued reports. Functions on a connection."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def move_cash(
     box_at: int = 0,
     most: int = 0,
 ) -> bytes:
-    """What `answer` makes of the entry. TooManyCashMoves beyond `most` by the same key or person within an hour of the box's clock (`box_at`, ms);
-    0: any number."""
+    """Stores a movement and returns `answer` of its entry. TooManyCashMoves beyond `most` by the same key or person
+    within an hour of the box's clock (`box_at`, ms); 0 for no limit."""
     if most and (wait := wait_for_move(connection, book, call.by.name, box_at, most)):
         raise TooManyCashMoves(most, wait)
     placed = append(connection, book, move, at)
@@ -103,13 +103,13 @@ def issued_report(connection: sqlite3.Connection, book: Book, entry_id: int) -> 
 def acts_between(
     connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int
 ) -> list[Placed]:
-    """Cash, duplicates, reports and outages of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
+    """Cash, duplicates, reports and outages in `start <= t < end` (ms), oldest first, after the id `after`."""
     return list(read_as(Placed, connection.execute(_SQL["acts"], (book.id, start, end, after, limit))))
 
 
 def cash_of_period(connection: sqlite3.Connection, book: Book, period_start: int) -> CashTotal:
-    """Of the period that begins at `period_start` (ms; 0 before anything was certified). It holds what stands after the last Z
-    up to then, whatever the clock: what was moved in the very millisecond of a Z is in one period only."""
+    """Cash of the period that begins at `period_start` (ms; 0 before anything was certified): the entries after the
+    last Z up to then, whatever the clock, so that a movement in the millisecond of a Z is in one period only."""
     since = period_start if connection.execute(_SQL["has_closure"], (book.id, period_start)).fetchone()[0] else 0
     start = read_start(connection, book.id)
     deposits, withdrawals, after_z = connection.execute(_SQL["period"], (book.id, since, start.entry_id)).fetchone()
@@ -135,7 +135,7 @@ def newest_moves(connection: sqlite3.Connection, book: Book, *, start: int, end:
 
 
 def note_move(connection: sqlite3.Connection, placed: Placed, actor: str, noted_at: int) -> None:
-    """Who moved it, and when by the box's own clock: the book's time may stand still for days, until a clock that was ahead is passed."""
+    """Stores the actor and the box's own time; the book's may stand still for days after a fast clock."""
     connection.execute(_SQL["note"], (actor, noted_at, placed.id))
 
 

@@ -1,5 +1,6 @@
-"""Books: where each begins, what it knows of its machine, and the head of its chain. A live book begins with its first record, that of a sandbox
-after what was let go of (`maintenance.sandbox`). Functions on a connection, for the writer or a reader."""
+"""Books: the beginning of each, its machine's state and the head of its chain. A live book begins with its first
+record, a sandbox's after its deleted ones (`maintenance.sandbox`). Functions on a connection, for the writer or a
+reader."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class BookHead(NamedTuple):
 
 
 def open_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book:
-    """That of the machine's present taxpayer, whatever activation counter the machine had when it was made (decision 33)."""
+    """The book of the machine's present taxpayer, whatever its activation (decision 33); a new one if missing."""
     return find_book(connection, nim, mode) or new_book(connection, nim, mode)
 
 
@@ -129,8 +130,8 @@ def know(connection: sqlite3.Connection, state: BookState) -> None:
 
 
 def reconcile(connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, at: int) -> None:
-    """Writes only what is new, so that a connection to a machine that has not moved costs no fsync. A machine that tells no taxpayer (it is not
-    activated) leaves the book its own."""
+    """Takes over the machine's state. Writes only changes, so that a connection without news costs no fsync. A machine
+    without a taxpayer (it is not activated) does not change the book's."""
     counters = state.counters
     *values, ifu, seen, restored_at = connection.execute(_SQL["reconciled_state"], (book.id,)).fetchone()
     values += (ifu, seen)
@@ -156,8 +157,8 @@ def accept_time(connection: sqlite3.Connection, upto: int) -> None:
 
 
 class BookStart(msgspec.Struct):
-    """How far a book goes: what a recomputation has found just before the first thing that is left; times in ms. `byte_count` is that of the records,
-    closures and entries up to `counted_seq`, `counted_z` and `counted_id` that are left."""
+    """The beginning of a book: the state just before its first remaining record; times in ms. `byte_count`: size of the
+    remaining records, closures and entries up to `counted_seq`, `counted_z` and `counted_id`."""
 
     seq: int = 0
     z_number: int = 0

@@ -1,8 +1,8 @@
-"""Closures of months and years (0047 art. 23): entries of a book's chain. Functions on a connection, for the writer or a reader.
+"""Closures of months and years (0047 art. 23): entries of a book's chain. Functions on a connection, for the writer or
+a reader.
 
-A month is over once the book has a time after it: no Z can be made in it any more. What is not closed by then is closed in order, a month without a
-Z too, and a year with its December.
-"""
+A month is over once the book has a time after it: no Z can fall into it any more. Then all open months are closed in
+order, also one without a Z; December closes its year."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ _read_body = msgspec.json.Decoder(_Body).decode
 
 
 def open_month(connection: sqlite3.Connection, book: Book, zone: tzinfo) -> str:
-    """The oldest month that is not closed; empty for a book in which nothing has happened. Months that a clock closed which was ahead, and was set
-    right since, are closed again when they are over: the book's own time says which."""
+    """The oldest month that is not closed; empty for an empty book. Months that were closed by a fast clock, repaired
+    since, are closed again when they are over by the book's time."""
     if (last := last_closed(connection, book, "month")) is not None:
         present = month_of(read_head(connection, book.id).at, zone)
         return present if last.period > present else following(last.period)
@@ -86,7 +86,8 @@ def open_month(connection: sqlite3.Connection, book: Book, zone: tzinfo) -> str:
 def close_over(
     connection: sqlite3.Connection, book: Book, terms: ClosingTerms, *, upto_z: bool = False
 ) -> Iterator[Placed]:
-    """Closes each month that is over, with December its year: what was closed, in order. `upto_z`: none after the year of the last Z."""
+    """Closes each month that is over, and with December its year; yields the entries. `upto_z`: none after the last Z's
+    year."""
     terms = terms._replace(at=max(terms.at, read_head(connection, book.id).at))
     end, month = month_of(terms.at, terms.zone), open_month(connection, book, terms.zone)
     if month and months_from(month, end) > MOST_MONTHS:
@@ -169,8 +170,8 @@ def numbers(connection: sqlite3.Connection, book: Book) -> IssuedNumbers:
 
 
 def most_numbers(connection: sqlite3.Connection, book: Book, at: int) -> IssuedNumbers:
-    """The highest that a ledger can have given until `at` (ms) that had all of this one: there is one closure for each month and year that was over
-    then, in whatever time zone."""
+    """The highest numbers that a later state of this ledger can have given until `at` (ms): one for each month and year
+    that was over then in any time zone."""
     months, years = numbers(connection, book)
     month = open_month(connection, book, UTC)
     if not month:

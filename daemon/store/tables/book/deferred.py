@@ -1,6 +1,6 @@
-"""Sales that are certified later. Functions on a connection inside a transaction of the writer, or on a reader.
+"""Deferred sales. Functions on a connection inside a transaction of the writer, or on a reader.
 
-What becomes of one is the end of its attempt (`follow`, in the transaction of that end), a refusal, or that it is taken back."""
+A sale ends with its attempt (`follow`, in the same transaction), by a refusal, or by withdrawal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def begin(connection: sqlite3.Connection, book: Book, sale_id: int, attempt_id: 
 
 
 def adopt(connection: sqlite3.Connection, book: Book, last: LastInvoice, record: Record) -> list[tuple[bytes, bytes]]:
-    """The machine turned out to have certified it, for a ledger that is gone. The hash of its key, and its fingerprint."""
+    """Ends a sale that the machine had certified for a lost ledger; returns the hash of its key and its fingerprint."""
     values = (record.id, record.ended_at, book.id, number_key(last.number), last.type, last.total)
     return connection.execute(_SQL["adopt"], values).fetchall()
 

@@ -1,9 +1,9 @@
-"""What a book says of itself between its records (`core.ledger.entries`), and what each link of its chain hangs on. Functions on a
-connection, for the writer or a reader.
+"""Entries of a book between its records (`core.ledger.entries`), and the predecessor of each link of its chain.
+Functions on a connection, for the writer or a reader.
 
-A book whose time was moved ahead by a wrong clock is set right again: what was written with that clock keeps its hash, and what the hash holds
-stands beside it (`chained_at`); what counts from then on is that much earlier. The entry in the chain says which records, by how much and why,
-so that `mcfd verify` computes it all again."""
+A time repair moves the times of records that were written by a fast clock. They keep their hash, and `chained_at` has
+the original time in it. The repair's entry in the chain names the records, the difference and the reason, so that `mcfd
+verify` can recompute all of it."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def last_entry(connection: sqlite3.Connection, book: Book) -> Placed | None:
 def link_after(
     connection: sqlite3.Connection, book: Book, seq: int, upto_z: int = _LAST, before_id: int = _LAST
 ) -> bytes:
-    """What hangs on to the record `seq`: the last closure (up to the number `upto_z`) or entry (after that closure at most, and with an id
-    below `before_id` there) after it, or the record itself."""
+    """The hash of the last link after the record `seq`: a closure (up to the number `upto_z`), an entry (after that
+    closure at most, with an id below `before_id` there), or the record itself."""
     row = connection.execute(_SQL["last_link"], (book.id, seq, upto_z, before_id)).fetchone()
     if row is None:
         row = connection.execute(_SQL["record_link"], (book.id, seq)).fetchone()
@@ -85,13 +85,12 @@ def link_after(
 
 
 def hours_ahead(last_at: int, now: int) -> int:
-    """By how much the clock was ahead, in ms: clocks are wrong by whole hours, days and years, and the last sale was a while ago."""
+    """By how many ms the clock was fast, in whole hours: clocks are usually wrong by hours, days or years."""
     return -(-(last_at - now) // HOUR) * HOUR
 
 
 def repair_time(connection: sqlite3.Connection, book: Book, *, now: int, ahead: int, reason: str) -> Placed:
-    """`now` is the right time (ms); what the book has after it was written by a clock that was `ahead` ms ahead. NotFound when there is
-    nothing of that kind."""
+    """Moves times after `now` (the right time, ms) that a clock wrote `ahead` ms fast; NotFound for none."""
     state = book_state(connection, book)
     if state.last_at <= now:
         raise NotFound(Text("the book has no time that is still to come"))

@@ -1,9 +1,10 @@
-"""Activations of a machine (decision 33): the same taxpayer goes on in the same book with a new epoch, another one has a book of its own.
-Functions on a connection, for the writer or a reader.
+"""Activations of a machine (decision 33): the same taxpayer continues the book in a new epoch, another one gets another
+book. Functions on a connection, for the writer or a reader.
 
-The counter of its type (SECeF 2.12.4) of a certification that the machine did not tell with it, where the ledger makes it certain: FVC counts the sales
-of several types, FRC the credit notes; FC of 38h may be either, or count each type by itself. It is certain where nothing but invoices of this very
-type was counted since the last FC that is known, or since the beginning; and where FC still is FVC (FRC) later on."""
+Also FC, the counter by type (SECeF 2.12.4), of a certification without one in the machine's reply. FVC counts sales of
+several types, FRC credit notes; FC of 38h may be either, or count each type separately. The ledger can derive it if
+only invoices of that type were counted since the last known FC or the beginning, or if FC equals FVC (FRC) again
+later."""
 
 from __future__ import annotations
 
@@ -47,9 +48,10 @@ def begin_epoch(
     ours: int = 0,
     seen: LastSeen | None = None,
 ) -> Book:
-    """The book under the machine's name of now; one that holds nothing yet has only been misnamed, and one that has that name already, with
-    counters that go on, stays as it is. `began_again`: the counters did, though they do not show it; counters that are below those known always
-    did. Then they are taken over with the last invoice `seen` beside them, and all they count but `ours` invoices is unexplained."""
+    """Begins an epoch and returns the book under the machine's present NIM. An empty book is only renamed; one with
+    that NIM and continuing counters does not change. `began_again`: the counters restarted although they do not show
+    it; counters below the known ones always did. Then they are taken over with the last invoice `seen`, and all that
+    they count except `ours` invoices is unexplained."""
     now = books.book_state(connection, book)
     before = now.counters or FiscalCounters(0, 0, 0)
     renamed = msgspec.structs.replace(book, nim=nim)

@@ -1,4 +1,5 @@
-"""What a credit note is booked on (`core.ledger.original`), over all books of a mode. Functions on a connection, for the writer or a reader."""
+"""Books credit notes on their originals (`core.ledger.original`), over all books of a mode. Functions on a connection,
+for the writer or a reader."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def places(connection: sqlite3.Connection, mode: Mode, reference: Reference) -> 
 
 
 def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> bool:
-    """Books the credit note under way on its sale, in the same transaction as its limit is looked at: whichever machine another one is at.
-    Whether there is such a sale; InvalidRequest, CreditExceedsOriginal, MachineBusy."""
+    """Books a begun credit note on its sale, in the transaction that checks the limit, so that credit notes at other
+    machines count. Returns whether there is such a sale; InvalidRequest, CreditExceedsOriginal, MachineBusy."""
     _resolve(connection, book.mode)
     found = _choose(connection, book, attempt_id, invoice)
     connection.execute(_SQL["claim"], (found.id if found else _none(connection, book.mode, invoice), attempt_id))
@@ -50,10 +51,10 @@ def _choose(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice
     if (reference := read_reference(invoice.reference)) is None:
         return None
     candidates = _candidates(connection, book.mode, reference, invoice.type, attempt_id)
-    return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates)
+    return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates, leeway=invoice.leeway)
 
 
-def check_amended(connection: sqlite3.Connection, attempt_id: int, invoice: Invoice) -> None:
+def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoice) -> None:
     """CreditExceedsOriginal where the machine's total, a franc off in HT mode, no longer fits."""
     sale = connection.execute(_SQL["claimed"], (attempt_id,)).fetchone()
     if sale is None:
@@ -79,8 +80,8 @@ def _candidates(
 def _listed(
     connection: sqlite3.Connection, query: str, found: Sequence[tuple[int, int, int]], credit_type: str, attempt_id: int
 ) -> list[PossibleOriginal]:
-    """Of the first epoch (`locate`) that has any of its family, else of the first that has any: where exports move TC alone, one right after an activation has the
-    counter of the last sale before it."""
+    """Candidates of the first epoch (`locate`) that has any of the family, else of the first that has any. If exports
+    move TC alone, one right after an activation has the counter of the last sale before it."""
     listed = []
     for place in found:
         rows: list[tuple[int, str, str, int, int]] = connection.execute(_SQL[query], place).fetchall()
@@ -110,8 +111,8 @@ def _none(connection: sqlite3.Connection, mode: Mode, invoice: Invoice) -> int:
 
 
 def _resolve(connection: sqlite3.Connection, mode: Mode) -> None:
-    """Credit notes that were before their sale, under way or ended, and those that 0.1.0 had booked on nothing, since their reference was written in another way or names
-    another machine of this box."""
+    """Books credit notes that came before their sale, and those that 0.1.0 had not booked, since their reference was
+    spelled differently or names another machine of this box."""
     last = 0
     while rows := connection.execute(_SQL["unresolved"], (mode, last, AT_ONCE)).fetchall():
         for last, credit_type, total, payload in rows:

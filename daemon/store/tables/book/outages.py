@@ -1,4 +1,4 @@
-"""The register of outages: entries of the book, read as outages. Functions on a connection, for the writer or a reader."""
+"""The register of outages, made from entries of the book. Functions on a connection, for the writer or a reader."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def begin(
     refused: bool = False,
     incident: str = "",
 ) -> Outage | None:
-    """It had lasted for `lasted` ms at `at`, but not since before the machine was in service last; None where one is open."""
+    """Begins an outage of `lasted` ms at `at`, but not from before the last service; None if one is open."""
     last = last_outage(connection, book)
     if last is not None and last.is_open:
         return None
@@ -112,7 +112,7 @@ def find_outage(connection: sqlite3.Connection, book: Book, number: int) -> Outa
 def outages_between(
     connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int
 ) -> list[Outage]:
-    """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
+    """Outages that lasted at some time of `start <= t < end` (ms), oldest first, after the number `after`."""
     found = connection.execute(_SQL["ended_before"], (book.id, start)).fetchone()
     listed: list[Outage] = []
     for outage in _after(connection, book, max(after, found[0] if found else 0)):
@@ -152,8 +152,8 @@ def _with_sales(connection: sqlite3.Connection, book: Book, outage: Outage) -> O
 
 
 def sign_of_life(connection: sqlite3.Connection, book: Book) -> int:
-    """When the machine could certify last, as far as it is written down (ms): it was in service, or certified, or an outage was over; 0 where no sign
-    was given since the ledger is here."""
+    """The last stored time (ms) at which the machine could certify: in service, at a certification, or at an outage's
+    end; 0 if none was stored since this ledger is in use."""
     sign = int(read_meta(connection, f"{SIGN} {book.id}") or 0)
     return max(sign, last_service(connection, book)) if sign else 0
 

@@ -1,9 +1,9 @@
-"""What an operator decides when the ledger and the machine do not agree, each decision written down with its reason.
+"""Decisions of an operator when ledger and machine disagree, each stored with its reason.
 
-certified  the machine did certify the attempt: its evidence becomes the outcome
+certified  the machine certified the attempt: the evidence becomes the outcome
 abandoned  it did not: number and key are free again
-adopted    the ledger is behind the machine (a backup was put back): the machine's last invoice is entered as a certification
-           known by its number, code and total alone, so that the number is never given out again
+adopted    the ledger is behind the machine (a restore): the machine's last invoice is entered as a certification with number,
+           code and total only, so that the number is never given again
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Decision = Literal["certified", "abandoned", "adopted"]
 def settle_certified(
     connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, book_after: BookState | None = None
 ) -> Record:
-    """`book_after`: the machine as it is known afterwards, where the outcome is not its last word but was entered from paper."""
+    """`book_after`: the machine's state afterwards, if entered from paper and not its last invoice."""
     record = attempts.certify(connection, book, attempt_id, outcome, is_late=book_after is not None)
     if book_after is not None:
         books.know(connection, book_after)
@@ -51,7 +51,7 @@ def settle_abandoned(connection: sqlite3.Connection, book: Book, attempt_id: int
 
 
 class Adopted(msgspec.Struct, frozen=True):
-    """`record` is the machine's last invoice where it was entered; `found` are attempts of ours that it turned out to have certified."""
+    """`record`: the machine's last invoice, if entered; `found`: our attempts that the machine had certified."""
 
     record: Record | None
     found: tuple[Record, ...]
@@ -67,8 +67,8 @@ def adopt(
     reason: str,
     at: int,
 ) -> Adopted:
-    """Takes over the machine's counters and its last invoice, unless the ledger has that or its number; `begun`, the attempts whose outcome is unknown, are
-    settled first."""
+    """Takes over the machine's counters, and its last invoice unless the ledger has it or its number. Settles the
+    doubts in `begun` first."""
     last, before = state.last, books.book_state(connection, book)
     plan = adoption(
         before,

@@ -1,4 +1,4 @@
-"""Which spare is which machine's and stands for it, and which books have their numbers and keys together by that. Functions on a connection."""
+"""Pairs of machine and spare, take-overs, and which books share numbers and keys by them. Functions on a connection."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NEVER = 1 << 62
 
 
 def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
-    """From here on a number or a key of one stands in the book of the other too. Where a copy of the ledger was put back that is older than the pair, a
-    machine that is new to the ledger has to be compared with it as well."""
+    """From now on the two books share numbers and keys. If the ledger was restored from a copy older than the pair, the
+    machine that is new to it has to be compared too."""
     if connection.execute(_SQL["pair"], (first.id, spare.id)).rowcount:
         connection.execute(_SQL["doubt"], (first.id, spare.id, 0))
 
@@ -31,8 +31,8 @@ def doubt(connection: sqlite3.Connection, book: Book) -> None:
 def keep_pairs(
     connection: sqlite3.Connection, configured: Iterable[tuple[Book, Book]], machines: Iterable[Book]
 ) -> None:
-    """Any other of these machines is none any more, but where one has stood for the other, or an older copy of the ledger was put back: it may have, since
-    that copy."""
+    """Dissolves other pairs of these machines, except if one has stood for the other, or may have since a restored copy
+    was made."""
     stored, ids = {(first.id, spare.id) for first, spare in configured}, {book.id for book in machines}
     for pair in connection.execute(_SQL["pairs_without_take_over"]).fetchall():
         if pair not in stored and ids.issuperset(pair):
@@ -40,8 +40,7 @@ def keep_pairs(
 
 
 def not_compared(connection: sqlite3.Connection, book: Book) -> Book | None:
-    """The other book of its pair where an older copy of the ledger was put back and its machine was not compared since, nor declared
-    lost."""
+    """The pair's other book, if the ledger was restored and that machine neither compared nor declared lost."""
     row = connection.execute(_SQL["not_compared"], (book.id,)).fetchone()
     return None if row is None else Book(*row)
 
@@ -78,7 +77,7 @@ def since(connection: sqlite3.Connection, book: Book, begun_at: int) -> TakeOver
 
 
 def is_elsewhere(connection: sqlite3.Connection, book: Book, begun_at: int) -> bool:
-    """Whether another machine certifies instead, or did, since an attempt was begun: of a machine and of a spare alike."""
+    """Whether the other machine of the pair certifies instead, or did since `begun_at` (ms)."""
     found = since(connection, book, begun_at)
     return found is not None and (bool(found.ended_at) or found.first.id == book.id)
 
@@ -94,7 +93,7 @@ def stands_for(connection: sqlite3.Connection, spare: Book, start: int, end: int
 
 
 def sharing(connection: sqlite3.Connection, book: Book) -> list[Book]:
-    """The other books in which its numbers and keys may stand: of its spares, or of the machines whose spare it is or was."""
+    """The other books that share its numbers and keys: of its spares, or of machines whose spare it is or was."""
     return [Book(*row) for row in connection.execute(_SQL["sharing"], (book.id,))]
 
 

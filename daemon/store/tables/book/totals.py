@@ -1,8 +1,7 @@
 """Totals are running sums: any report is the difference of two of them (docs/architecture.md).
 
-`total` holds the running tally of a book up to the last tick; `checkpoint` holds what it was every 64 entries and at the end of
-each local day. The time zone only decides where the day's checkpoints lie, never what a report says.
-"""
+`total` has the running tally of a book up to the last tick; `checkpoint` has it every 64 entries and at the end of each
+local day. The time zone only decides where the day's checkpoints are, not the result of a report."""
 
 from __future__ import annotations
 
@@ -85,8 +84,8 @@ def tally_between(connection: sqlite3.Connection, book: Book, start: int, end: i
 
 
 def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Aggregate:
-    """The same as an Aggregate: `running` is the range, `closed` empty, `period_start` is `start`; `fvc_start` the FVC of its first sale (0 without one),
-    `fvc_end` of its last, or else the last one known before `end`."""
+    """The totals of a range as an Aggregate: `running` is the range, `closed` empty, `period_start` is `start`.
+    `fvc_start`: FVC of its first sale, 0 without one; `fvc_end`: of its last, else the last one known before `end`."""
     totals = read_totals(connection, book.id)
     after, upto = bracket(connection, book, start, end)
     place = (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end)
@@ -116,7 +115,8 @@ def isfs_between(connection: sqlite3.Connection, book: Book, start: int, end: in
 
 
 def _isfs(connection: sqlite3.Connection, book: Book, seqs: tuple[int, int], times: tuple[int, int]) -> tuple[str, ...]:
-    """Of what has a seq after the first and up to the second, and ended at the first time or later and before the second."""
+    """Of records with a seq after the first of `seqs` up to the second, ended at the first of `times` or later, before
+    the second."""
     (after, upto), (start, end) = seqs, times
     place = {"book": book.id, "after": after, "upto": upto, "start": start, "end": end}
     return tuple(isf for (isf,) in connection.execute(_SQL["isfs"], place))

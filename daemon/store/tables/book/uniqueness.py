@@ -1,4 +1,4 @@
-"""What may be there once: what the Idempotency-Keys of requests stand for, and which numbers are in use. Functions on a connection."""
+"""Unique values: the use of Idempotency-Keys, and invoice numbers in use. Functions on a connection."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _SQL = load(__name__)
 
 
 def find_key(connection: sqlite3.Connection, book: Book, key_hash: bytes, *, failed: bool = False) -> KeyUse | None:
-    """In this book, or in one that shares its keys. None, unless `failed`, also when what the key stood for failed without changing anything
-    (decision 6)."""
+    """The use of a key in this book or in one that shares keys; None if there is none. A request that failed without a
+    change (decision 6) counts only with `failed`."""
     row = connection.execute(_SQL["find_key"], (book.id, key_hash)).fetchone()
     if row is None:
         return None
@@ -43,8 +43,8 @@ def count_numbers(connection: sqlite3.Connection, book: Book, prefix: str, digit
 
 
 def bounds(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> tuple[int, int]:
-    """The lowest of them whose attempt has not ended, so that it may be free again, and the highest that an older ledger has taken over from its machine,
-    which may have used all before it; 0 without one."""
+    """Two places of the series, 0 for none: the lowest with an open attempt, which may become free again; and the
+    highest that a restored ledger has adopted from its machine, which may have used all before it."""
     found = connection.execute(_SQL["bounds"], (book.id, prefix + "[0-9]" * digits)).fetchone()
     lowest, highest = (int(number[len(prefix) :]) if number else 0 for number in found)
     return lowest, highest
@@ -59,9 +59,10 @@ def highest_missing(
     *,
     machine: tuple[LastInvoice, int, int] | None = None,
 ) -> int:
-    """Up to which place of its series invoices of that type may have numbers that an older ledger lacks, where it has taken over its machine's last
-    invoice: by the counter of sales or of credit notes, less those that the series of that last one tells of. 0 without one. `machine`: what one of a ledger that is
-    not compared yet has as its last, and how far its counters of sales and credit notes are beyond the known ones."""
+    """The highest place of the series that invoices of that type may have and a restored ledger lacks, after it adopted
+    its machine's last invoice; 0 for none. Computed by the counter of sales or credit notes, less the numbers that the
+    last invoice's own series explains. `machine`: for a ledger that is not compared yet, the machine's last invoice and
+    by how much its counters of sales and credit notes exceed the known ones."""
 
     def last_before(prefix: str, attempt_id: int) -> int:
         values = (book.id, prefix, prefix + "[0-9]" * digits, attempt_id)

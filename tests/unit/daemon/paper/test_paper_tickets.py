@@ -16,6 +16,7 @@ from paper_samples import CREDIT, RATES, SALE, documents, record, shop
 from support.paper.escpos import printed
 
 from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.paper.escpos import CODE_PAGES, as_escpos
 from daemon.paper.html import as_html
@@ -136,6 +137,14 @@ def test_a_machine_s_cents_are_printed_as_it_told_them():
     result = msgspec.structs.replace(certified, invoice=msgspec.structs.replace(certified.invoice, taxes=(line,)))
     text = as_text(invoice_document(result, shop(), Style("fr")), 48).replace("\N{NO-BREAK SPACE}", " ")
     assert "12 711,86   2 288,14   15 000" in text
+
+
+def test_what_was_taken_over_from_the_machine_says_no_more_than_that_told():
+    """A credit note whose lines, nature and customer no one knows: no amount of its taxes stands there, not even nought."""
+    certified = record(CREDIT, credit=True, invoice=invoice_without_lines("FA-9", "FA", 15_000))
+    text = as_text(invoice_document(certified, shop(), Style("fr")), 48)
+    assert ("FACTURE D'AVOIR" in text, "TOTAL TTC" in text) == (True, True)
+    assert not re.search("Nature|Origin|Client|Total HT|TVA|Opérateur", text)
 
 
 def test_the_lines_of_a_slip_have_the_cents_of_the_invoice():

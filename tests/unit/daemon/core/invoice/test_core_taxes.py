@@ -124,6 +124,7 @@ def test_each_line_may_have_its_own_withholding():
     assert read(body(cement)).withholdings == (Psvb("B", 10_000, 100, 100),)
     assert read(body(cement, iron)).withholdings == (Psvb("B", 10_000, 100, 100),)
     assert contribution(record(body(cement, iron, psvbGroup="A")))["psvb.B.base"] == 10_000
+    assert read(body({**service, "psvbGroup": "B"}, psvbGroup="A")).withholdings == ()
 
 
 AMOUNT = st.integers(1, 10**7)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from decimal import Decimal
 
 import msgspec
@@ -13,6 +14,7 @@ from support.core_samples import AT, BOOK, NIM, body, credit_body, item, read, r
 
 from common.language.reasons import SUBTOTAL, UNREADABLE, to_stored
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.invoice.request import CUSTOMER_TEXTS, INVOICE_TEXTS, ITEM_TEXTS
 from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
@@ -117,7 +119,7 @@ def rows(*lines):
 
 
 def test_a_line_of_csv():
-    """One for each entry, with the totals of the invoice and what was paid by each method."""
+    """One for each entry, with the totals of the invoice and what was paid by each method; of an invoice that was taken over from its machine only what that told."""
     sale = record(body(item(), item(taxGroup="A", amountTtc=500), psvbGroup="A", pay=0) | {
         "payments": [{"method": "E", "amount": 10000}, {"method": "M", "amount": 5500}]
     })  # fmt: skip
@@ -129,6 +131,10 @@ def test_a_line_of_csv():
     assert (row["seq"], row["endedAt"]) == ("1", "2026-01-05T10:00:00.123Z")
     (begun,) = rows(csv_row(record(state="begun", seq=0, ended_at=0, counters=None), 0))
     assert (begun["seq"], begun["endedAt"], begun["tc"]) == ("", "", "")
+    (adopted,) = rows(csv_row(record(invoice=invoice_without_lines("FA-9", "FA", 777), number="FA-9", type="FA"), 7))
+    cells = {name: cell for name, cell in adopted.items() if cell}
+    assert (cells["totalTtc"], cells["tc"], cells["zNumber"]) == ("15000", "11", "7")
+    assert not [name for name in cells if re.match("totalH|totalTv|specific|paid|client|price|discount|stamp", name)]
 
 
 @pytest.mark.parametrize(("kind", "cash"), [("deposit", "500"), ("withdrawal", "-500")])

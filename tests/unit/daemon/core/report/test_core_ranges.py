@@ -11,6 +11,7 @@ from support.core_samples import AT
 from daemon.core.clock import DAY, millis, millis_text
 from daemon.core.errors import InvalidRequest
 from daemon.core.report.ranges import read_range
+from daemon.paper.layout import last_moment
 
 OUAGA = "Africa/Ouagadougou"
 
@@ -63,6 +64,7 @@ def test_the_ends_of_the_calendar_can_be_asked_for():
         start, _ = read_range("0001-01-01T00:00:00+14:00", None, now=AT, timezone=name)
         assert datetime.fromtimestamp(start / 1000, ZoneInfo(name)).year == 1
     assert read("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "Asia/Tokyo")
+    assert last_moment(read(None, "0001-01-01T00:00:00+23:59")[1]) == "0001-01-01T00:00:00.000Z"
 
 
 @pytest.mark.parametrize(
