@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import sqlite3
+import uuid
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -348,7 +349,7 @@ class Troubles:
         other = self.box.folder / "copy of another box"
         other.write_bytes(self.box.new)
         with contextlib.closing(sqlite3.connect(other)) as connection, connection:
-            write_meta(connection, LEDGER_ID, "another box")
+            write_meta(connection, LEDGER_ID, f"{uuid.UUID(int=1)}")
         return other
 
     def _note_calendar(self, ledger: Path | None) -> None:
