@@ -230,8 +230,8 @@ MISTAKES = (
         7,
         "credit notes are checked one by one",
         "daemon.core.ledger.original",
-        "        return None\n    fits = [each for each in originals if each.claimed + amount <= each.total_ttc]\n",
-        "        return None\n    fits = [each for each in originals if amount <= each.total_ttc]\n",
+        "        return None\n    fits = [each for each in originals if each.claimed + amount - leeway <= each.total_ttc]\n",
+        "        return None\n    fits = [each for each in originals if amount - leeway <= each.total_ttc]\n",
     ),
     Mistake(
         0,
@@ -633,6 +633,27 @@ MISTAKES = (
         CALLS,
         "        if self._ahead is None or ahead >= self._ahead or loop >= self._valid_until:\n",
         "        if True:\n",
+    ),
+    Mistake(
+        8,
+        "a closure comes from its machine by another name than it says",
+        "daemon.upstream.options",
+        '    nim = report.get("nim") or entry.nim\n',
+        "    nim = entry.nim\n",
+    ),
+    Mistake(
+        5,
+        "headquarters does not know that a machine may count exports in TC alone",
+        "headquarters.core.checks",
+        "        if not total - after.exports <= grown <= total:\n",
+        "        if grown != total:\n",
+    ),
+    Mistake(
+        14,
+        "a certification that a machine tells later is no news",
+        "daemon.store.ledger",
+        "        if connection.total_changes != before:  # a repetition is no news\n",
+        "        if connection.total_changes != before and outcome.line_ms:\n",
     ),
 )
 

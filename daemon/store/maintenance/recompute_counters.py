@@ -1,5 +1,4 @@
-"""Recomputes columns outside the chain: the original of a credit note, the year of a number, and the machine's
-counters."""
+"""Recomputes columns outside the chain: originals of credit notes, years of numbers, the machine's counters."""
 
 from __future__ import annotations
 
@@ -73,6 +72,7 @@ class CountersCheck:
 
     def begin(self, epoch: Epoch) -> None:
         self._last = epoch.now
+        self._most = max(self._most, epoch.before.fvc)
         self._ifu = epoch.ifu or self._ifu
 
     def problems(self, state: BookState, totals: TotalRow) -> Iterator[str]:
