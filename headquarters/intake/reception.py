@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import tzinfo
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import structlog
@@ -47,9 +48,8 @@ BY_KEY = ("unsigned", "unknown", "foreign", "time")
 PRESENCE_EVERY = 4.0
 """Seconds between transactions with presences: one per presence would be most of the load."""
 Result = TakeOutcome | MessageRefused
-Looked = tuple[Received | ReceivedCalendar, int]
-"""A closure with the revision of the keys that verified it."""
 TimedPresence = tuple[HeardPresence, int]
+"""A closure with the revision of the keys that verified it."""
 UNFIT = (BadContent, ArithmeticError, ValueError)
 """Errors of one message that cannot be stored, now or later."""
 TOO_FAST = "the keys change faster than they can be read"
@@ -70,7 +70,7 @@ class Reception:
         self._zone = zone
         self._newest = newest_version
         self._ring = KeysOfRevision(-1, ())
-        self._closures: Gatherer[Looked, TakeOutcome] = Gatherer(self._take_looked)
+        self._closures: Gatherer[Message, Result] = Gatherer(self.closures)
         self._words: Gatherer[TimedPresence, list[WantedClosures]] = Gatherer(self._take_presences, PRESENCE_EVERY)
         self._refusals: Gatherer[Refusal, Refusal] = Gatherer(self._refuse)
         self.counted: Counter[str] = Counter()
@@ -90,14 +90,10 @@ class Reception:
 
     async def closure(self, message: Message) -> TakeOutcome:
         """Stores one closure, durable on return. Raises MessageRefused, and StoreError if the database is unusable."""
-
-        async def take(ring: KeysOfRevision) -> TakeOutcome:
-            received = receive(message, ring, now=time.time(), zone=self._zone)
-            return await self._closures.add((received, ring.revision))
-
-        outcome = await self._with_evidence(message, take)
-        self.counted[outcome.value] += 1
-        return outcome
+        result = await self._closures.add(message)
+        if isinstance(result, MessageRefused):
+            raise result
+        return result
 
     async def closures(self, messages: Sequence[Message], stream: StreamName | None = None) -> list[Result]:
         """Stores many in one transaction; refused ones become evidence before this returns. `stream` is their source,
@@ -133,7 +129,8 @@ class Reception:
         for _ in range(3):
             closures = [one for one in batch.looked if not isinstance(one, MessageRefused)]
             try:
-                outcomes = iter(await self._take(closures, batch.revision, taken))
+                take = partial(self._store.closures.take, now=now_millis(), revision=batch.revision, taken=taken)
+                outcomes = iter(await self._threads.run(take, closures) if closures or taken else ())
             except StaleRing:
                 await self._has_newer_keys(batch.revision)
                 batch = await self.look(batch.messages)
@@ -164,12 +161,8 @@ class Reception:
     async def presence(self, message: Message, *, counts: bool = True) -> PresenceAnswer:
         """The closures to request of the box. Raises MessageRefused, or StoreError. Without `counts` they do not count
         as requested."""
-        return await self._with_evidence(message, lambda ring: self._presence(message, ring, counts))
-
-    async def _with_evidence(self, message: Message, attempt: Callable[[KeysOfRevision], Awaitable[T]]) -> T:
-        """Stores a refused message as evidence."""
         try:
-            return await self._with_keys(attempt)
+            return await self._with_keys(lambda ring: self._presence(message, ring, counts))
         except MessageRefused as error:
             refused = error
         except UNFIT as error:
@@ -224,23 +217,13 @@ class Reception:
         now = time.time()
         return [_looked(message, ring, now, self._zone) for message in messages]
 
-    async def _take(
-        self, batch: Sequence[Received | ReceivedCalendar], revision: int, taken: Taken | None = None
-    ) -> list[TakeOutcome]:
-        now = now_millis()
-        take = self._store.closures.take
-        return await self._threads.run(take, batch, now=now, revision=revision, taken=taken)
-
-    async def _take_looked(self, batch: Sequence[Looked]) -> list[TakeOutcome]:
-        # The oldest revision of the batch: if it is stale, all are verified again, which is cheap.
-        return await self._take([received for received, _ in batch], min(revision for _, revision in batch))
-
     async def _take_presences(self, batch: Sequence[TimedPresence]) -> list[list[WantedClosures]]:
         return await self._threads.run(
             self._store.presences.take,
             [word for word, _ in batch],
             now=now_millis(),
             newest_version=self._newest,
+            # The oldest revision of the batch: if it is stale, all are verified again, which is cheap.
             revision=min(revision for _, revision in batch),
         )
 

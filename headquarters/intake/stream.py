@@ -1,22 +1,31 @@
-"""Queries to streams, and reading a stream by number without its consumer, for acknowledged messages that are no
-longer stored.
+"""Sessions with the NATS servers, queries to streams, and reading a stream by number without its consumer, for
+acknowledged messages that are no longer stored.
 
 Reads with batched `DIRECT.GET` (nats-server 2.11 and newer), which changes nothing on the server."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import structlog
 
 from common.wire.errors import NatsError, NoAnswer
+from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURE, CLOSURES_STREAM, Headers
 from headquarters.core.reception import Message
+from headquarters.store.database import StoreError
 
+log = structlog.get_logger(__name__)
+
+TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
+AGAIN_SECONDS = 1.0
+NEW_TROUBLE_SECONDS = 60.0
+"""After a good session of this length the same error is logged again."""
 BATCH = 250
 WAIT_SECONDS = 5.0
 MOST_HEADERS = 8192
@@ -39,6 +48,28 @@ class StreamInfo(msgspec.Struct, frozen=True):
     last_seq: int
     room: int | None = None
     """Messages that the subject can still take; None: unlimited."""
+
+
+async def sessions(
+    of: str, opened: Callable[[], Awaitable[Client]], session: Callable[[Client], Awaitable[None]]
+) -> None:
+    """Runs sessions one after the other until cancelled; an error ends one, and the next continues from the database's
+    state."""
+    trouble, clock = "", asyncio.get_running_loop().time
+    while True:
+        began = clock()
+        try:
+            client = await opened()
+            try:
+                await session(client)
+            finally:
+                await client.close()
+        except Exception as error:  # whatever one message has caused, the others go on
+            reason = f"{type(error).__name__}: {error}"
+            if reason != trouble or clock() - began >= NEW_TROUBLE_SECONDS:
+                trouble = reason
+                log.exception("nats.lost", of=of, reason=reason, exc_info=not isinstance(error, TROUBLE))
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 async def call(client: Client, what: str, request: Any) -> dict[str, Any]:

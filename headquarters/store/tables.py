@@ -7,6 +7,7 @@ A step runs in the caller's transaction. Released steps never change."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -71,16 +72,11 @@ def _of(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
     return [Column(name, kind, nullable=False) for name in names]
 
 
-def _texts(*names: str) -> list[Column[Any]]:
-    return _of(Text, *names)
-
-
-def _numbers(*names: str) -> list[Column[Any]]:
-    return _of(BigInteger, *names)
-
-
 def _optional(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
     return [Column(name, kind) for name in names]
+
+
+_texts, _numbers = partial(_of, Text), partial(_of, BigInteger)
 
 
 def _named(name: str) -> Column[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -15,7 +16,6 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from common.language import Language, Speaker, Text, chosen
-from common.language.reasons import from_stored
 from common.web import charts, formats, security
 from common.web.forms import BACK_AGAIN, fields, typed_before
 from common.web.icons import MenuItem, is_here
@@ -96,7 +96,9 @@ class Visit(msgspec.Struct, frozen=True):
         """Holder of places for exports and streams."""
         return f"page {self.session.person_id}"
 
-    def call(self, key: str = "", fingerprint: bytes = b"") -> Call:
+    def call(self, key: str = "") -> Call:
+        """The request as the use cases' argument; equal keys make repeated forms the same request."""
+        fingerprint = hashlib.sha256(key.encode()).digest()[:16] if key else b""
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
 
     async def run_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
@@ -138,10 +140,10 @@ class Visit(msgspec.Struct, frozen=True):
 
     def since(self, at: int) -> str:
         """For "since": the time, with the day unless it is today."""
-        day, time = self.day_of(at), self.clock(at)
+        day, clock = self.day_of(at), self.clock(at)
         if day == self.today():
-            return time
-        return self.say("{day} at {time}", day=formats.day(day.isoformat(), self.language), time=time)
+            return clock
+        return self.say("{day} at {time}", day=formats.day(day.isoformat(), self.language), time=clock)
 
     def day_of(self, at: int) -> date:
         return datetime.fromtimestamp(at / 1000, self.page.zone).date()
@@ -151,7 +153,9 @@ class Visit(msgspec.Struct, frozen=True):
 
     def day_bounds(self, day: date, days: int = 1) -> tuple[int, int]:
         """Start of the local day and end of the last of `days`, in ms."""
-        return instant(day, self), instant(date.fromordinal(day.toordinal() + days), self)
+        ends = (datetime.combine(each, time(), self.page.zone) for each in (day, day + timedelta(days=days)))
+        start, end = (int(each.timestamp() * 1000) for each in ends)
+        return start, end
 
     def link(self, path: str, **query: object) -> str:
         values = {"m": name_of(self.worker), **query} if len(self.deps.workers.all()) > 1 else query
@@ -161,10 +165,6 @@ class Visit(msgspec.Struct, frozen=True):
     def look(self, path: str) -> str:
         """Link without the default machine's name, so that the screen follows a take-over."""
         return path if self.worker is self._usual else self.link(path)
-
-
-def instant(day: date, visit: Visit) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=visit.page.zone).timestamp() * 1000)
 
 
 def name_of(worker: MachineWorker) -> str:
@@ -297,9 +297,7 @@ async def fault_page(
 
 async def cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
     """Cases of all machines in the ledger, including ones removed from the configuration."""
-    workers = visit.deps.workers
-    everyone = (*workers.all(), *workers.former(), *workers.retired())
-    return [(each, await visit.page.decisions.case(each.book)) for each in everyone]
+    return [(each, await visit.page.decisions.case(each.book)) for each in visit.deps.workers.everyone()]
 
 
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
@@ -324,8 +322,8 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
         **{
             "visit": visit,
             "problem": fault.message(visit.say) if fault else "",
-            "shown_once": visit.request.scope["method"]
-            != "GET",  # another language would ask for it again, and lose it
+            # Another language would ask for it again, and lose it.
+            "shown_once": visit.request.scope["method"] != "GET",
             "person": visit.session,
             "menu": menu,
             "state": await sales_state(visit),
@@ -336,8 +334,6 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "has_one_till": _has_one_till(visit),
             "name_of": name_of,
             "moment": visit.moment,
-            "damage": tuple(from_stored(found).in_language(visit.language) for found in visit.deps.damage()),
-            "disk": from_stored(visit.deps.disk()).in_language(visit.language),
             "paid": visit.page.labels(visit.language),
             **values,
         },
