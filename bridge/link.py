@@ -79,7 +79,7 @@ class _Exchange(msgspec.Struct):
     first_byte: float
     give_up_at: float
     tries_left: int
-    is_probe: bool = False
+    is_probe: bool
     answer_by: float = 0.0
     is_spoiled: bool = False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 import time
 from collections import Counter
@@ -21,7 +20,16 @@ from litestar.types import HTTPScope
 from common.http_server import App, Receive, Scope, Send
 from common.language import Text
 from common.problems import request_id
-from common.wire.call import LATER_SECONDS, METHOD, MOST_BODY, REQUEST_HEADERS, Headers, RelayedCall, check_call
+from common.wire.call import (
+    LATER_SECONDS,
+    METHOD,
+    MOST_BODY,
+    REQUEST_HEADERS,
+    Headers,
+    RelayedCall,
+    check_call,
+    key_id_of,
+)
 from common.wire.closure import NIM
 from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
@@ -52,7 +60,6 @@ MOST_DIGITS: Final = 20
 BODILESS: Final = frozenset({204, 304})
 _PATH: Final = re.compile(r"/v1/mcf/([^/]+)/.+")
 _METHODS: Final[dict[str, METHOD]] = {"GET": "GET", "POST": "POST", "DELETE": "DELETE"}
-_KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 _TITLES: Final = {
     400: ("BAD_REQUEST", Text("The request cannot be read")),
     404: ("NOT_FOUND", Text("Not found")),
@@ -254,7 +261,7 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
             Text("the time that was given for this request is over; nothing was sent to the machine"),
         )
     try:
-        await parts.later.keep(request.nim, call, _key_id(request.headers), key, not_after)
+        await parts.later.keep(request.nim, call, key_id_of(request.headers), key, not_after)
     except KeyError:
         raise RequestRefused(
             409,
@@ -270,14 +277,6 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
         "cache-control": "no-store",
     }
     return RelayAnswer(202, tuple(headers.items()), b'{"status":"waiting"}')
-
-
-def _key_id(headers: Mapping[str, str]) -> str:
-    """As the box names the key in its presence (`common.wire.keys.LaneWord`); empty for what can be none."""
-    if signed := _KEY_ID.search(headers.get("signature-input", "")):
-        return signed[1]
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return hashlib.sha256(token.strip().encode()).hexdigest()[:16] if scheme.lower() == "bearer" else ""
 
 
 def _http_problem(request: AnyRequest, error: HTTPException) -> Response[bytes]:

@@ -31,7 +31,6 @@ from common.language.reasons import (
     LAST_INVOICE_TOTAL,
     LINE_AMOUNT,
     LINE_TOTALS,
-    NUMBER,
     PAYMENT_ANSWER,
     STATE_INCOMPLETE,
     SUBTOTAL_AMOUNT,
@@ -328,8 +327,6 @@ def _readings(fields: list[str], most: int) -> Iterator[tuple[int, list[int] | N
     """The number takes `size` fields. Cents other than `00` are tried last: this currency has none."""
     for size in range(1, most + 1):
         yield size, _rejoined(fields[size:], whole=True)
-    for size in range(most, 0, -1):
-        yield size, _plain(fields[size : size + _TOTAL_AND_RATES])
     yield 1, _rejoined(fields[1:], whole=False)
     yield 1, _rejoined(fields[1:], whole=True, count=_TOTAL_AND_RATES - 1)
 
@@ -340,17 +337,6 @@ def _rejoined(fields: Sequence[str], *, whole: bool, count: int = _TOTAL_AND_RAT
 
 def _anything(_: object) -> bool:
     return True
-
-
-def _plain(fields: Sequence[str]) -> list[int] | None:
-    """The fields without rejoining. A zero of two digits is half of a number."""
-    if "00" in fields:
-        return None
-    try:
-        numbers = [read_hundredths(field, NUMBER) for field in fields]
-    except Nonsense:
-        return None
-    return numbers if all(_total_or_rate(place, value) for place, value in enumerate(numbers)) else None
 
 
 def _total_or_rate(place: int, value: int) -> bool:

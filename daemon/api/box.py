@@ -76,8 +76,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     printer: ReceiptPrinter | None = None
 
     async def shop_by_letterhead(self, worker: MachineWorker, language: Language, letterhead: bytes) -> Shop:
-        """The shop at the time of a document, by the digest of its letterhead; the present one if the document has
-        none."""
+        """The shop at the time of a document, by its letterhead's digest; the present one if it has none."""
         return self.shop(worker, language, await letterhead_of(worker.ledger, worker.book, letterhead))
 
     async def invoice(self, worker: MachineWorker, record: Record, style: Style) -> Document:

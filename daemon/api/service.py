@@ -51,8 +51,7 @@ def routes_by(access: Access) -> list[HTTPRouteHandler]:
 
 
 def _router(path: str, handlers: Sequence[HTTPRouteHandler], before: BeforeRequestHookHandler | None = None) -> Router:
-    """A router with one handler of OPTIONS for all its paths: Litestar's one for each would double the time to build
-    them."""
+    """A router with one handler of OPTIONS; Litestar's own for each path would double the time to build routes."""
     paths = sorted({each for handler in handlers for each in handler.paths})
     options = route(paths, http_method="OPTIONS", include_in_schema=False)(allowed)
     return Router(path, route_handlers=[options, *handlers], before_request=before)

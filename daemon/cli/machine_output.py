@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from common.language import tr
 from common.language.reasons import from_stored
-from common.wire.instants import now_millis
 from daemon.cli.output import moment, stamp
 from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
@@ -31,8 +30,7 @@ def health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
 
 def info_of(nim: str, reading: PortReading) -> MachineInfo:
     """In the form of the API's `/info`."""
-    at = reading.read_at or now_millis()
-    drift = drift_seconds(at, reading.state.time)
+    at, drift = reading.read_at, drift_seconds(reading.read_at, reading.state.time)
     book = Book(0, nim, "live")
     return machine_info(
         book, reading.state, reading.link, reading.taxpayer, drift=drift, read_at=millis_text(at), now=at

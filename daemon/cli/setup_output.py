@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from common.language import tr
-from common.wire.instants import now_millis
 from daemon.cli.machine_output import reading_pairs
 from daemon.cli.output import complain, print_pairs, print_table, say
 from daemon.core.clock import drift_seconds
@@ -36,7 +35,7 @@ def show_machines(chosen: Sequence[PortResult]) -> None:
         if isinstance(each.found, PortReading):
             click.echo()
             print_pairs([*reading_pairs(each.nim, each.found), (tr("PORT"), each.port)])
-            seconds = drift_seconds(each.found.read_at or now_millis(), each.found.state.time)
+            seconds = drift_seconds(each.found.read_at, each.found.state.time)
             if seconds is not None and abs(seconds) > DRIFT_SECONDS:
                 complain("the box's clock is {seconds} s off the machine's: set it (timedatectl)", seconds=abs(seconds))
     click.echo()

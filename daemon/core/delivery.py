@@ -72,8 +72,7 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class WaitingEvent(msgspec.Struct, frozen=True):
-    """An event for a webhook. `ref_id`: its attempt or z_number, for other types the event's id; `at` and `last_sent`
-    in ms since 1970."""
+    """An event for a webhook. `ref_id`: its attempt or z_number, else the event's id; `at` and `last_sent` in ms."""
 
     id: int
     book_id: int
@@ -81,7 +80,7 @@ class WaitingEvent(msgspec.Struct, frozen=True):
     ref_id: int
     at: int
     tries: int
-    last_sent: int = 0
+    last_sent: int
 
 
 class Posting(msgspec.Struct, frozen=True):
@@ -95,9 +94,9 @@ class Posting(msgspec.Struct, frozen=True):
     """what the receiver knows it by"""
     body: bytes
     """empty when it cannot be made"""
-    created_at: int = 0
+    created_at: int
     """ms, as `last_sent`"""
-    last_sent: int = 0
+    last_sent: int
     missing: str = ""
     """why there is no body"""
 
@@ -158,8 +157,7 @@ class UpstreamReceiver(Protocol):
         ...
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
-        """Sends a test message (`common.wire.closure`) the way of all others; the receiver checks it and stores
-        nothing."""
+        """Sends a test message (`common.wire.closure`); the receiver checks it and stores nothing."""
         ...
 
     async def aclose(self) -> None: ...

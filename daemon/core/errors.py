@@ -78,8 +78,7 @@ class KeyReused(McfdError):
 
 
 class ZNumberUnknown(McfdError):
-    """The last Z is unknown after a restore without a high-water file (decision 30); an operator enters it from
-    paper."""
+    """The last Z is unknown after a restore (decision 30); an operator enters it from paper."""
 
     def __init__(self, nim: str) -> None:
         super().__init__(

@@ -54,8 +54,7 @@ USUAL_TERMS: Final = KeyTerms()
 
 
 def check_terms(terms: KeyTerms) -> None:
-    """InvalidRequest for impossible terms: a key for the relay has one of `RELAY_ROLES`; only such a key signs or has a
-    rate."""
+    """InvalidRequest: a key for the relay has one of `RELAY_ROLES`; only such a key signs or has a rate."""
     if terms.lane == "relay" and terms.role not in RELAY_ROLES:
         choices = ", ".join(RELAY_ROLES)
         raise InvalidRequest.at("role", Text("a key for the relay is one of {choices}", choices=choices))
@@ -104,7 +103,7 @@ class NewKey(NamedTuple):
     public: bytes = b""
 
 
-def make_key(mode: Mode, *, signed: bool = False) -> NewKey:
+def make_key(mode: Mode, *, signed: bool) -> NewKey:
     if signed:
         seed = secrets.token_bytes(32)
         public = decode(PrivateKey(seed).public.removeprefix(PUBLIC))

@@ -1,5 +1,4 @@
-"""Checks of the ledger: intact, writable for the daemon, with keys, and nothing waits for an operator or
-headquarters."""
+"""Checks of the ledger: intact, writable, with keys, and nothing waits for an operator or headquarters."""
 
 from __future__ import annotations
 

@@ -56,15 +56,13 @@ class LedgerAccess:
     async def write(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> T:
-        """Its result, once the transaction is durable; StorageFull if it cannot be. Concurrent calls may share a
-        commit."""
+        """Its result, once durable; StorageFull if it cannot be. Concurrent calls may share a commit."""
         return await self.submit(function, *args, **named)
 
     def submit(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """As `write`; its place among the writes is fixed when this returns. StorageFull at once if the ledger is
-        closed."""
+        """As `write`; its place is fixed when this returns. StorageFull at once if the ledger is closed."""
         return self._open.writer.submit(lambda connection: function(connection, *args, **named))
 
     async def read(
@@ -74,8 +72,7 @@ class LedgerAccess:
         return await self._open.reads.run(lambda connection: function(connection, *args, **named))
 
     def peek(self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs) -> T:
-        """Runs on this thread: a look-up takes a few microseconds, a change of threads a hundred. StorageFull once
-        closed."""
+        """Runs on this thread: a look-up takes a few microseconds, a change of threads a hundred."""
         try:
             return function(self._open.snapshot, *args, **named)
         except sqlite3.Error as error:

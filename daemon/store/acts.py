@@ -1,5 +1,4 @@
-"""Transactions of the ledger with their events and high-water numbers: closed months and years, outages, deferred
-sales."""
+"""Transactions with events and high-water numbers: closed months and years, outages, deferred sales."""
 
 from __future__ import annotations
 
@@ -88,8 +87,7 @@ class CalendarAccess(LedgerAccess):
         return answer
 
     async def count_calendar(self, book: Book) -> None:
-        """Counts the numbers of closed months and years in the high-water file; after a failure the next start does
-        it."""
+        """Counts closed months and years in the high-water file; after a failure the next start does it."""
         water = self._open.high_water
         if water is None:
             return

@@ -146,8 +146,7 @@ class OperatorDecisions(LedgerAccess):
     def adopt(
         self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, note: DecisionNote
     ) -> Record | None:
-        """For a ledger that is behind its machine: takes over counters and last invoice; returns the latter's
-        record."""
+        """For a ledger behind its machine: takes over counters and last invoice; returns the latter's record."""
         if self._open.high_water is not None:  # where the book begins with it
             numbers.question_at_first_connection(connection, book, self._open.high_water, state)
         begun = self._in_doubt(connection, book)

@@ -71,8 +71,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         await self.write(job)
 
     async def check_free_space(self, book: Book) -> None:
-        """StorageFull if there is no room for a certification beside the reserve; a sandbox leaves more to live
-        sales."""
+        """StorageFull without room for a certification beside the reserve; a sandbox leaves more to live sales."""
         if self._open.free_space.is_due:
             await self._open.free_space.look(self.peek(read_damage).file)
         self._open.free_space.check(sandbox=book.mode == "test")
@@ -96,8 +95,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         await self.write(job)
 
     async def keep_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
-        """Stores the machine's state while the book is in attention: `mcfd machine settle` cannot use the daemon's
-        line."""
+        """Stores the machine's state for `mcfd machine settle`, which cannot use the daemon's line."""
         await self.write(settlements.keep_evidence, book=book, evidence=Evidence(at, state))
 
     async def reconcile(self, book: Book, state: MachineState, *, unexplained: int, at: int) -> None:
@@ -116,8 +114,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
             await self._meet(water, name_of(met))
 
     async def _meet(self, water: HighWater, name: str) -> None:
-        """Enters the book in the high-water file; on a failure each tick tries again. A lost ledger is detected by
-        it."""
+        """Enters the book in the high-water file, by which a lost ledger is detected; each tick tries again."""
         try:
             await asyncio.to_thread(water.meet, name)
         except StorageError:
@@ -126,8 +123,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
             water.unmet.discard(name)
 
     def is_remembered(self, book: Book, ifu: str) -> bool:
-        """Whether a lost ledger may have had this book: one was in use here, or an unknown ledger's copy was
-        restored."""
+        """Whether a lost ledger may have had this book: one was in use here, or an unknown copy was restored."""
         water = self._open.high_water
         return water is not None and (water.marks.incomplete or self._has_worked_with(book, ifu))
 
@@ -140,8 +136,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
     def certify(
         self, connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, *, found: Text = NO_TEXT
     ) -> Record:
-        """Stores the outcome: state, seq, hash, the machine's counters, an event. `found`: attention in the same
-        commit."""
+        """Stores the outcome: state, seq, hash, counters, an event. `found`: attention in the same commit."""
         before = connection.total_changes
         record = attempts.certify(connection, book, attempt_id, outcome)
         if connection.total_changes != before:  # a repetition is no news
@@ -158,8 +153,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
     def end(
         self, connection: sqlite3.Connection, book: Book, attempt_id: int, state: FailedState, reason: str, *, at: int
     ) -> Record:
-        """Ends an attempt as not certified. A refusal is an event, except of a deferred sale, which may wait again
-        (`refuse_sale`)."""
+        """Ends an attempt as not certified. A refusal is an event, except of a deferred sale (`refuse_sale`)."""
         before = connection.total_changes
         record = attempts.end(connection, book, attempt_id, state, reason, at=at)
         if state == "refused" and not record.invoice.deferred and connection.total_changes != before:

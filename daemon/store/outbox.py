@@ -1,5 +1,4 @@
-"""The outbox: rows to send to headquarters and webhooks, stored in the transaction of their subject and kept when
-sent."""
+"""The outbox: rows for headquarters and webhooks, stored in the transaction of their subject."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ import msgspec
 
 from common.files import write_whole
 from common.wire.closure import NIM
-from common.wire.keys import decode_public
+from common.wire.keys import OPERATOR, decode_public
 from headquarters.cli.shared import refusal
 from headquarters.core import nats_accounts
-from headquarters.core.nats_accounts import NatsSeeds
+from headquarters.core.nats_accounts import NatsSeeds, Nkey
 
 KEYS = "operator-keys.json"
 REVOKED = "revoked.json"
@@ -117,7 +117,7 @@ def issuer(directory: Path, to: Path) -> None:
         _check_way(path)
     keys, at, users = _keys(directory), int(time.time()), directory / "users.conf"
     if not keys.operator_signer:
-        keys = msgspec.structs.replace(keys, operator_signer=nats_accounts.operator_signer())
+        keys = msgspec.structs.replace(keys, operator_signer=Nkey(OPERATOR).seed)
         revoked = _listed(directory / REVOKED, list[str])
         _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n", replaces=True)
         _write(users, nats_accounts.server_conf(keys, at, revoked), replaces=True)

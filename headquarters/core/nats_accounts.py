@@ -87,7 +87,7 @@ class NatsSeeds(msgspec.Struct, frozen=True):
     shops: str
     box_signer: str
     operator_signer: str = ""
-    """By which headquarters signs the shops' account; empty while it does not."""
+    """By which headquarters signs the shops' account in the operator's place; empty while it does not."""
 
     @classmethod
     def generate(cls) -> NatsSeeds:
@@ -125,11 +125,6 @@ class NatsIssuer(msgspec.Struct, frozen=True):
         return _jwt(signer, self.shops, "SHOPS", max(now, int(before["iat"]) + 1), claims)
 
 
-def operator_signer() -> str:
-    """The seed of a key that may sign accounts in the operator's place."""
-    return Nkey(OPERATOR).seed
-
-
 def user_of(line: str) -> str:
     """The user of NATS (`U…`) with the key of a box, as headquarters holds it (`whpk_…` or `U…`); empty for a shared secret."""
     if line.startswith(PUBLIC):
@@ -140,11 +135,7 @@ def user_of(line: str) -> str:
 def issuer_of(keys: NatsSeeds, at: int) -> NatsIssuer:
     """`keys` with an `operator_signer`."""
     user, box_signer = Nkey(USER), _account(keys.box_signer)
-    updater = {
-        **_FREE,
-        "pub": {"allow": [UPDATE, LOOKUP.format(account="*")]},
-        "sub": {"allow": [f"_INBOX.{user.public}.>"]},
-    }
+    updater = _permissions(user, UPDATE, LOOKUP.format(account="*"))
     return NatsIssuer(
         keys.operator_signer,
         box_signer.seed,
@@ -199,25 +190,25 @@ def box_credentials(keys: NatsSeeds, nims: Sequence[str], at: int) -> tuple[str,
 def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
     """Of headquarters itself."""
     user = Nkey(USER)
-    claims = {
-        **_FREE,
-        "pub": {"allow": list(READER_PUBLISHES)},
-        "sub": {"allow": [f"_INBOX.{user.public}.>", ASK_SUBJECTS]},
-        "resp": {"max": 1, "ttl": ANSWER_NANOSECONDS},
-    }
+    claims = _permissions(user, *READER_PUBLISHES) | {"resp": {"max": 1, "ttl": ANSWER_NANOSECONDS}}
+    claims["sub"]["allow"].append(ASK_SUBJECTS)
     return _credentials(_account(keys.headquarters), "reader", claims, at, user)
 
 
 def relay_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
     """Of all relays."""
     user = Nkey(USER)
-    claims = {**_FREE, "pub": {"allow": list(RELAY_PUBLISHES)}, "sub": {"allow": [f"_INBOX.{user.public}.>"]}}
-    return _credentials(_account(keys.shops), "relay", claims, at, user)
+    return _credentials(_account(keys.shops), "relay", _permissions(user, *RELAY_PUBLISHES), at, user)
 
 
 def administrator_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
     """Makes the streams, once."""
     return _credentials(_account(keys.headquarters), "administrator", _FREE, at)
+
+
+def _permissions(user: Nkey, *publishes: str) -> dict[str, Any]:
+    """It may publish there, and hear the answers."""
+    return {**_FREE, "pub": {"allow": [*publishes]}, "sub": {"allow": [f"_INBOX.{user.public}.>"]}}
 
 
 def _account(seed: str) -> Nkey:

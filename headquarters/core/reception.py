@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -42,31 +42,30 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with the message around the body: then nothing in it counts."""
 
 
-class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """A closure whose signature holds."""
+class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose signature holds."""
 
     message: Message
-    data: ClosureData
     machine: str
-    record: ClosureRecord
     created_at: int
+    key_id: str
+
+
+class Received(ReceivedEvent, frozen=True, kw_only=True):
+    data: ClosureData
+    record: ClosureRecord
     day: str
     """Of the shop, as YYYY-MM-DD."""
-    key_id: str
 
     @property
     def mode(self) -> Mode:
         return self.data.mode
 
 
-class ReceivedCalendar(msgspec.Struct, frozen=True, kw_only=True):
-    """The closure of a month or a year whose signature holds."""
+class ReceivedCalendar(ReceivedEvent, frozen=True, kw_only=True):
+    """Of a month or a year."""
 
-    message: Message
     data: CalendarData
-    machine: str
-    created_at: int
-    key_id: str
 
 
 class MessageRefused(Exception):
@@ -129,12 +128,11 @@ def receive(message: Message, ring: KeysOfRevision, *, now: float, zone: tzinfo)
     if message.headers.get(ID, event.id) != event.id:
         raise MessageRefused("malformed", f"{ID} is not the id of the event", nim)
     key = signer(message, ring, machine_of(nim), event.data.key_id, now=now)
-    if isinstance(event, ClosureEvent):
-        return _received(message, event, key.id, zone)
     created = instant_millis(event.data.created_at, "data.created_at")
-    return ReceivedCalendar(
-        message=message, data=event.data, machine=machine_of(nim), created_at=created, key_id=key.id
-    )
+    of_both: dict[str, Any] = {"message": message, "machine": machine_of(nim), "created_at": created, "key_id": key.id}
+    if isinstance(event, ClosureEvent):
+        return Received(data=event.data, record=record_of(event.data), day=day_of(created, zone), **of_both)
+    return ReceivedCalendar(data=event.data, **of_both)
 
 
 def signer(message: Message, ring: KeysOfRevision, machine: str, key_id: str, *, now: float) -> VerifyingKey:
@@ -170,19 +168,6 @@ def content_of(message: Message, most: int, read: Callable[[bytes], Content]) ->
 
 def _read(body: bytes) -> ClosureEvent | CalendarEvent:
     return read_calendar(body) if is_calendar(body) else read_closure(body)
-
-
-def _received(message: Message, event: ClosureEvent, key_id: str, zone: tzinfo) -> Received:
-    created = instant_millis(event.data.created_at, "data.created_at")
-    return Received(
-        message=message,
-        data=event.data,
-        machine=machine_of(event.nim),
-        record=record_of(event.data),
-        created_at=created,
-        day=day_of(created, zone),
-        key_id=key_id,
-    )
 
 
 def day_of(at: int, zone: tzinfo) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 import structlog
 
 from common.turns import ended
 from common.wire.errors import NatsError, NoAnswer
-from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
@@ -23,11 +23,14 @@ from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.questions_nats import Floods, Questions
 from headquarters.intake.reception import Batch, Reception
 from headquarters.intake.stream import (
+    AGAIN_SECONDS,
+    TROUBLE,
     NoSuchStream,
     call,
     delivery_of,
     message_of_consumer,
     read_stream,
+    sessions,
     stream_info,
 )
 from headquarters.intake.threads import AT_ONCE, Threads
@@ -44,12 +47,8 @@ LOOK_EVERY_SECONDS = 10.0
 ACK_SECONDS = 60
 IN_FLIGHT = 20_000
 """Fetched and not yet acknowledged, by all instances together."""
-AGAIN_SECONDS = 1.0
 CHECK_SECONDS = 10.0
-NEW_TROUBLE_SECONDS = 60.0
-"""A session that went well for so long has ended by another trouble, which is logged though it has the same words."""
 PRESENCE_FIRST_SECONDS = 5.0
-TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
 EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
 
 
@@ -72,26 +71,8 @@ class JetStreamIntake:
         """For ever; what goes wrong ends the session, and another begins where the database is."""
         self._reception.is_behind = True
         async with asyncio.TaskGroup() as all_three:
-            all_three.create_task(self._sessions("stream", self._closures))
-            all_three.create_task(self._sessions("presence", self._presences))
-            all_three.create_task(self._sessions("ask", self._questions))
-
-    async def _sessions(self, name: str, session: Callable[[Client], Awaitable[None]]) -> None:
-        trouble, clock = "", asyncio.get_running_loop().time
-        while True:
-            began = clock()
-            try:
-                client = await connected(self._options)
-                try:
-                    await session(client)
-                finally:
-                    await client.close()
-            except Exception as error:  # whatever one message has caused, the others go on
-                reason = f"{type(error).__name__}: {error}"
-                if reason != trouble or clock() - began >= NEW_TROUBLE_SECONDS:
-                    trouble = reason
-                    log.exception("nats.lost", of=name, reason=reason, exc_info=not isinstance(error, TROUBLE))
-            await asyncio.sleep(AGAIN_SECONDS)
+            for name, session in (("stream", self._closures), ("presence", self._presences), ("ask", self._questions)):
+                all_three.create_task(sessions(name, partial(connected, self._options), session))
 
     async def _presences(self, client: Client) -> None:
         """Where there is no such stream, presence comes by `ask` alone."""

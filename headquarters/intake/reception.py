@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import tzinfo
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import structlog
@@ -47,9 +48,8 @@ BY_KEY = ("unsigned", "unknown", "foreign", "time")
 PRESENCE_EVERY = 4.0
 """Seconds between two transactions with the presences of boxes: one for each box would be most of the work."""
 Result = TakeOutcome | MessageRefused
-Looked = tuple[Received | ReceivedCalendar, int]
-"""With the revision of the keys that it was looked at with."""
 TimedPresence = tuple[HeardPresence, int]
+"""With the revision of the keys that it was looked at with."""
 UNFIT = (BadContent, ArithmeticError, ValueError)
 """By which one message cannot be kept, now or later."""
 TOO_FAST = "the keys change faster than they can be read"
@@ -70,7 +70,7 @@ class Reception:
         self._zone = zone
         self._newest = newest_version
         self._ring = KeysOfRevision(-1, ())
-        self._closures: Gatherer[Looked, TakeOutcome] = Gatherer(self._take_looked)
+        self._closures: Gatherer[Message, Result] = Gatherer(self.closures)
         self._words: Gatherer[TimedPresence, list[WantedClosures]] = Gatherer(self._take_presences, PRESENCE_EVERY)
         self._refusals: Gatherer[Refusal, Refusal] = Gatherer(self._refuse)
         self.counted: Counter[str] = Counter()
@@ -90,14 +90,10 @@ class Reception:
 
     async def closure(self, message: Message) -> TakeOutcome:
         """Durable when this returns; Refused, or StoreError when the database cannot be used now."""
-
-        async def take(ring: KeysOfRevision) -> TakeOutcome:
-            received = receive(message, ring, now=time.time(), zone=self._zone)
-            return await self._closures.add((received, ring.revision))
-
-        outcome = await self._with_evidence(message, take)
-        self.counted[outcome.value] += 1
-        return outcome
+        result = await self._closures.add(message)
+        if isinstance(result, MessageRefused):
+            raise result
+        return result
 
     async def closures(self, messages: Sequence[Message], stream: StreamName | None = None) -> list[Result]:
         """The same for many, in one transaction; what is refused is kept as evidence before this returns. `stream`: that they are from, and
@@ -133,7 +129,8 @@ class Reception:
         for _ in range(3):
             closures = [one for one in batch.looked if not isinstance(one, MessageRefused)]
             try:
-                outcomes = iter(await self._take(closures, batch.revision, taken))
+                take = partial(self._store.closures.take, now=now_millis(), revision=batch.revision, taken=taken)
+                outcomes = iter(await self._threads.run(take, closures) if closures or taken else ())
             except StaleRing:
                 await self._has_newer_keys(batch.revision)
                 batch = await self.look(batch.messages)
@@ -163,12 +160,8 @@ class Reception:
 
     async def presence(self, message: Message, *, counts: bool = True) -> PresenceAnswer:
         """What to request of the box; Refused, or StoreError. It counts as requested unless the answer does not go to the box."""
-        return await self._with_evidence(message, lambda ring: self._presence(message, ring, counts))
-
-    async def _with_evidence(self, message: Message, attempt: Callable[[KeysOfRevision], Awaitable[T]]) -> T:
-        """What is refused is kept."""
         try:
-            return await self._with_keys(attempt)
+            return await self._with_keys(lambda ring: self._presence(message, ring, counts))
         except MessageRefused as error:
             refused = error
         except UNFIT as error:
@@ -222,23 +215,13 @@ class Reception:
         now = time.time()
         return [_looked(message, ring, now, self._zone) for message in messages]
 
-    async def _take(
-        self, batch: Sequence[Received | ReceivedCalendar], revision: int, taken: Taken | None = None
-    ) -> list[TakeOutcome]:
-        now = now_millis()
-        take = self._store.closures.take
-        return await self._threads.run(take, batch, now=now, revision=revision, taken=taken)
-
-    async def _take_looked(self, batch: Sequence[Looked]) -> list[TakeOutcome]:
-        # The oldest keys that one was looked at with: when they are stale, all look again, which costs little.
-        return await self._take([received for received, _ in batch], min(revision for _, revision in batch))
-
     async def _take_presences(self, batch: Sequence[TimedPresence]) -> list[list[WantedClosures]]:
         return await self._threads.run(
             self._store.presences.take,
             [word for word, _ in batch],
             now=now_millis(),
             newest_version=self._newest,
+            # The oldest keys that one was looked at with: when they are stale, all look again, which costs little.
             revision=min(revision for _, revision in batch),
         )
 

@@ -1,4 +1,4 @@
-"""Queries to the streams themselves, and reading one by number, beside its consumer: what headquarters has acknowledged once
+"""Sessions at the NATS servers, queries to the streams themselves, and reading one by number, beside its consumer: what headquarters has acknowledged once
 and holds no more.
 
 Reads with `DIRECT.GET` in batches (nats-server 2.11 and newer), which changes nothing on the server."""
@@ -6,17 +6,26 @@ Reads with `DIRECT.GET` in batches (nats-server 2.11 and newer), which changes n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import structlog
 
 from common.wire.errors import NatsError, NoAnswer
+from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURE, CLOSURES_STREAM, Headers
 from headquarters.core.reception import Message
+from headquarters.store.database import StoreError
 
+log = structlog.get_logger(__name__)
+
+TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
+AGAIN_SECONDS = 1.0
+NEW_TROUBLE_SECONDS = 60.0
+"""A session that went well for so long has ended by another trouble, which is logged though it has the same words."""
 BATCH = 250
 WAIT_SECONDS = 5.0
 MOST_HEADERS = 8192
@@ -39,6 +48,27 @@ class StreamInfo(msgspec.Struct, frozen=True):
     last_seq: int
     room: int | None = None
     """Messages that the subject can still take; None: any number."""
+
+
+async def sessions(
+    of: str, opened: Callable[[], Awaitable[Client]], session: Callable[[Client], Awaitable[None]]
+) -> None:
+    """One after the other, for ever; what goes wrong ends one, and another begins where the database is."""
+    trouble, clock = "", asyncio.get_running_loop().time
+    while True:
+        began = clock()
+        try:
+            client = await opened()
+            try:
+                await session(client)
+            finally:
+                await client.close()
+        except Exception as error:  # whatever one message has caused, the others go on
+            reason = f"{type(error).__name__}: {error}"
+            if reason != trouble or clock() - began >= NEW_TROUBLE_SECONDS:
+                trouble = reason
+                log.exception("nats.lost", of=of, reason=reason, exc_info=not isinstance(error, TROUBLE))
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 async def call(client: Client, what: str, request: Any) -> dict[str, Any]:

@@ -57,7 +57,8 @@ class Gatherer(Generic[T, R]):
             results = await self._take([one for one, _ in batch])
         except Exception as error:  # noqa: BLE001  # the callers get it; the next batch is another
             if len(batch) > 1 and (isinstance(error, BadContent) or not isinstance(error, StaleRing | StoreError)):
-                await self._settle_each(batch)
+                for one in batch:  # one of them has a fault of its own, which holds up no other
+                    await self._settle([one])
                 return
             for _, done in batch:
                 if not done.done():
@@ -66,11 +67,6 @@ class Gatherer(Generic[T, R]):
         for (_, done), result in zip(batch, results, strict=True):
             if not done.done():
                 done.set_result(result)
-
-    async def _settle_each(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
-        """One of them has a fault of its own, which holds up no other."""
-        for one in batch:
-            await self._settle([one])
 
 
 class Threads:

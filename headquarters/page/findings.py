@@ -112,7 +112,7 @@ async def revoke(screens: Screens, nim: str) -> Redirect:
 
 @get("/ui/people", opt={RIGHT: "admin"})
 async def people(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    return screens.render(request, "people.html", people=await screens.run(screens.store.people.listed), roles=ROLES)
+    return await _people(request, screens)
 
 
 @post("/ui/people", status_code=303, opt={RIGHT: "admin"})
@@ -131,8 +131,12 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
             problem = None if is_new else Text("That name is taken.")
     if problem is None:
         return Redirect("/ui/people", status_code=303)
+    return await _people(request, screens, 422, problem=problem, form=form)
+
+
+async def _people(request: AnyRequest, screens: Screens, status: int = 200, **values: Any) -> Response[bytes]:
     listed = await screens.run(screens.store.people.listed)
-    return screens.render(request, "people.html", 422, people=listed, roles=ROLES, problem=problem, form=form)
+    return screens.render(request, "people.html", status, people=listed, roles=ROLES, **values)
 
 
 def _fault(name: str, role: str, password: str) -> Text | None:
@@ -150,8 +154,7 @@ async def disable(request: AnyRequest, screens: Screens) -> Response[bytes] | Re
     """The name is in the form: one with a slash, or of two points, leads elsewhere in a path."""
     name = str((await form_of(request)).get("name", ""))
     if name == name_of_caller(request):  # the last administrator would be locked out
-        listed = await screens.run(screens.store.people.listed)
-        return screens.render(request, "people.html", 422, people=listed, roles=ROLES, problem=OWN_ACCOUNT)
+        return await _people(request, screens, 422, problem=OWN_ACCOUNT)
     await screens.run(screens.store.people.change, name, now_millis(), disabled=True)
     return Redirect("/ui/people", status_code=303)
 

@@ -208,14 +208,10 @@ def insert_of(connection: Connection) -> InsertOf:
     return sqlite.insert if is_sqlite(connection) else postgresql.insert
 
 
-def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    return insert_of(connection)(table)
-
-
 def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Those that are there already stay as they are."""
     if rows:
-        connection.execute(insert_into(connection, table).on_conflict_do_nothing(), rows)
+        connection.execute(insert_of(connection)(table).on_conflict_do_nothing(), rows)
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[Row], replaced: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from headquarters.core.reception import (
 )
 from headquarters.core.wording import Fact
 from headquarters.store import tables
-from headquarters.store.database import Part, insert_into
+from headquarters.store.database import Part, insert_new, insert_of
 from headquarters.store.findings import LIVE, keep_fact, nims_of
 
 SAMPLES = 200
@@ -93,7 +93,7 @@ class EvidenceStore(Part):
 def _count(connection: Connection, reason: Reason, via: Via, now: int, count: int = 1) -> None:
     table = tables.refused
     row = {"day": day_of(now, UTC), "via": via, "reason": reason, "count": count}
-    more = insert_into(connection, table).on_conflict_do_update(
+    more = insert_of(connection)(table).on_conflict_do_update(
         index_elements=["day", "via", "reason"], set_={"count": table.c.count + count}
     )
     connection.execute(more, row)
@@ -126,7 +126,7 @@ def _sample(connection: Connection, message: Message, refused: MessageRefused, n
         "body": whole,
         "digest": _digest(reason, message),
     }
-    connection.execute(insert_into(connection, tables.evidence).on_conflict_do_nothing(), row)
+    insert_new(connection, tables.evidence, [row])
 
 
 def _digest(reason: Reason, message: Message) -> str:

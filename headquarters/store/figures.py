@@ -120,32 +120,30 @@ class Figures(Part):
 
     @contextlib.contextmanager
     def days_read(
-        self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
+        self, first: str, last: str, *, machines: Sequence[str] | None = None
     ) -> Iterator[Callable[[], Iterator[ClosureLine]]]:
         """Of those days, both included, by shop and Z; as often as they are read: what arrives meanwhile is in none of the readings. Read as they are used,
         so that a month of 10 000 shops needs no room."""
-        query = _days(select(*_LINE), first, last, mode, machines)
+        query = _days(select(*_LINE), first, last, machines)
         query = query.order_by(tables.closure.c.machine, tables.closure.c.z, tables.closure.c.id)
         with self._database.read() as connection:
             streamed = query.execution_options(yield_per=READ_AT_ONCE)
             yield lambda: (_line(**row) for row in connection.execute(streamed).mappings())
 
-    def cells(self, machines: Sequence[str], first: str, last: str, *, mode: str = "live") -> list[Cell]:
+    def cells(self, machines: Sequence[str], first: str, last: str) -> list[Cell]:
         table = tables.closure.c
         query = select(table.machine, table.day, func.count(), func.max(table.z), *_sums(table.certs, table.ttc))
-        query = _days(query, first, last, mode, machines).group_by(table.machine, table.day)
+        query = _days(query, first, last, machines).group_by(table.machine, table.day)
         with self._database.read() as connection:
             rows = [(*row[:4], *_whole(row[4:])) for row in connection.execute(query)]
         return [Cell(machine, day, closures, certs, ttc, z) for machine, day, closures, z, certs, ttc in rows]
 
-    def totals(
-        self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
-    ) -> list[Total]:
+    def totals(self, first: str, last: str, *, machines: Sequence[str] | None = None) -> list[Total]:
         """By day; days without a closure are left out."""
         table = tables.closure.c
         sums = _sums(table.certs, table.ttc, table.ht, table.tva)
         counts = (func.count(table.machine.distinct()), func.count())
-        query = _days(select(table.day, *counts, *sums), first, last, mode, machines)
+        query = _days(select(table.day, *counts, *sums), first, last, machines)
         with self._database.read() as connection:
             rows = connection.execute(query.group_by(table.day).order_by(table.day))
             return [Total(*row[:3], *_whole(row[3:])) for row in rows]
@@ -204,9 +202,9 @@ def _whole(halves: Sequence[Any]) -> list[int]:
     return [(int(upper) << _HALF) + int(lower) for upper, lower in zip(halves[::2], halves[1::2], strict=True)]
 
 
-def _days(query: Select[Any], first: str, last: str, mode: str, machines: Sequence[str] | None) -> Select[Any]:
+def _days(query: Select[Any], first: str, last: str, machines: Sequence[str] | None) -> Select[Any]:
     table = tables.closure.c
-    query = query.where(table.mode == mode, table.day >= first, table.day <= last)
+    query = query.where(table.mode == "live", table.day >= first, table.day <= last)
     return query if machines is None else query.where(table.machine.in_(machines))
 
 

@@ -8,7 +8,22 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, Text, Update, and_, bindparam, case, cast, func, or_, select, text, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    Text,
+    Update,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from common.wire.instants import instant_text
 from headquarters.core.lateness import Habit
@@ -20,7 +35,7 @@ NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
 MOST_ID = 2**31 - 1
 """Of the column."""
 LONGEST_PAUSE, MOST_TRIES = 3_600_000, 20
-AHEAD_MILLIS = 86_400_000
+A_DAY = AHEAD_MILLIS = 86_400_000
 """What is that far ahead was written while our clock was."""
 CLAIMING = 8_490
 """The group of advisory locks: two instances claim for one teller one after the other."""
@@ -82,14 +97,17 @@ def settle_passing(
     connection: Connection, kinds: Sequence[str], facts: Mapping[tuple[str, str], Sequence[Fact]], now: int
 ) -> None:
     """The open findings of these kinds become, for each book, exactly its `facts`: what is no longer so has solved itself, and
-    of what goes on being so the newest values are kept: days and hours grow. What a person has solved stays so until it has passed, a late closure
-    until that of another day is."""
+    of what goes on being so the newest values are kept: days and hours grow. What a person has solved stays so: a gap
+    until it has passed, a late closure for its day, anything else for a day."""
     if not facts:
         return
     table = tables.finding.c
     mine = and_(table.machine.in_(sorted({machine for machine, _ in facts})), table.kind.in_(kinds))
     by_a_person = and_(table.solved_by != "", table.key.not_like("% %"))
-    query = select(tables.finding).where(mine, or_(table.solved_at.is_(None), by_a_person)).order_by(table.id.desc())
+    query = select(tables.finding).where(mine, or_(table.solved_at.is_(None), by_a_person))
+    query = query.order_by(table.machine, table.id.desc())
+    if "late" in kinds:  # the look and the boxes' own words settle it, each of many shops: all in one order
+        query = query.with_for_update()
     new = {(*book, fact.kind, fact.key): fact for book, found in facts.items() for fact in found}
     gone: list[int] = []
     passed: list[int] = []
@@ -99,7 +117,7 @@ def settle_passing(
         fact, before = new.get(key), msgspec.json.decode(row.facts, type=Facts)
         if key[:2] not in facts:
             continue
-        if fact is None or not (is_open or before.get("day") == fact.facts.get("day")):
+        if fact is None or not (is_open or _is_settled(row, before, fact, now)):
             (gone if is_open else passed).append(row.id)
             continue
         del new[key]
@@ -115,6 +133,12 @@ def settle_passing(
     nims = nims_of(connection, {machine for machine, *_ in new})
     rows = [_found(key[:2], nims.get(key[0], key[0]), fact, now) for key, fact in new.items()]
     insert_new(connection, tables.finding, rows)
+
+
+def _is_settled(row: Row[Any], before: Facts, fact: Fact, now: int) -> bool:
+    if row.kind in ("gap", "late"):
+        return before.get("day") == fact.facts.get("day")
+    return bool(abs(now - row.solved_at) < A_DAY)
 
 
 def _found(book: tuple[str, str], nim: str, fact: Fact, now: int) -> dict[str, Any]:

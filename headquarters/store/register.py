@@ -221,7 +221,9 @@ class Register(RegisterPart):
             connection.execute(delete(tables.session))  # one that was ended may be there again
             for machine, key_id in connection.execute(_revoked_that_spoke()).all():
                 withdraw_statements(connection, machine, key_id, now)
-            for machine, key_id, since in connection.execute(_stolen()).all():
+            key = tables.box_key.c
+            stolen = select(key.machine, key.key_id, key.stolen_since).where(key.stolen_since.is_not(None))
+            for machine, key_id, since in connection.execute(stolen).all():
                 withdraw(connection, machine, key_id, since, now)
             return changed or is_newer
 
@@ -313,8 +315,3 @@ def _revoked_that_spoke() -> Select[Any]:
         exists().where(word.machine == key.machine, word.key_id == key.key_id),
     )
     return select(key.machine, key.key_id).where(key.revoked_at.is_not(None), spoke)
-
-
-def _stolen() -> Select[Any]:
-    key = tables.box_key.c
-    return select(key.machine, key.key_id, key.stolen_since).where(key.stolen_since.is_not(None))

@@ -6,6 +6,7 @@ A step runs in the transaction of the caller. A released step never changes."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -70,16 +71,11 @@ def _of(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
     return [Column(name, kind, nullable=False) for name in names]
 
 
-def _texts(*names: str) -> list[Column[Any]]:
-    return _of(Text, *names)
-
-
-def _numbers(*names: str) -> list[Column[Any]]:
-    return _of(BigInteger, *names)
-
-
 def _optional(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
     return [Column(name, kind) for name in names]
+
+
+_texts, _numbers = partial(_of, Text), partial(_of, BigInteger)
 
 
 def _named(name: str) -> Column[str]:

@@ -38,19 +38,13 @@ class TakenMessages(Part):
         with self._database.read() as connection:
             found = _read(connection, stream, created)
         if found and found[-1][1] > last:
-            self.forget(stream, created)
-            found = []
+            with self._database.write() as connection:
+                _replace(connection, stream, created, found := [])
         return missing(found, floor)
 
     def keep(self, stream: str, created: str, first: int, last: int) -> None:
         with self._database.write() as connection:
             _write(connection, stream, created, [(first, last)])
-
-    def forget(self, stream: str, created: str) -> None:
-        table = tables.taken
-        one = (table.c.stream == stream, table.c.created == created)
-        with self._database.write() as connection:
-            connection.execute(update(table).where(*one).values(ranges=_encoded([])))
 
 
 def keep_taken(connection: Connection, taken: Taken) -> None:
@@ -80,11 +74,15 @@ def missing(ranges: Ranges, floor: int) -> Ranges:
 
 
 def _write(connection: Connection, stream: str, created: str, more: Ranges) -> None:
-    table = tables.taken
-    insert_new(connection, table, [{"stream": stream, "created": created, "ranges": _encoded([])}])
+    insert_new(connection, tables.taken, [{"stream": stream, "created": created, "ranges": msgspec.msgpack.encode([])}])
     ranges = _read(connection, stream, created, locked=True)
-    one = (table.c.stream == stream, table.c.created == created)
-    connection.execute(update(table).where(*one).values(ranges=_encoded(joined([*ranges, *more]))))
+    _replace(connection, stream, created, joined([*ranges, *more]))
+
+
+def _replace(connection: Connection, stream: str, created: str, ranges: Ranges) -> None:
+    table = tables.taken
+    one = update(table).where(table.c.stream == stream, table.c.created == created)
+    connection.execute(one.values(ranges=msgspec.msgpack.encode(ranges)))
 
 
 def _read(connection: Connection, stream: str, created: str, *, locked: bool = False) -> Ranges:
@@ -92,7 +90,3 @@ def _read(connection: Connection, stream: str, created: str, *, locked: bool = F
     query = select(table.ranges).where(table.stream == stream, table.created == created)
     content = connection.scalar(query.with_for_update() if locked else query)
     return [] if content is None else msgspec.msgpack.decode(content, type=Ranges)
-
-
-def _encoded(ranges: Ranges) -> bytes:
-    return msgspec.msgpack.encode(ranges)

@@ -420,6 +420,8 @@ async def test_a_decision_is_valid_for_the_case_that_was_shown(tmp_path: Path) -
         before = shop.store.ledger.peek(book_state, shop.worker.book)
         with pytest.raises(DecisionRefused, match="changed"):
             await shop.store.decisions.carry_out(case, "adopt", reason="late", at=4)
+        # What this process has begun, no decision ends.
+        assert shop.store._open.under_way[shop.worker.book.id] == shop.worker.attempts.is_ours
         assert shop.store.ledger.peek(book_state, shop.worker.book) == before
         assert (await shop.close_period()).value.unexplained == 1
 

@@ -230,8 +230,8 @@ MISTAKES = (
         7,
         "credit notes are checked one by one",
         "daemon.core.ledger.original",
-        "        return None\n    fits = [each for each in originals if each.claimed + amount <= each.total_ttc]\n",
-        "        return None\n    fits = [each for each in originals if amount <= each.total_ttc]\n",
+        "        return None\n    fits = [each for each in originals if each.claimed + amount - leeway <= each.total_ttc]\n",
+        "        return None\n    fits = [each for each in originals if amount - leeway <= each.total_ttc]\n",
     ),
     Mistake(
         0,

@@ -1,5 +1,4 @@
-"""Authentication and authorisation before the body is read: one key for one NIM with one role (decisions 11, 12, 22,
-28)."""
+"""Authentication before the body is read: one key for one NIM with one role (decisions 11, 12, 22, 28)."""
 
 from __future__ import annotations
 

@@ -104,8 +104,7 @@ class RequestContext(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> MachineWorker:
-        """The worker of the machine in the path, even while its spare replaces it: for requests about the machine
-        itself."""
+        """The worker of the machine in the path, even while its spare replaces it."""
         worker = self.worker
         if worker.first is not None and not same_machine(self.key.nim, worker.book.nim):
             return worker.first

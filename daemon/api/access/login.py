@@ -30,8 +30,7 @@ COOKIE: Final = "mcfd_session"
 DEVICE: Final = "mcfd_device"
 """Names of the cookies of a session and of a known device."""
 RULES: Final = LoginRules(account=Budget(10, 600), address=Budget(5, 12))
-"""Tries from one address: five at once, then five a minute. For one account from unknown places: ten, then six an
-hour."""
+"""Tries from one address: five, then five a minute; for one account from unknown places: ten, then six an hour."""
 
 
 class Logins:
@@ -94,8 +93,7 @@ class Logins:
             await self._ledger.write(end_session, _digest(token), at=self._clock(), by=by)
 
     def who(self, token: str, *, is_used: bool = True) -> Session | None:
-        """The session with that token; None if unknown or ended. `is_used`: the request counts as use of the
-        session."""
+        """The session with that token; None if unknown or ended. `is_used`: the request counts as use."""
         digest = _digest(token)
         session, now = self._ledger.peek(find_session, digest), self._clock()
         # A clock that was ahead and was put right leaves no session of years.

@@ -22,8 +22,7 @@ RELAYED: Final = "relayed"
 """Key of the `RelayedRequest` in the state of a request through the relay."""
 NOT_AFTER: Final = b"mcfd-not-after"
 MOST_DAYS: Final = 7
-"""Longest limit of a signed request in days: Idempotency-Keys are stored for longer, so that a repeat gets the same
-answer."""
+"""Longest limit of a signed request in days; Idempotency-Keys are stored for longer."""
 PASSING: Final = frozenset(
     {
         *("certify_invoice", "certify_credit_note", "get_request", "withdraw_request"),

@@ -36,8 +36,7 @@ LetPass = Callable[[], Awaitable[None]]
 
 
 class WrongKeys:
-    """The last `limit` failures of each address, in bounded memory; the address without a failure for longest goes
-    first."""
+    """The last `limit` failures of each address, in bounded memory; the longest unused address goes first."""
 
     def __init__(
         self,

@@ -40,8 +40,7 @@ class SeenMachine(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One scrape: what the key may see. `now` in ms; `retired`: deferred sales of machines that are no longer
-    configured."""
+    """What the key may see of one scrape. `now` in ms; `retired`: deferred sales of retired machines."""
 
     now: int
     version: str

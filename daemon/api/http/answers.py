@@ -138,8 +138,7 @@ class NoLongerWelcomeError(Exception):
 
 
 class Stream(Reply):
-    """A streamed answer. An `endless` one is ended at the stop; any other is aborted, so that it does not look
-    complete."""
+    """A streamed answer. The stop ends an `endless` one; any other is aborted, so that it looks incomplete."""
 
     def __init__(
         self,

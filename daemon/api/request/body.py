@@ -139,8 +139,7 @@ def parse(raw: bytes) -> dict[str, Any]:
 
 
 def _check_values(text: str) -> None:
-    """Counts values before decoding, since two bytes of JSON can become an object of a hundred bytes. InvalidRequest
-    (decision 3)."""
+    """Counts values before decoding: two bytes of JSON can become a hundred in memory. InvalidRequest (decision 3)."""
     groups = text.count("{"), text.count("[")
     if max(groups) > MAX_GROUPS:
         start = text[:4096]

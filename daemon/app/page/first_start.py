@@ -1,5 +1,4 @@
-"""The page of a box without a configuration; `mcfd setup --page` or the package's unit serves it until setup is
-over."""
+"""The page of a box without a configuration, served by `mcfd setup --page` or the package's unit."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
                 "{port} is held by another program, most likely the daemon; this is what the ledger knows",
                 port=machine.port,
             )
-            if reading.busy
+            if reading.why == "busy"
             else tr("the machine was not read: {why}; this is what the ledger knows", why=reading.reason)
         )
         print_pairs(ledger_pairs(state))

@@ -210,8 +210,8 @@ def _is_carried(number: str, code_page: str) -> bool:
         return False
 
 
-def _short(fields: Fields, name: str, *, required: bool = False) -> str:
-    return _short_enough(fields, name, fields.text(name, SHORT_LENGTH, required=required))
+def _short(fields: Fields, name: str) -> str:
+    return _short_enough(fields, name, fields.text(name, SHORT_LENGTH))
 
 
 def _short_enough(fields: Fields, name: str, text: str) -> str:

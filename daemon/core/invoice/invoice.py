@@ -27,8 +27,7 @@ PsvbGroup = Literal["A", "B", "C", "D"]
 PriceMode = Literal["TTC", "HT"]
 Nature = Literal["COR", "RAN", "RAM", "RRR"]
 REBATE: Nature = "RRR"
-"""Nature of a reduction granted afterwards: no goods are returned, and the sale's withholding stays unchanged (CGI
-200)."""
+"""Nature of a reduction granted afterwards: no goods are returned; the sale's withholding stays (CGI 200)."""
 
 SALES: tuple[InvoiceType, ...] = get_args(SaleType)
 CREDITS: tuple[InvoiceType, ...] = get_args(CreditType)
@@ -64,7 +63,7 @@ EDITION = 2
 """Of the present rules."""
 
 
-class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Customer(msgspec.Struct, frozen=True, array_like=True):
     client_type: ClientType = "CC"
     ifu: Annotated[str, Meta(description="IFU of the buyer")] = ""
     name: Annotated[str, Meta(description="Name of the buyer")] = ""
@@ -79,7 +78,7 @@ class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
         return folded in f"{self.name} {self.ifu} {self.phone}".casefold()
 
 
-class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Item(msgspec.Struct, frozen=True, array_like=True):
     """One line. `amount_ttc`: as the till sent it. `line_amount`: for the machine, with VAT in TTC mode, without in HT
     mode; whole except for `line_cents`, and within a franc of `price * quantity` (plus the specific tax)."""
 
@@ -102,8 +101,7 @@ class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     original_price: int = 0
     """Of one unit before the reduction; 0 where the till did not say it."""
     till_price: int = 0
-    """The till's own price and quantity where other ones were certified (UNIT_PRICE_DERIVED, QUANTITY_AS_ONE); else
-    0."""
+    """The till's price and quantity if others were certified (UNIT_PRICE_DERIVED, QUANTITY_AS_ONE); else 0."""
     till_quantity: int = 0
     category: str = ""
     """Of the article, for the report of articles (SFE 5.1); never sent."""
@@ -181,7 +179,7 @@ class Deferral(msgspec.Struct, frozen=True, array_like=True):
     nim: str = ""
 
 
-class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Invoice(msgspec.Struct, frozen=True, array_like=True):
     """`taxes` and `total_ttc` are our own arithmetic; the machine's subtotal has to agree before anything is paid."""
 
     number: str
@@ -207,8 +205,7 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     letterhead: bytes = b""
     """Digest of what stands on its paper; empty where it is the present one."""
     edition: int = 0
-    """Edition of the rules by which it was read and totalled: 0 for 0.1; since 2 a withholding counts under its own
-    rate."""
+    """Edition of the rules by which it was read: 0 for 0.1; since 2 a withholding counts under its own rate."""
     deferred: Deferral | None = None
     """Where it was sold before it was certified."""
     number_year: int | None = None

@@ -44,8 +44,7 @@ ONE = 1000
 
 
 class Line(NamedTuple):
-    """`exact`: the amount by the till's own figures, with VAT. `rounded`: that amount was not whole, so the payments
-    may differ by a franc."""
+    """`exact`: the amount by the till's figures, with VAT. `rounded`: it was not whole, so payments may differ by 1."""
 
     item: Item
     exact: int | Fraction
@@ -78,7 +77,7 @@ class MachineLine(NamedTuple):
 
 
 def read_item(
-    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool = False, cents: bool = False
+    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool, cents: bool
 ) -> Line | None:
     """Reads one line; None without a valid amount, with every fault in `fields.errors`. `fold`: this machine gets no
     specific tax; `cents`: it accepts two decimals on a line."""
@@ -271,8 +270,7 @@ def _folded(mode: PriceMode, request: RequestedLine) -> MachineLine:
 
 
 def _fit(line: int, request: RequestedLine) -> tuple[int, int]:
-    """A price and a quantity that the machine accepts for that amount: the till's own if they give it within a
-    franc."""
+    """A price and a quantity that the machine accepts for that amount; the till's own if within a franc."""
     for price in (request.price, divide_half_up(line * PRODUCT, request.quantity)):
         if price and abs(price * request.quantity - line * PRODUCT) < PRODUCT:
             return price, request.quantity

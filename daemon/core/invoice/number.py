@@ -34,8 +34,7 @@ def normalised(number: str) -> str:
 
 
 def number_key(number: str) -> str:
-    """One key for all spellings of a number: NFC in capitals, as a machine may store it. Most numbers equal their
-    key."""
+    """One key for all spellings of a number: NFC in capitals, as a machine may store it."""
     if number.isascii():
         return number.upper()
     return normalised(normalised(number).casefold().upper())
@@ -64,8 +63,7 @@ class NumberScope(msgspec.Struct, frozen=True):
         return 0 if self.zone is None else datetime.fromtimestamp(at // 1000, self.zone).year
 
     def taken_from(self, at: int) -> TakenFrom:
-        """On the first day of a year, numbers of the day before count too: a request repeated over midnight is one
-        sale."""
+        """On 1 January the numbers of the day before count too: a request repeated over midnight is one sale."""
         if self.zone is None:
             return TakenFrom()
         year = self.year_of(at)

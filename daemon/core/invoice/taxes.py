@@ -116,8 +116,7 @@ def percent(rate: int) -> int | float:
 
 
 class SpecificTax(NamedTuple):
-    """`tax`: of the line, whole XOF; `rate`: per unit, in hundredths; `is_added`: the unit price excludes it and
-    VAT."""
+    """`tax` of the line in whole XOF, `rate` per unit in hundredths; `is_added`: the unit price excludes it and VAT."""
 
     tax: int
     rate: int
@@ -174,8 +173,7 @@ def _priced(tax: int, per_unit: int | Fraction, *, is_added: bool) -> SpecificTa
 def amount_with(
     tax: object, rate: object, *, product: int, quantity: int, vat: int, mode: PriceMode
 ) -> int | Fraction | None:
-    """The amount of a line with specific tax and VAT, if the till did not send it; None without a valid specific
-    tax."""
+    """The amount of a line with specific tax and VAT, if not sent; None without a valid specific tax."""
     try:
         exact_tax, exact_rate = _read("specificTax", tax), _read("specificTaxRate", rate)
     except ValueError:

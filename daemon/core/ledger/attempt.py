@@ -67,8 +67,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of a certified attempt; `at` in ms since 1970, `line_ms` and `duration_ms` in ms. `unexplained` is
-    added to the book's."""
+    """The outcome of a certified attempt; times in ms. `unexplained` is added to the book's."""
 
     certified: Certified
     invoice: Invoice
@@ -106,8 +105,7 @@ class Record(msgspec.Struct, frozen=True):
     chained_at: int = 0
     """What the hash holds instead of `ended_at`, where the time was repaired since; else 0."""
     nim: str = ""
-    """The machine's NIM in the record's epoch (decision 33), for references of credit notes; until the end the present
-    one."""
+    """The machine's NIM in the record's epoch (decision 33); the present one until the attempt has ended."""
     fc: int | None = None
     """The counter of its type after it, or UNTOLD; None in a record of 0.1.0, and if not certified."""
 

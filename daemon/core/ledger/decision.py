@@ -140,8 +140,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def is_last(self) -> bool:
-        """Whether the attempt in doubt is the machine's last invoice, and the ledger does not have that invoice
-        already."""
+        """Whether the attempt in doubt is the machine's last invoice, and that is not in the ledger."""
         evidence = self.evidence
         return (
             self.attempt is not None
@@ -151,8 +150,7 @@ class Case(msgspec.Struct, frozen=True):
         )
 
     def obstacle(self, decision: str, paper: PaperInvoice | None = None, *, is_taken: bool = False) -> Obstacle | None:
-        """Why the evidence does not support the decision; None when it does. `is_taken`: the ledger has the code of
-        `paper`."""
+        """Why the evidence does not support the decision, or None. `is_taken`: the ledger has the code of `paper`."""
         if not self.is_open or decision not in self.choices:
             return "does not fit"
         if decision == "certified":
@@ -241,8 +239,7 @@ class Case(msgspec.Struct, frozen=True):
         return state.counters
 
     def foreign(self) -> int:
-        """How many invoices the machine counted that are in no total; its last one among them, whose lines are
-        unknown."""
+        """How many invoices the machine counted that are in no total, its last one included."""
         before = self.state.counters
         if before is None or self.evidence is None:
             return 0

@@ -47,8 +47,7 @@ class PossibleOriginal(NamedTuple):
     claimed: int = 0
 
     def is_credited_by(self, credit_type: str) -> bool:
-        """Whether that type may credit it. Of a type unknown to the protocol, only an export may leave FVC
-        unchanged."""
+        """Whether that type may credit it. With an unknown type, only an export may leave FVC unchanged."""
         if self.type in (*SALES, *CREDITS):
             return self.type in ORIGINALS[credit_type]
         return bool(self.moved) or credit_type == "EA"

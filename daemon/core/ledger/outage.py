@@ -30,8 +30,8 @@ class Outage(msgspec.Struct, frozen=True):
     nim: str
     reason: OutageReason
     since: int
-    until: int = 0
-    refused: bool = False
+    until: int
+    refused: bool
     """A till was refused, or its sale taken on to be certified later."""
     incident: str = ""
     """Of the line's recorder, empty without one."""

@@ -33,8 +33,7 @@ class PaperInvoice(msgspec.Struct, frozen=True):
 def read_paper(
     code: str, time: str, counters: str = "", *, as_printed: bool = False
 ) -> tuple[PaperInvoice | None, list[FieldError]]:
-    """Reads typed values: a code in groups, a date as printed. None if all are empty, or with an error for each wrong
-    field."""
+    """Reads typed values: a code in groups, a date as printed. None if all are empty; errors by field."""
     code, time, counters = code.strip(), time.strip(), " ".join(counters.split())
     if not (code or time or counters):
         return None, []

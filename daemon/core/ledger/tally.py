@@ -25,8 +25,7 @@ from daemon.core.ledger.book import Tally
 
 
 def contribution(record: Record) -> Tally:
-    """The tally of one ended attempt. One adopted from the machine adds nothing, since its lines are unknown: it counts
-    as unexplained."""
+    """The tally of one ended attempt; empty for an adopted one, whose lines are unknown."""
     if not record.invoice.items:
         return {}
     if record.state == "certified":

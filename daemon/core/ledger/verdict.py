@@ -80,8 +80,7 @@ def standing(last: LastInvoice | None, seen: LastSeen | None, *, in_ledger: bool
 
 
 def is_last(attempt: Record | Invoice, state: MachineState) -> bool:
-    """Whether the machine's last invoice has the attempt's number, total and type (or a type unknown to the
-    protocol)."""
+    """Whether the machine's last invoice has the attempt's number, total and type (or an unknown type)."""
     last = state.last
     return (
         last is not None

@@ -25,8 +25,7 @@ class FiscalCounters(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LastInvoice(msgspec.Struct, frozen=True, array_like=True):
-    """The last certified invoice in the reply to C1h; `total` in whole XOF, `time` in 14 digits, `code` without
-    dashes."""
+    """The last invoice in the reply to C1h; `total` in whole XOF, `time` in 14 digits, `code` without dashes."""
 
     number: str
     code: str
@@ -36,8 +35,7 @@ class LastInvoice(msgspec.Struct, frozen=True, array_like=True):
 
 
 def taxpayer_of(text: str) -> str:
-    """The IFU that a machine sends; empty if it is none: without activation a machine may send zeros, blanks or
-    anything."""
+    """The IFU that a machine sends; empty if it is none, as zeros or blanks before an activation."""
     is_readable = text.isascii() and text.isprintable() and len({each for each in text if each.isalnum()}) > 1
     return text if is_readable else ""
 
@@ -94,7 +92,7 @@ class PortReading:
     state: MachineState
     link: ServerLink
     taxpayer: tuple[str, ...]
-    read_at: int = 0
+    read_at: int
     """Time of the reading by the box's clock (ms), to compare with the machine's time later."""
 
 
@@ -105,10 +103,6 @@ class Silence:
 
     reason: Text
     why: Why
-
-    @property
-    def busy(self) -> bool:
-        return self.why == "busy"
 
 
 def same_machine(one: str, other: str) -> bool:
@@ -127,8 +121,7 @@ def is_named(nim: str, machine: str) -> bool:
 
 
 def present_nim(answer: str, configured: str, ledger_nim: str) -> str:
-    """The machine's present NIM: as it sends it with its activation counter, else as configured, else as in the
-    ledger."""
+    """The machine's present NIM: as sent with its activation counter, else as configured, else as in the ledger."""
     if "-" in answer:
         return answer
     return configured if "-" in configured and same_machine(configured, ledger_nim) else ledger_nim

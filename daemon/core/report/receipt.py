@@ -145,8 +145,7 @@ def preview(invoice: Invoice, language: Language = "en") -> Preview:
 
 
 def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Receipt:
-    """The receipt of a certified record. `language`: of the warnings; `copies`: number of duplicates, for the
-    journal."""
+    """The receipt of a certified record. `language`: of the warnings; `copies`: number of duplicates."""
     counters = record.counters
     if record.state != "certified" or counters is None:
         raise ValueError(f"an attempt in state {record.state} has no receipt")

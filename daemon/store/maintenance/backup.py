@@ -1,5 +1,4 @@
-"""Backup and restore of the ledger: copies are made while the daemon works and verified; a restored ledger is compared
-with each machine."""
+"""Backup and restore of the ledger: verified copies; a restored ledger is compared with each machine."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ SELECT coalesce(max(id), 0) FROM certification;
 -- Read from the table, looked for in the indexes of the numbers and of what has not ended.
 SELECT number FROM certification AS row NOT INDEXED
 WHERE id > ?1 AND id <= ?2 AND (
-    state IN ('begun', 'certified', 'disputed') AND NOT EXISTS (
+    state NOT IN ('refused', 'abandoned') AND NOT EXISTS (
         SELECT 1 FROM certification AS found INDEXED BY certification_number
-        WHERE found.book_id = row.book_id AND found.number = row.number AND found.state IN ('begun', 'certified', 'disputed')
+        WHERE found.book_id = row.book_id AND found.number = row.number AND found.state NOT IN ('refused', 'abandoned')
             AND found.id = row.id)
     OR seq IS NULL AND NOT EXISTS (
         SELECT 1 FROM certification AS found INDEXED BY certification_open

@@ -25,8 +25,7 @@ PRUNED = (
     ("notices_day", "prune_notices", NOTICE_DAYS),
 )
 LOST_WRITES = "lost_writes"
-"""Key in `meta`: acknowledged writes that are missing; for the books that were not compared with their machine
-since."""
+"""Key in `meta`: acknowledged writes are missing, and some books were not compared with their machine since."""
 BATCH = 500
 """Rows of each kind in one transaction: others write in between."""
 

@@ -79,8 +79,7 @@ def read_ledger_numbers(ledger: Path) -> LedgerNumbers | None:
 
 
 def remember(replaced: Path) -> Marks | None:
-    """Stores the numbers of `replaced` in the high-water file, before an older copy takes its place; None for no
-    numbers."""
+    """Stores the numbers of `replaced` in the high-water file before a copy takes its place; None for none."""
     before, found = read_marks(replaced), read_ledger_numbers(replaced)
     if found is None:
         return before

@@ -1,5 +1,4 @@
-"""Recomputes columns outside the chain: the original of a credit note, the year of a number, and the machine's
-counters."""
+"""Recomputes columns outside the chain: originals of credit notes, years of numbers, the machine's counters."""
 
 from __future__ import annotations
 

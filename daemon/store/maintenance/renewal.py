@@ -46,8 +46,7 @@ MEGABYTE = 1024 * 1024
 
 
 async def renew_after_failure(ledger: Path) -> bool:
-    """Whether the ledger was copied; the caller has its lock. StorageFull without room, LedgerUnusable if
-    unreadable."""
+    """Whether the ledger was copied; the caller has its lock. StorageFull, or LedgerUnusable if unreadable."""
     real = real_path(ledger)
     was_begun = complete_copy(real).exists()
     if was_begun:
@@ -140,8 +139,7 @@ async def _put_in_place(ledger: Path) -> None:
 
 
 def _exchange(ledger: Path, aside: Path) -> None:
-    """The copy keeps its name until the ledger's name durably leads to it: a power cut may lose either name of a
-    rename."""
+    """The copy keeps its name until the ledger's durably leads to it: a power cut may lose either one."""
     complete, part = complete_copy(ledger), ledger.with_name(f"{ledger.name}.part")
     if not (ledger.exists() and ledger.samefile(complete)):  # the log of what is in place already is its own
         _set_aside(ledger, aside)

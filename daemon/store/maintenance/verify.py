@@ -47,8 +47,7 @@ Progress = Callable[[int, int], None]
 
 
 class VerifyResult(msgspec.Struct, frozen=True):
-    """`problems`: empty for a sound ledger; the first one of a book names where its chain breaks. `notes`: no
-    damage."""
+    """`problems`: empty if sound; the first of a book names where its chain breaks. `notes`: no damage."""
 
     problems: tuple[str, ...]
     books: int

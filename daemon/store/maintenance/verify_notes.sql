@@ -3,7 +3,7 @@ SELECT book.nim AS nim, book.mode AS mode, twin.seq AS seq, twin.number AS numbe
 FROM certification AS twin JOIN book ON book.id = twin.book_id
 JOIN certification AS first ON first.book_id = twin.book_id
     AND coalesce(first.number_key, first.number) = coalesce(twin.number_key, twin.number) AND first.number_year = twin.number_year
-    AND first.state IN ('begun', 'certified', 'disputed') AND first.twin & 1 = 0
+    AND first.state NOT IN ('refused', 'abandoned') AND first.twin & 1 = 0
 WHERE twin.twin & 1 = 1 AND twin.seq IS NOT NULL ORDER BY twin.id;
 
 -- name: codes
@@ -13,4 +13,4 @@ JOIN certification AS first ON first.book_id = twin.book_id AND first.code = twi
 WHERE twin.twin & 2 = 2 ORDER BY twin.id;
 
 -- name: series_numbers
-SELECT number, number_year FROM certification WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed');
+SELECT number, number_year FROM certification WHERE book_id = ? AND state NOT IN ('refused', 'abandoned');

@@ -30,8 +30,7 @@ Line = dict[str, Any]
 
 
 class ArchiveYear(NamedTuple):
-    """A closed year of a book. `number`: of its closure; the chain starts after the Z `after_z` with the hash
-    `start`."""
+    """A closed year. `number`: of its closure; the chain starts after the Z `after_z` with the hash `start`."""
 
     book: Book
     ifu: str

@@ -64,8 +64,7 @@ class SqliteConnection:
         return await self._call(partial(job, connection))
 
     def start(self, job: Job[T], deliver: Callback[T]) -> None:
-        """As `run`, without a task or future, for the writer: `deliver` is called on the loop with the result or
-        error."""
+        """As `run`, without a task or future: `deliver` is called on the loop with the result or error."""
         loop = asyncio.get_running_loop()
         if (connection := self._connection) is None:
             loop.call_soon(deliver, None, StorageFull(Text("the ledger is closed")))

@@ -175,8 +175,7 @@ def note_copied(ledger: Path) -> None:
 
 
 def disk_trouble(failures: Sequence[DiskFailure], now: int) -> str:
-    """The warning for an operator, shown for a week after three failures within an hour; else empty. Uses the box's
-    clock."""
+    """The warning for an operator, for a week after three failures within an hour; else empty."""
     times = [failure.at for failure in failures if failure.at > now - REPORT_PERIOD]
     if all(last - first > HOUR for first, last in zip(times, times[FAILURES_IN_AN_HOUR - 1 :], strict=False)):
         return ""

@@ -35,8 +35,7 @@ def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Opens the file beside the process that writes it. A WAL left by a crash is read, and stays for the next
-    writer."""
+    """Opens the file beside its writer. A WAL left by a crash is read, and stays for the next writer."""
     connection = open_file(path, "ro")
     connection.execute("PRAGMA query_only = ON")
     return connection

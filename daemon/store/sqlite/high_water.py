@@ -29,14 +29,12 @@ SUFFIX = ".high-water"
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """`highest` is the last number in use; `reserved` is 0 or `highest + 1`. The names in the file are those of version
-    0.1.0."""
+    """`highest`: the last number in use; `reserved`: 0 or `highest + 1`. Names in the file are those of 0.1.0."""
 
     highest: int = msgspec.field(default=0, name="given")
     reserved: int = 0
     question: int = msgspec.field(default=0, name="asked")
-    """Id of the open question for the last Z, 0 for none. The ledger's row has it too, as a negative number once
-    answered."""
+    """Id of the open question for the last Z, 0 for none; in the ledger's row negative once answered."""
     months: int = 0
     """Number of the last closed month, counted after its closure or at the next start."""
     years: int = 0
@@ -169,8 +167,7 @@ class HighWater:
                 self._put(book, msgspec.structs.replace(self._mark(book), highest=highest, reserved=0))
 
     def meet(self, book: str) -> None:
-        """Enters a book whose machine was connected, durably; takes over the numbers under the name without a
-        taxpayer."""
+        """Enters a connected machine's book durably; takes over the numbers under the name without taxpayer."""
         with self._lock:
             if self.has_met(book):
                 return

@@ -34,8 +34,7 @@ SUFFIX = ".commits"
 
 
 class LedgerLock:
-    """Locked from `acquire` to `release`. The lock file stays: after a removal two daemons could lock two different
-    ones."""
+    """Locked from `acquire` to `release`. The lock file stays, or two daemons could lock two different ones."""
 
     def __init__(self, *descriptors: int) -> None:
         self._descriptors = descriptors

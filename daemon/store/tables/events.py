@@ -52,7 +52,7 @@ class EventWriter:
 
     def send_upstream(self, connection: sqlite3.Connection, book: Book, entry_id: int, at: int) -> None:
         """The closure of a month or year (the entry of that id) goes where Zs go, and is no event of its own."""
-        if UPSTREAM in self._destinations.get(CLOSURE, ()) and (book.mode == "live" or UPSTREAM not in self._live_only):
+        if UPSTREAM in self._destinations.get(CLOSURE, ()):
             connection.execute(_OUTBOX["insert"], (UPSTREAM, book.id, CALENDAR, entry_id, at))
 
 

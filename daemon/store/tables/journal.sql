@@ -12,7 +12,7 @@ ORDER BY seq DESC LIMIT ?;
 SELECT {columns} FROM certification
 WHERE id IN (
         SELECT id FROM certification INDEXED BY certification_number
-        WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed')
+        WHERE book_id = ? AND state NOT IN ('refused', 'abandoned')
             AND number > ? AND number <= ? AND instr(number, ?) > 0
         UNION ALL
         SELECT id FROM certification INDEXED BY certification_failed_number

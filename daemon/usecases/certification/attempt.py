@@ -65,7 +65,7 @@ class AttemptRun:
     live: LiveAttempt
     arrived: float
     deadline: float
-    deferred_id: int = 0
+    deferred_id: int
     line_started: float = 0.0
     line_ended: float = 0.0
     book: Book = field(init=False)

@@ -93,8 +93,7 @@ def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) 
 
 
 async def number_decided(worker: MachineWorker, other: LiveAttempt, deadline: float) -> None:
-    """Waits for news of another attempt with the same number: its outcome decides whether this one is a duplicate
-    (decision 5)."""
+    """Waits for news of another attempt with that number, which decides on a duplicate (decision 5)."""
     if other.phase is Phase.IN_DOUBT:
         worker.check_turn()  # raises if only the machine's return or an operator can end that doubt
     timeout = deadline - asyncio.get_running_loop().time()

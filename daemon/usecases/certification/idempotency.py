@@ -80,8 +80,7 @@ async def once(
 
 
 async def _ended_use(worker: MachineWorker, book: Book, use: KeyUse, call: Call) -> KeyUse | None:
-    """`use` after the end of its attempt, which a crash or a lost line may have left open; None if the attempt
-    failed."""
+    """`use` after its attempt's end, which a crash or lost line may have left open; None if it failed."""
     if use.record is None or use.record.state == "certified":
         return use
     await outcome_of(worker, use.record.id)
@@ -130,8 +129,7 @@ class FoundRequest(NamedTuple):
 
 
 async def find_request(worker: MachineWorker, key: str) -> FoundRequest | None:
-    """The status of the request with that key; None if the key is unknown, or its request was refused without a
-    change."""
+    """The status of the request with that key; None if unknown, or refused without a change."""
     key_hash = key_hash_of(key)
     sale = worker.ledger.peek(deferred.by_key, worker.book, key_hash)
     if sale is not None and sale.state in _WAITING:

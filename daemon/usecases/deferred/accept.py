@@ -35,8 +35,7 @@ NO_KEY = Text("has to be given with Prefer: respond-async")
 async def certify_or_defer(
     worker: MachineWorker, body: object, call: Call, *, is_async: bool
 ) -> Answered[Record | DeferredSale]:
-    """`is_async`: the till does not wait (Prefer: respond-async). A deferred sale with the same key is the answer in
-    any case."""
+    """`is_async`: the till does not wait (Prefer: respond-async). A deferred sale with that key is the answer."""
     if is_async and not call.key:
         raise KeyRequired.at("Idempotency-Key", NO_KEY)
 
@@ -121,8 +120,8 @@ def _sale(
 
 
 async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundRequest | None:
-    """Withdraws the deferred sale with that key; returns its status, None for an unknown key. NotWaiting if it is too
-    late, or doubtful: then a person decides. Idempotent."""
+    """Withdraws the deferred sale with that key; its status, None for an unknown key; NotWaiting if too late, or
+    doubtful: then a person decides."""
     sale = worker.ledger.peek(deferred.by_key, worker.book, key_hash_of(key))
     if sale is None or sale.state != "waiting":
         found = await find_request(worker, key)

@@ -106,8 +106,7 @@ class SeenEvent(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The event after which a stream continues; `reset`: why not where the listener was (`restored`, `expired`), or
-    empty."""
+    """The event after which a stream continues; `reset`: why not where the listener was, or empty."""
 
     after: int
     epoch: int

@@ -118,8 +118,7 @@ async def articles_report(worker: MachineWorker, start: int, end: int) -> Articl
 
 
 async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesReport]:
-    """Articles certified since the last closed report of articles, or ever; with the sums of which the report is
-    made."""
+    """Articles certified since the last closed report of articles, or ever; with the report's sums."""
     last = await worker.ledger.read(last_closed, worker.book)
     before = last.entry if last and isinstance(last.entry, ReportAct) else ReportAct("articles", "")
     articles = await _add_up(worker, *EVER, before.upto_seq)
@@ -181,8 +180,7 @@ async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
 
 
 async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: dict[tuple[int, int], int]) -> list[int]:
-    """The net total of each hour from `start` (ms). Past hours that the tick has completed go into `cache`, by book and
-    time."""
+    """The net total of each hour from `start` (ms); completed hours go into `cache`, by book and time."""
     now = worker.now()
     end = start + hours * HOUR
     # Read before and after the totals: a tick in between may move a record out of both, so such an hour is not cached.

@@ -1,5 +1,4 @@
-"""Announces the end of an attempt once; and the aggregation tick (decision 13): ended attempts enter the totals and
-close earlier months."""
+"""Announces an attempt's end; and the tick (decision 13): ended attempts enter the totals and close months."""
 
 from __future__ import annotations
 

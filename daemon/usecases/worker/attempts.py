@@ -61,8 +61,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self.counters = NO_COUNTERS
-        """The machine's counters after our last certification known to this process; the ledger may be one commit
-        behind."""
+        """The machine's counters after our last certification; the ledger may be one commit behind."""
         self.attention = ""
         self.is_restored = False
         """The ledger was restored and not compared with the machine yet: its begun attempts are out of date."""
@@ -82,8 +81,7 @@ class Attempts:
         return self._keys.get(key_hash)
 
     def is_ours(self, record: Record) -> bool:
-        """Whether this process will end that attempt, so that `recover` leaves it alone; also during its intent's
-        commit."""
+        """Whether this process will end that attempt itself, so that `recover` does not."""
         live = self.find(record.number)
         return live is not None and TABLE[live.phase].ours and live.id in (0, record.id)
 
@@ -168,8 +166,7 @@ class Attempts:
             live.wake()
 
     def forget(self) -> None:
-        """After a change of book: its doubts belong to the former book, and the machine counts as not connected
-        before."""
+        """After a change of book: doubts belong to the former one, and the machine counts as never connected."""
         for live in [live for live in self._live.values() if live.phase is Phase.IN_DOUBT]:
             self.step(live, Step.SETTLED)
         self.met_machine = False

@@ -90,8 +90,7 @@ class MachinePair:
 
     @property
     def not_compared(self) -> Text:
-        """Why it certifies nothing: the ledger was restored, and the other machine of the pair was not compared yet;
-        else empty."""
+        """Why it certifies nothing: the ledger was restored, and the pair's other machine not compared; else empty."""
         pair = tuple(each.book.id for each in self.pair)
         if pair == self.compared_books:
             return NO_TEXT

@@ -1,5 +1,4 @@
-"""All workers of this daemon by machine and mode; and why a machine cannot certify, as a code of the register of
-outages."""
+"""All workers by machine and mode; and why a machine cannot certify, as a reason of the register of outages."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ OUTAGES: Final[dict[str, OutageReason]] = {
     reasons.NOT_ACTIVATED.code: "deactivated",
     reasons.LEDGER_FAILED.code: "disk",
 }
-"""Reason in the register of outages by the code of the text why a machine is not connected; any other is
-`line_lost`."""
+"""Reason of an outage by the code of the text why a machine is not connected; any other is `line_lost`."""
 
 
 class MachineWorkers:
@@ -45,8 +43,7 @@ class MachineWorkers:
         self._retired = {(short_nim(worker.book.nim), worker.book.mode): worker for worker in retired}
 
     def get(self, nim: str, mode: Mode) -> MachineWorker | None:
-        """The worker of that machine, also of one that is no longer configured. If a spare replaces it: see
-        `in_use`."""
+        """The worker of that machine, also if no longer configured; if a spare replaces it, see `in_use`."""
         name = (short_nim(nim), mode)
         return self._workers.get(name) or self._retired.get(name)
 
@@ -120,8 +117,7 @@ def without_machine(worker: MachineWorker, book: Book, reason: Text) -> MachineW
 
 
 def former_workers(worker: MachineWorker) -> Sequence[MachineWorker]:
-    """Workers of the machine's former taxpayers with their present state: for reading, and for a person who settles
-    doubts."""
+    """Workers of the machine's former taxpayers with their present state, for reading and for settling doubts."""
     for each in worker.former:
         each.take_state(worker.ledger.peek(book_state, each.book))
     return worker.former

@@ -58,7 +58,7 @@ async def test_an_outage_from_its_beginning_to_its_end(till: Till, path: Path) -
     till.at += HOUR
     began = till.at - 5 * MINUTE
     await begin(till)
-    assert lasting(till) == Outage(1, till.book.nim, "line_lost", began, incident="20251206T100000Z")
+    assert lasting(till) == Outage(1, till.book.nim, "line_lost", began, 0, refused=False, incident="20251206T100000Z")
     till.at += HOUR
     ended = await end(till, ago=MINUTE)
     assert ended is not None
@@ -175,7 +175,8 @@ async def test_what_was_sold_meanwhile_is_counted(store: Store, till: Till, path
     found = lasting(till)
     assert found is not None
     assert (found.sales, found.sales_total) == (2, 570)
-    sale = msgspec.structs.replace(waiting("A", 500, 1), id=1)
+    sale = store.ledger.peek(deferred.next_waiting, till.book, ())
+    assert sale == msgspec.structs.replace(waiting("A", 500, 1), id=1)
     await store.ledger.write(deferred.withdraw, till.book, sale, "he came back", at=till.at, by=Actor("user:awa"))
     found = lasting(till)
     assert found is not None

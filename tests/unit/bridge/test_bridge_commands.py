@@ -179,6 +179,7 @@ OURS = ("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
         (RATES, RATES.replace("10.0,", "10,").replace(".", ","), OURS),
         (f"590.00,{RATES}", f"590,00,{RATES.replace('10.0,', '10,').replace('.', ',')}", OURS),
         (f"590.00,{RATES}", "590,0,18,10,0,0,18,10,0,0,0,0,10,10,0,0,0,0", OURS),
+        (f"F^x2c;6,590.00,{RATES}", f"F,6,590.50,{RATES},more", (*OURS[:4], 591)),
         (RATES, RATES.replace("0.00,", ",", 1), OURS),
         ("590.00", "590.50", (*OURS[:4], 591)),
         ("590.00", "gratis", (*OURS[:4], 0)),

@@ -136,6 +136,7 @@ class StuckDevice:
         return b""
 
     def close(self):
+        assert self.goes_on.wait(60)
         self._closed.set()
 
 
@@ -149,10 +150,11 @@ async def test_what_waits_for_a_device_server_dies_with_the_link():
     assert await asyncio.to_thread(device.is_at_it.wait, 60)
     line.write(b"the 38h")
     line.close()
+    stuck = [thread for thread in set(threading.enumerate()) - threads if "rfc2217" in thread.name]
+    assert [thread.daemon for thread in stuck] == [True] * 3  # else they would keep the process from its end
     device.goes_on.set()
-    for thread in set(threading.enumerate()) - threads:
-        if "rfc2217" in thread.name:
-            await asyncio.to_thread(thread.join, 60)
+    for thread in stuck:
+        await asyncio.to_thread(thread.join, 60)
     assert device.written == [b"an item"]
 
 

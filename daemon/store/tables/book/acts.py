@@ -135,8 +135,7 @@ def newest_moves(connection: sqlite3.Connection, book: Book, *, start: int, end:
 
 
 def note_move(connection: sqlite3.Connection, placed: Placed, actor: str, noted_at: int) -> None:
-    """Stores the actor and the box's own time of a movement: the book's time may stand still for days after a fast
-    clock."""
+    """Stores the actor and the box's own time; the book's may stand still for days after a fast clock."""
     connection.execute(_SQL["note"], (actor, noted_at, placed.id))
 
 

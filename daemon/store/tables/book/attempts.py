@@ -123,8 +123,7 @@ def keep_answer(
 
 
 def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> None:
-    """Replaces the invoice of a begun attempt by the one that the machine agreed to; CreditExceedsOriginal if too
-    high."""
+    """Replaces the invoice of a begun attempt by the agreed one; CreditExceedsOriginal if too high."""
     if invoice.is_credit:
         check_agreed(connection, attempt_id, invoice)
     values = (invoice.total_ttc, pack(invoice_bytes(invoice)), attempt_id, book.id)
@@ -280,8 +279,7 @@ def sales_of_number(connection: sqlite3.Connection, mode: Mode, number: str) -> 
 
 
 def certified_numbers(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:
-    """The certified invoices of that number, or of an equal one, newest first; several if numbers are unique by
-    year."""
+    """The certified invoices of that number or an equal one, newest first; several if unique by year."""
     rows = connection.execute(_SQL["spelled"], (book.id, number)).fetchall()
     rows = rows or connection.execute(_SQL["equal"], (book.id, number_key(number))).fetchall()
     return [record_of(row) for row in rows]

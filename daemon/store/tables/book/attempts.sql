@@ -10,10 +10,10 @@ WHERE NOT EXISTS (SELECT 1 FROM take_over WHERE book_id = :book AND ended_at IS 
             WHERE book_id = other_id AND number_key = :number_key AND state IN ('waiting', 'begun', 'doubtful') AND id <> :deferred_id)
         OR other_id <> :book AND (
             EXISTS (SELECT 1 FROM certification
-                WHERE book_id = other_id AND number = :number AND state IN ('begun', 'certified', 'disputed')
+                WHERE book_id = other_id AND number = :number AND state NOT IN ('refused', 'abandoned')
                     AND number_year >= coalesce(:number_year, 0))
             OR EXISTS (SELECT 1 FROM certification
-                WHERE book_id = other_id AND coalesce(number_key, number) = :number_key AND state IN ('begun', 'certified', 'disputed')
+                WHERE book_id = other_id AND coalesce(number_key, number) = :number_key AND state NOT IN ('refused', 'abandoned')
                     AND twin & 1 = 0 AND number_year >= coalesce(:number_year, 0)))));
 
 -- name: amend
@@ -41,21 +41,21 @@ SELECT book_id FROM certification WHERE id = ?;
 -- Spelled so, else the one that has an equal number: of two that 0.1.0 wrote, each is found.
 SELECT {columns} FROM certification WHERE id = coalesce(
     (SELECT id FROM certification
-     WHERE book_id = ?1 AND number = ?2 AND state IN ('begun', 'certified', 'disputed')
+     WHERE book_id = ?1 AND number = ?2 AND state NOT IN ('refused', 'abandoned')
         AND (number_year >= ?4 OR (number_year = 0 AND begun_at >= ?5) OR begun_at >= ?6)
      ORDER BY id DESC LIMIT 1),
     (SELECT id FROM certification
-     WHERE book_id = ?1 AND coalesce(number_key, number) = ?3 AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0
+     WHERE book_id = ?1 AND coalesce(number_key, number) = ?3 AND state NOT IN ('refused', 'abandoned') AND twin & 1 = 0
         AND (number_year >= ?4 OR (number_year = 0 AND begun_at >= ?5) OR begun_at >= ?6)
      ORDER BY id DESC LIMIT 1));
 
 -- name: spelled
 SELECT {columns} FROM certification
-WHERE book_id = ? AND number = ? AND state IN ('begun', 'certified', 'disputed') AND state = 'certified' ORDER BY seq DESC;
+WHERE book_id = ? AND number = ? AND state NOT IN ('refused', 'abandoned') AND state = 'certified' ORDER BY seq DESC;
 
 -- name: equal
 SELECT {columns} FROM certification
-WHERE book_id = ? AND coalesce(number_key, number) = ? AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0
+WHERE book_id = ? AND coalesce(number_key, number) = ? AND state NOT IN ('refused', 'abandoned') AND twin & 1 = 0
     AND state = 'certified' ORDER BY seq DESC;
 
 -- name: has_code

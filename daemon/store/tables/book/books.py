@@ -45,8 +45,7 @@ class BookHead(NamedTuple):
 
 
 def open_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book:
-    """The book of the machine's present taxpayer, whatever its activation counter (decision 33); a new one if
-    missing."""
+    """The book of the machine's present taxpayer, whatever its activation (decision 33); a new one if missing."""
     return find_book(connection, nim, mode) or new_book(connection, nim, mode)
 
 

@@ -122,8 +122,7 @@ def closures_between(
 
 
 def periods_of(connection: sqlite3.Connection, book: Book, records: Sequence[Record]) -> list[int]:
-    """The Z number of each record, 0 in the open period. A closure is not older than its records, which limits the
-    search."""
+    """The Z number of each record, 0 in the open period. A closure is not older than its records."""
     ended = [record for record in records if record.seq]
     if not ended:
         return [0] * len(records)

@@ -189,8 +189,7 @@ def counters_of(tc: int | None, fvc: int | None, frc: int | None) -> FiscalCount
 
 
 def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
-    """`row` has `RECORD_COLUMNS`; `content`: the invoice's bytes if already unpacked. EntryDamaged for an impossible
-    row."""
+    """`row` has `RECORD_COLUMNS`; `content`: the unpacked invoice, if known. EntryDamaged for an impossible row."""
     if not all(map(isinstance, row, _TYPES)):
         raise EntryDamaged(row[SEQ], row[1])
     try:

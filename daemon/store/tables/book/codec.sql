@@ -6,4 +6,4 @@ SELECT number, (SELECT nim FROM book WHERE book.id = book_id) FROM certification
 
 -- name: indexed
 SELECT number, (SELECT nim FROM book WHERE book.id = book_id) FROM certification INDEXED BY certification_number
-WHERE book_id IN (SELECT id FROM book) AND id = ? AND state IN ('begun', 'certified', 'disputed');
+WHERE book_id IN (SELECT id FROM book) AND id = ? AND state NOT IN ('refused', 'abandoned');

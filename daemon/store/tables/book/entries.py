@@ -90,8 +90,7 @@ def hours_ahead(last_at: int, now: int) -> int:
 
 
 def repair_time(connection: sqlite3.Connection, book: Book, *, now: int, ahead: int, reason: str) -> Placed:
-    """Moves times after `now` (the right time, ms), which a clock wrote that was `ahead` ms fast. NotFound if there are
-    none."""
+    """Moves times after `now` (the right time, ms) that a clock wrote `ahead` ms fast; NotFound for none."""
     state = book_state(connection, book)
     if state.last_at <= now:
         raise NotFound(Text("the book has no time that is still to come"))

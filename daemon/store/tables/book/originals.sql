@@ -17,7 +17,7 @@ WHERE book_id = ? AND epoch = ? AND fc = ? AND type IN ('EV', 'ET') AND state = 
 
 -- name: credited
 SELECT coalesce(sum(total_ttc) FILTER (WHERE state <> 'begun'), 0), coalesce(sum(total_ttc), 0) FROM certification
-WHERE original_id = ? AND original_id > 0 AND id <> ? AND state IN ('begun', 'certified', 'disputed');
+WHERE original_id = ? AND original_id > 0 AND id <> ? AND state NOT IN ('refused', 'abandoned');
 
 -- name: to_come
 SELECT 1 FROM book WHERE id = ? AND epoch = ? AND coalesce(fvc, 0) < ?;

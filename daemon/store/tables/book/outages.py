@@ -40,8 +40,7 @@ def begin(
     refused: bool = False,
     incident: str = "",
 ) -> Outage | None:
-    """Begins an outage that has lasted for `lasted` ms at `at`, but not from before the last service; None if one is
-    open."""
+    """Begins an outage of `lasted` ms at `at`, but not from before the last service; None if one is open."""
     last = last_outage(connection, book)
     if last is not None and last.is_open:
         return None

@@ -36,8 +36,7 @@ Decision = Literal["certified", "abandoned", "adopted"]
 def settle_certified(
     connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, book_after: BookState | None = None
 ) -> Record:
-    """`book_after`: the machine's state afterwards, if the outcome was entered from paper and is not its last
-    invoice."""
+    """`book_after`: the machine's state afterwards, if entered from paper and not its last invoice."""
     record = attempts.certify(connection, book, attempt_id, outcome, is_late=book_after is not None)
     if book_after is not None:
         books.know(connection, book_after)

@@ -40,8 +40,7 @@ def keep_pairs(
 
 
 def not_compared(connection: sqlite3.Connection, book: Book) -> Book | None:
-    """The other book of the pair, if the ledger was restored and that machine was neither compared since nor declared
-    lost."""
+    """The pair's other book, if the ledger was restored and that machine neither compared nor declared lost."""
     row = connection.execute(_SQL["not_compared"], (book.id,)).fetchone()
     return None if row is None else Book(*row)
 

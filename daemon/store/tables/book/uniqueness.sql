@@ -14,7 +14,7 @@ ORDER BY has_failed, sale_id DESC, is_elsewhere LIMIT 1;
 -- As many digits as the series has, so that text order is that of the numbers.
 SELECT count(*), coalesce(max(coalesce(number_key, number)), '') FROM certification
 WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
-    AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0;
+    AND state NOT IN ('refused', 'abandoned') AND twin & 1 = 0;
 
 -- name: bounds
 SELECT (SELECT min(coalesce(number_key, number)) FROM certification
@@ -32,15 +32,15 @@ JOIN certification AS before ON before.id = (SELECT id FROM certification
 WHERE settlement.book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND decision = 'adopted';
 
 -- name: last_before
--- The three states are the condition of the index.
+-- What is said of the state first is the condition of the index.
 SELECT coalesce(max(coalesce(number_key, number)), '') FROM certification
 WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
-    AND state IN ('begun', 'certified', 'disputed') AND state <> 'begun' AND twin & 1 = 0 AND id < ?4;
+    AND state NOT IN ('refused', 'abandoned') AND state <> 'begun' AND twin & 1 = 0 AND id < ?4;
 
 -- name: is_reserved
 -- Spelled so, or equal to it, or by a sale that waits.
 SELECT EXISTS (SELECT 1 FROM shared_book WHERE book_id = ?1 AND (
-    EXISTS (SELECT 1 FROM certification WHERE book_id = other_id AND number = ?2 AND state IN ('begun', 'certified', 'disputed'))
+    EXISTS (SELECT 1 FROM certification WHERE book_id = other_id AND number = ?2 AND state NOT IN ('refused', 'abandoned'))
     OR EXISTS (SELECT 1 FROM certification
-        WHERE book_id = other_id AND coalesce(number_key, number) = ?3 AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0)
+        WHERE book_id = other_id AND coalesce(number_key, number) = ?3 AND state NOT IN ('refused', 'abandoned') AND twin & 1 = 0)
     OR EXISTS (SELECT 1 FROM deferred WHERE book_id = other_id AND number_key = ?3 AND state IN ('waiting', 'begun', 'doubtful'))));

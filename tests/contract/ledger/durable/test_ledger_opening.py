@@ -51,7 +51,12 @@ async def test_a_ledger_is_made_where_there_is_none(tmp_path: Path) -> None:
             lambda c: [c.execute(f"PRAGMA {p}").fetchone()[0] for p in ("journal_mode", "synchronous", "foreign_keys")]
         )
         assert pragmas == ["wal", 2, 1]
-    assert path.stat().st_mode & 0o007 == 0  # one look at a local file
+        till = await Till.of(store)
+        assert verify(path).problems == ()  # also of a book in which nothing is yet, and of a Z of nothing
+        await till.close()
+        assert verify(path).problems == ()
+        assert len(files := await asyncio.to_thread(lambda: list(path.parent.iterdir()))) > 3
+        assert [file.name for file in files if file.stat().st_mode & 0o007] == []
 
 
 async def test_everything_is_there_after_a_restart(path: Path) -> None:

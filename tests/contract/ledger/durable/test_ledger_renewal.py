@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import disk_failure, high_water
 from daemon.store.sqlite.disk_failure import DiskFailure, disk_trouble, ending_on_failure, read_failures, storage_error
 from daemon.store.sqlite.lock import CommitMark
+from daemon.store.sqlite.writer import bring_in
 from daemon.store.tables.book.books import book_state
 
 SOLD = 5
@@ -230,13 +232,27 @@ def refused(number: int):
 def test_which_errors_of_our_own_files_end_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, number: int, ends: bool
 ) -> None:
-    """Of the high-water file, and of the mark of the last commit, which is silent about a full disk."""
-    mark = CommitMark(tmp_path / "ledger", "name")
-    with monkeypatch.context() as patch, ending_on_failure(tmp_path / "ledger", end):
+    """Of the high-water file, of a write-ahead log that is brought in, of a copy in its place, and of the mark of the last commit, which is silent
+    about a full disk."""
+    path = tmp_path / "ledger"
+    mark = CommitMark(path, "name")
+
+    def bring_in_all() -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("CREATE TABLE t (x)")
+            bring_in(connection, path)
+
+    def put_in_place() -> None:
+        with renewal._failing():
+            os.fsync(0)
+
+    with monkeypatch.context() as patch, ending_on_failure(path, end):
         patch.setattr(os, "fsync", refused(number))
         patch.setattr(os, "pwrite", refused(number))
-        with pytest.raises(Ended if ends else StorageFull):
-            high_water.write_marks(tmp_path / "ledger", high_water.Marks())
+        for write in (partial(high_water.write_marks, path, high_water.Marks()), bring_in_all, put_in_place):
+            with pytest.raises(Ended if ends else StorageFull):
+                write()
         if ends:
             with pytest.raises(Ended):
                 mark.write(1)

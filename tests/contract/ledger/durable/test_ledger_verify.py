@@ -15,6 +15,7 @@ from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened, op
 from daemon.core.audit import INTERNAL
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
+from daemon.store.maintenance import recompute
 from daemon.store.maintenance.recompute import count_records
 from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
 from daemon.store.tables.book import acts
@@ -66,9 +67,13 @@ def path(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
 
 
-def test_an_untouched_ledger_is_clean(path: Path) -> None:
-    """And the summary says how much was looked at."""
-    assert verify(path) == VerifyResult((), books=2, records=RECORDS + 1, closures=4)
+def test_an_untouched_ledger_is_clean(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the summary says how much was looked at, of all books, as it goes on and at its end."""
+    monkeypatch.setattr(recompute, "_STEP", 1)
+    steps: list[tuple[int, int]] = []
+    found = verify(path, lambda done, of: steps.append((done, of)))
+    assert found == VerifyResult((), books=2, records=RECORDS + 1, closures=4)
+    assert steps == [(done, RECORDS + 1) for done in range(1, RECORDS + 2)]
 
 
 def test_how_much_there_is_to_verify(path: Path) -> None:

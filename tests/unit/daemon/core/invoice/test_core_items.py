@@ -163,6 +163,7 @@ def test_in_ht_mode_a_line_of_nothing_is_refused():
         ("amountTtc", [0, -1, Decimal("10.5"), "2", True, 10**12 + 1, [], Decimal("1e999999999")]),
         ("code", [5, "x" * 41, "a\nb"]),
         ("specificTaxDesc", [5, "x" * 101, "a\nb"]),
+        ("unit", [5, "x" * 21]),
     ],
 )
 def test_a_faulty_field_is_named(field, values):
@@ -197,5 +198,9 @@ def test_the_bounds_themselves_are_fine():
     assert faults(item(amountTtc=None, unitPrice=10**12, quantity=2)) == ["items[0].amountTtc"]
     assert faults(item(amountTtc=10**12), item(amountTtc=1), pay=10**12) == ["items", "payments"]
     assert faults(item(amountTtc=None)) == ["items[0].amountTtc"]
+    assert faults(*[item(amountTtc=1)] * 1001, pay=1001) == ["items"]
+    assert len(read(body(payments=[{"method": "E", "amount": 150}] * 100)).payments) == 100
+    with pytest.raises(InvalidRequest, match="payments"):
+        read(body(item(amountTtc=101), payments=[{"method": "E", "amount": 1}] * 101))
     with pytest.raises(InvalidRequest, match=r"items\[0\].taxGroup"):
         read(body(), rates={"A": 0})

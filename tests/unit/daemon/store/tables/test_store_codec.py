@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from support.ledgers.ledger import invoice
 
 from daemon.core.errors import LedgerUnusable
-from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment, Psvb, TaxLine, Warn
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.invoice.invoice import Comment, Customer, Deferral, Invoice, Item, Payment, Psvb, TaxLine, Warn
+from daemon.core.ledger.book import LastSeen
+from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.store.tables.book import codec
 
 texts = st.text(max_size=40)
@@ -68,6 +69,34 @@ def test_an_early_invoice_reads_with_later_fields_missing() -> None:
     assert content[0:3] == b"\xdc" + len(Invoice.__struct_fields__).to_bytes(2, "big")
     eleven = b"\xdc\x00\x0b" + content[3 : content.rindex(b"\x90\xa0\xa0\xc0\x90")]
     assert codec.read_invoice(eleven) == invoice()
+
+
+def test_the_form_of_an_invoice_on_disk_never_changes() -> None:
+    """Rows are kept for ten years: structs are arrays, and what a row of then does not have was nothing."""
+    line = ["Riz", "B", 1800, 100, 1000, 100, 100]
+    before = ["F-1", "FV", "TTC", "7", "Caisse 7", "1", [], [line], [["E", 100]], [["B", 1800, 85, 15, 100]], 100]
+    added = [[["A", "x"]], "", "", ["A", 100, 200, 2], [["CODE", "x"]], 0, [["B", 1, 2, 0]], b"", 0, [5, "line_lost"]]
+    sale = codec.read_invoice(msgspec.msgpack.encode([*before, *added]))
+    assert sale == Invoice(
+        *before[:6],
+        Customer("CC", "", "", "", "", "", ""),
+        (Item(*line, "LOCBIE", "", 0, 0, "", "", 0, 0, 0, 0, "", "", 0),),
+        (Payment("E", 100),),
+        (TaxLine("B", 1800, 85, 15, 100, 0),),
+        100,
+        (Comment("A", "x"),),
+        psvb=Psvb("A", 100, 200, 2),
+        warnings=(Warn("CODE", "x", -1, ""),),
+        stamp_duty=0,
+        more_psvb=(Psvb("B", 1, 2, 0),),
+        edition=0,
+        deferred=Deferral(5, "line_lost", 0, ""),
+    )
+    written = msgspec.msgpack.decode(codec.invoice_bytes(sale))
+    assert (written[6], written[7][0][:7], written[9]) == (["CC", *[""] * 6], line, [[*before[9][0], 0]])
+    assert written[11:] == [*added[:4], [["CODE", "x", -1, ""]], *added[5:9], [5, "line_lost", 0, ""], None]
+    last = LastSeen(LastInvoice("F-1", "C", "20260731093000", "FV", 100))
+    assert msgspec.json.encode(last) == b'{"last":["F-1","C","20260731093000","FV",100]}'
 
 
 def test_a_receipt_is_small() -> None:

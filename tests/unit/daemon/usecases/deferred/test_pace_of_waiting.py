@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.ledgers.ledger import invoice
 
 from daemon.core.clock import HOUR
+from daemon.core.errors import MachineNonsense
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.deferred import AMBER, DeferredBacklog, DeferredSale
 from daemon.core.machine.state import FiscalCounters
@@ -44,7 +45,7 @@ class FakeShop:
     worked_off: int = 0
 
     connected, obstacle, closing, is_in_use = True, "", False, True
-    book = SimpleNamespace(mode="live")
+    book, names = SimpleNamespace(mode="live"), MappingProxyType({"nim": "EL02000015-1"})
 
     def __post_init__(self) -> None:
         self.arrives = self.at + next(self.gaps)
@@ -152,6 +153,16 @@ def test_all_of_them_go_at_night() -> None:
     policy.pause = LONGEST
     shop = run(policy, lambda shop: shop.worked_off >= QUEUE)
     assert shop.at < 2 * HOUR / 1000
+
+
+def test_what_the_machine_refuses_is_tried_again_later_and_later() -> None:
+    policy = looking(repeat(HOUR))
+    sale = policy._next(0)
+    assert sale is not None
+    for minutes in (1, 5, 15, 15):
+        asyncio.run(policy._refused(sale, MachineNonsense("the subtotal differs")))
+        assert policy.again_at == policy.shop.at + 60 * minutes
+        policy.shop.at = policy.again_at
 
 
 def run(policy: Looking, is_over: Callable[[FakeShop], bool]) -> FakeShop:

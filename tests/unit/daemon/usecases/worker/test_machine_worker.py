@@ -108,13 +108,15 @@ async def test_what_nobody_waits_for_is_done_after_the_answers(worker: MachineWo
     def named(name: str) -> Callable[[], None]:
         return lambda: done.append(name)
 
+    worker.after_answers(named("alone"))
+    await until(lambda: done == ["alone"])
     for work in (named("first"), fail, named("second")):
         worker.after_answers(work)
-    assert done == []
-    await until(lambda: len(done) == 2)
+    assert done == ["alone"]
+    await until(lambda: len(done) == 3)
     worker.after_answers(named("at the stop"))
     await worker.close(60)
-    assert done == ["first", "second", "at the stop"]
+    assert done == ["alone", "first", "second", "at the stop"]
     assert [type(error) for error in failed] == [ZeroDivisionError]
 
 
