@@ -50,11 +50,11 @@ def change_in_percent(now: int, before: int) -> int | None:
     return None if before <= 0 else ((now - before) * 200 + before) // (2 * before)
 
 
-def range_of_a(visit: Visit) -> tuple[date, date]:
-    """First and last day of the query; this month to today for what it does not say."""
+def range_of_a(visit: Visit, usual: date | None = None) -> tuple[date, date]:
+    """First and last day of the query; from `usual`, or else this month's first day, to today for what it does not say."""
     first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
     today = visit.today()
-    first, last = first or today.replace(day=1), last or today
+    first, last = first or usual or today.replace(day=1), last or today
     return (first, last) if first <= last else (last, first)
 
 

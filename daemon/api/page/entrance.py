@@ -36,6 +36,7 @@ from daemon.core.errors import NotFound
 from daemon.core.people import Session, may
 
 A_YEAR: Final = 31_536_000
+FORGET_RETURN_URL: Final[Header] = (b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode())
 
 
 @get("/")
@@ -76,7 +77,7 @@ async def login(request: AnyRequest) -> Reply:
         return await html(request, page, "login.html", status=fault.status, name=name, problem=problem)
     place = redirect_after_login(request, deps.logins.who(session))
     cookie = device_cookie(deps.logins.device_of(name), tls=page.tls)
-    return redirect(place, session_cookie(session, tls=page.tls), forget_return_url(), cookie)
+    return redirect(place, session_cookie(session, tls=page.tls), FORGET_RETURN_URL, cookie)
 
 
 def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
@@ -86,16 +87,12 @@ def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
     return security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role))
 
 
-def forget_return_url() -> Header:
-    return b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode()
-
-
 @post("/ui/logout", status_code=200)
 async def logout(request: AnyRequest) -> Reply:
     deps: ApiDeps = request.app.state["deps"]
     if is_from_here(request.scope["headers"]) and deps.logins and (session := token_of(request.scope["headers"])):
         await deps.logins.log_out(session, address_of(request))
-        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), forget_return_url())
+        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), FORGET_RETURN_URL)
     return redirect("/ui/login")
 
 

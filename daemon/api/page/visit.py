@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -15,7 +16,6 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from common.language import Language, Speaker, Text, chosen
-from common.language.reasons import from_stored
 from common.web import charts, formats, security
 from common.web.forms import BACK_AGAIN, fields, typed_before
 from common.web.icons import MenuItem, is_here
@@ -97,8 +97,9 @@ class Visit(msgspec.Struct, frozen=True):
         """Whose places among exports and streams are taken."""
         return f"page {self.session.person_id}"
 
-    def call(self, key: str = "", fingerprint: bytes = b"") -> Call:
-        """This request as a use case takes it."""
+    def call(self, key: str = "") -> Call:
+        """This request as a use case takes it; `key` has all that makes a form the same one again."""
+        fingerprint = hashlib.sha256(key.encode()).digest()[:16] if key else b""
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
 
     async def run_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
@@ -140,10 +141,10 @@ class Visit(msgspec.Struct, frozen=True):
 
     def since(self, at: int) -> str:
         """What stands behind *since*: the time of today, day and time of another day."""
-        day, time = self.day_of(at), self.clock(at)
+        day, clock = self.day_of(at), self.clock(at)
         if day == self.today():
-            return time
-        return self.say("{day} at {time}", day=formats.day(day.isoformat(), self.language), time=time)
+            return clock
+        return self.say("{day} at {time}", day=formats.day(day.isoformat(), self.language), time=clock)
 
     def day_of(self, at: int) -> date:
         return datetime.fromtimestamp(at / 1000, self.page.zone).date()
@@ -153,7 +154,9 @@ class Visit(msgspec.Struct, frozen=True):
 
     def day_bounds(self, day: date, days: int = 1) -> tuple[int, int]:
         """Milliseconds from the beginning of a local day to the end of the last of so many."""
-        return instant(day, self), instant(date.fromordinal(day.toordinal() + days), self)
+        ends = (datetime.combine(each, time(), self.page.zone) for each in (day, day + timedelta(days=days)))
+        start, end = (int(each.timestamp() * 1000) for each in ends)
+        return start, end
 
     def link(self, path: str, **query: object) -> str:
         """To another screen of the same machine."""
@@ -164,10 +167,6 @@ class Visit(msgspec.Struct, frozen=True):
     def look(self, path: str) -> str:
         """The same, to look: a page of the machine that is in use goes on with its spare once that stands for it."""
         return path if self.worker is self._usual else self.link(path)
-
-
-def instant(day: date, visit: Visit) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=visit.page.zone).timestamp() * 1000)
 
 
 def name_of(worker: MachineWorker) -> str:
@@ -301,9 +300,7 @@ async def fault_page(
 
 async def cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
     """Of each machine that the ledger knows, also of one that is no longer in the configuration."""
-    workers = visit.deps.workers
-    everyone = (*workers.all(), *workers.former(), *workers.retired())
-    return [(each, await visit.page.decisions.case(each.book)) for each in everyone]
+    return [(each, await visit.page.decisions.case(each.book)) for each in visit.deps.workers.everyone()]
 
 
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
@@ -328,8 +325,8 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
         **{
             "visit": visit,
             "problem": fault.message(visit.say) if fault else "",
-            "shown_once": visit.request.scope["method"]
-            != "GET",  # another language would ask for it again, and lose it
+            # Another language would ask for it again, and lose it.
+            "shown_once": visit.request.scope["method"] != "GET",
             "person": visit.session,
             "menu": menu,
             "state": await sales_state(visit),
@@ -340,8 +337,6 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "has_one_till": _has_one_till(visit),
             "name_of": name_of,
             "moment": visit.moment,
-            "damage": tuple(from_stored(found).in_language(visit.language) for found in visit.deps.damage()),
-            "disk": from_stored(visit.deps.disk()).in_language(visit.language),
             "paid": visit.page.labels(visit.language),
             **values,
         },

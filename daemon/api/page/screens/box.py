@@ -96,7 +96,6 @@ async def update(visit: Visit) -> Reply:
     return await render(
         visit,
         "box_update.html",
-        version=visit.deps.version,
         core_version=CORE_VERSION,
         core_digest=core_digest()[:12],
         waiting=waiting_version(),

@@ -3,7 +3,6 @@ screen, as PDF and for a spreadsheet."""
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
@@ -235,11 +234,10 @@ def _weeks(cells: list[Day]) -> list[list[Day | None]]:
 
 PER_PAGE: Final = 200
 LONGEST_KEY: Final = 64
-"""As people write thousands."""
 
 
 async def _cash(visit: Visit) -> Reply:
-    first, last = _range(visit)
+    first, last = range_of_a(visit, day_of(visit.query.get("to", "")) or visit.today())
     start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
@@ -276,17 +274,9 @@ async def note(visit: Visit) -> Reply:
         "operatorName": visit.session.name,
     }
     key = form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
-    content = f"page cash {visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
-    fingerprint = hashlib.sha256(content.encode()).digest()[:16]
-    await move_cash(visit.worker, body, visit.call(f"page {key} {fingerprint.hex()}", fingerprint))
+    content = f"{visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
+    await move_cash(visit.worker, body, visit.call(f"page cash {key} {content}"))
     return redirect(visit.link("/ui/cash", noted="1"))
-
-
-def _range(visit: Visit) -> tuple[date, date]:
-    """First and last day of the query; today for what it does not say."""
-    first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
-    first, last = first or last or visit.today(), last or visit.today()
-    return (first, last) if first <= last else (last, first)
 
 
 def _whole(text: str) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from litestar import get, post
@@ -152,7 +152,7 @@ async def machines(request: AnyRequest, first: FirstStart, form: dict[str, str])
 async def probe(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
     """Compares each assumption with the machine's answers; only reading."""
     nim = _query(request).get("nim", "")
-    findings = await first.probe(nim, _language(request, first))
+    findings = await first.probe(nim, language_of(request, first.language))
     return await html(request, first, "probe.html", nim=nim, findings=findings, back=START)
 
 
@@ -162,7 +162,7 @@ async def carry_out(request: AnyRequest, first: FirstStart, form: dict[str, str]
         await first.carry_out(_request(form))
     except (InvalidRequest, BoxFailed) as error:
         fault = fault_of(error)
-        problem = fault.message(Speaker(_language(request, first)))
+        problem = fault.message(Speaker(language_of(request, first.language)))
         return await _form(request, first, form, looked=True, problem=problem, status=fault.status)
     return redirect(f"{START}/done")
 
@@ -262,10 +262,6 @@ def _is_code(text: str, first: FirstStart) -> bool:
 def _first(request: AnyRequest) -> FirstStart:
     first: FirstStart = request.app.state["page"]
     return first
-
-
-def _language(request: AnyRequest, first: FirstStart) -> Any:
-    return language_of(request, first.language)
 
 
 def _query(request: AnyRequest) -> dict[str, str]:

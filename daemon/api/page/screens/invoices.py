@@ -14,7 +14,7 @@ from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
-from daemon.api.page.screens.paper import printed
+from daemon.api.page.screens.paper import is_first, printed
 from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import Visit, name_of, render, screen, without_thousands
 from daemon.core.errors import NotFound
@@ -29,7 +29,6 @@ from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
 
 PER_PAGE: Final = 50
-"""As people write thousands."""
 STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 
@@ -42,14 +41,13 @@ async def journal_screen(visit: Visit) -> Reply:
     doubts = await _doubts(visit, criteria)
     if criteria.text and not found.records and not doubts:
         visit, found = await _elsewhere(visit, found)
-    rows = [{"record": record, "z": z_number} for record, z_number in (*doubts, *found.records)]
     values = _query_values(visit)
     is_summed_up = any(values.values()) and not found.next and not criteria.page.before_seq
     more = visit.link("/ui/journal", **{**values, "before": found.next}) if found.next else ""
     return await render(
         visit,
         "journal.html",
-        rows=rows,
+        rows=[*doubts, *found.records],
         more=more,
         complete=found.complete,
         total=_certified([record for record, _ in found.records]) if is_summed_up else None,
@@ -107,10 +105,7 @@ def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
 
 @screen("/ui/journal/{seq:int}", "look")
 async def invoice_screen(visit: Visit) -> Reply:
-    record = await _record(visit, int(visit.request.path_params["seq"]))
-    (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
-    if z_number and not visit.may("report"):
-        raise PeriodClosed
+    record, z_number = await _entry(visit)
     content = receipt(record) if record.state == "certified" else None
     credits_ = await journal.credits_of(visit.worker, record) if record.state == "certified" else ()
     picture = await qr_picture(content.qr_content) if content else ""
@@ -125,6 +120,7 @@ async def invoice_screen(visit: Visit) -> Reply:
         credits=credits_,
         done=printed(visit) or _form_outcome(visit),
         can_credit=can_credit(visit, record),
+        first="1" if content and await is_first(visit, record) else "",
         form_key=secrets.token_urlsafe(9),
     )
 
@@ -143,19 +139,20 @@ def can_credit(visit: Visit, record: Record) -> bool:
 
 
 async def record_of(visit: Visit) -> Record:
-    """The entry that the address names; NotFound, or PeriodClosed for who may see the open period alone."""
-    record = await _record(visit, int(visit.request.path_params["seq"]))
-    (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
-    if z_number and not visit.may("report"):
-        raise PeriodClosed
-    return record
+    return (await _entry(visit))[0]
 
 
-async def _record(visit: Visit, seq: int) -> Record:
-    found = await visit.worker.journal.page(visit.worker.book, Page(*EVER, before_seq=seq + 1, limit=1))
+async def _entry(visit: Visit) -> Dated:
+    """What the address names; NotFound, or PeriodClosed for who may see the open period alone."""
+    seq, worker = int(visit.request.path_params["seq"]), visit.worker
+    found = await worker.journal.page(worker.book, Page(*EVER, before_seq=seq + 1, limit=1))
     if not found or found[0].seq != seq:
         raise NotFound("there is no such entry")
-    return await visit.worker.journal.with_counter(visit.worker.book, found[0])
+    record = await worker.journal.with_counter(worker.book, found[0])
+    (z_number,) = await worker.journal.read(periods_of, worker.book, [record])
+    if z_number and not visit.may("report"):
+        raise PeriodClosed
+    return record, z_number
 
 
 def _certified(records: Sequence[Record]) -> int | None:

@@ -31,6 +31,8 @@ from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.close_period import calendar_closure
 
 WIDTH: Final[Width] = 48
+FIRST: Final = 600_000
+"""ms after a sale by hand, in which who made it prints its first paper."""
 ALONE: Final = (
     b"content-security-policy",
     b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
@@ -68,13 +70,20 @@ async def print_paper(visit: Visit) -> Reply:
     return redirect(visit.link(place, printed="1"))
 
 
+async def is_first(visit: Visit, record: Record) -> bool:
+    """Whether its paper is not a duplicate yet: who made it by hand has just done so, and no copy was given out."""
+    is_own = record.invoice.operator_name == visit.session.name and visit.worker.now() - record.ended_at < FIRST
+    return is_own and not await visit.worker.ledger.read(copies, visit.worker.book, record.code)
+
+
 def printed(visit: Visit) -> str:
     """What such a screen says."""
     return visit.say("Printed.") if visit.query.get("printed") else ""
 
 
 async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
-    """An invoice (a duplicate, marked so), X or Z, the screen that shows it, and of which certification it is a duplicate."""
+    """An invoice (a duplicate, marked so, but for the first paper of one made by hand), X or Z, the screen that shows it, and of which certification it
+    is a duplicate."""
     what, name = visit.request.path_params["what"], visit.request.path_params["name"]
     if what != "invoice" and not visit.may("report"):
         raise RoleNotAllowed(visit.session.role, "report")
@@ -82,6 +91,8 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
     paper, style = visit.deps.paper, Style(visit.language)
     if what == "invoice":
         record = await journal.find(visit.worker, name)
+        if visit.query.get("first") and await is_first(visit, record):
+            return await paper.invoice(visit.worker, record, style), f"/ui/journal/{record.seq}", None
         copy = 1 + await visit.worker.ledger.read(copies, visit.worker.book, record.code)
         style = Style(visit.language, is_duplicate=True, copy=copy)
         return await paper.invoice(visit.worker, record, style), f"/ui/journal/{record.seq}", record

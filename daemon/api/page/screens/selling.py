@@ -235,11 +235,8 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
         if not (name := form.get(f"name{line}", "")):
             continue
         group, hundredths = articles.get(name, ("", 0))
-        price = (
-            _decimal(without_thousands(form.get(f"price{line}", "")))
-            if form.get(f"price{line}")
-            else Decimal(hundredths) / 100
-        )
+        typed = without_thousands(form.get(f"price{line}", ""))
+        price = _decimal(typed) if typed else Decimal(hundredths) / 100
         quantity = _decimal(form.get(f"quantity{line}", "") or "1")
         group = form.get(f"group{line}") or group
         if not group:
@@ -248,14 +245,7 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
         for field, value in ((say("Price"), price), (say("Quantity"), quantity)):
             if value is None or value <= 0:
                 faults.append(FieldError(say("line {line}", line=line), say("{name}: a number above 0", name=field)))
-        found.append(
-            {
-                "name": name,
-                "taxGroup": group,
-                "unitPrice": price,
-                "quantity": quantity,
-            }
-        )
+        found.append({"name": name, "taxGroup": group, "unitPrice": price, "quantity": quantity})
     if not found:
         faults.append(FieldError(say("line {line}", line=1), say("an article is needed")))
     if faults:
@@ -280,7 +270,7 @@ async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_c
     invoice even where it was changed in between."""
     key, worker = _key(visit), visit.worker.in_use
     digest = hashlib.sha256(f"page {prefix} {visit.worker.book.id} {key}".encode()).digest()
-    call = visit.call(f"page {prefix} {key}", digest[:16])
+    call = visit.call(f"page {prefix} {visit.worker.book.id} {key}")
     try:
         content = await body()
         if visit.worker.defaults.series is None:

@@ -40,10 +40,9 @@ async def decide_spare(visit: Visit) -> Reply:
     decision = visit.form.get("decision", "")
     if decision not in ("take-back", "take-over"):
         raise InvalidRequest.at("decision", visit.say("has to be chosen"))
-    if decision == "take-back":
-        async with workers.at_rest((first.spare.book,)):
-            await decisions.take_back(first.book, reason=reason, at=at, by=by)
-    else:
-        async with workers.at_rest((first.book,)):
+    async with workers.at_rest((first.book if decision == "take-over" else first.spare.book,)):
+        if decision == "take-over":
             await decisions.take_over(first.book, first.spare.book, reason=reason, at=at, by=by)
+        else:
+            await decisions.take_back(first.book, reason=reason, at=at, by=by)
     return redirect("/ui/spare")

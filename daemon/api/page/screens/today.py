@@ -3,7 +3,6 @@ the first start: does the machine answer, and a first invoice that costs nothing
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from heapq import merge
@@ -12,6 +11,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from common.language import Counted, Speaker, Text, tell
+from common.language.reasons import from_stored
 from common.numbers import money, whole_number
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
@@ -89,21 +89,19 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     sales = await sales_between(worker, start, end)
     by_now = await sales_between(worker, before, before + min(now, end) - start)
     periods = await report.open_periods(worker) if visit.may("report") else []
-    begun = [
-        await report.period_start(each)
-        for each, found in zip(worker.pair, periods, strict=False)
-        if each is worker or found.certs_count
-    ]
+    open_pair = zip(worker.pair, periods, strict=False)
+    begun = [each.aggregate for each, found in open_pair if each is worker or found.certs_count]
     return {
         "machines": [machine_view(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
-        "machine": machine_view(worker, visit, now),
+        "damage": [from_stored(found).in_language(visit.language) for found in visit.deps.damage()],
+        "disk": from_stored(visit.deps.disk()).in_language(visit.language),
         "sales": sales,
         "change": change_in_percent(sales.total, by_now.total),
         "hours": [_hour_bar(visit, at, hours[at], hours_before[at]) for at in opening],
         "hours_before": [hours_before[at] for at in opening],
         "latest": await _latest(visit),
         "periods": periods,
-        "since": min(filter(None, begun), default=0),
+        "since": min((each.period_start for each in begun if each and each.period_start), default=0),
         "drawer": report.drawer(periods) if periods else None,
     }
 
@@ -222,8 +220,7 @@ async def close_z(visit: Visit) -> Reply:
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:
-    fingerprint = hashlib.sha256(f"page z {worker.book.id}".encode()).digest()[:16]
-    return visit.call(f"page {key} {worker.book.id}", fingerprint)
+    return visit.call(f"page {key} {worker.book.id}")
 
 
 async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
@@ -362,19 +359,11 @@ async def test_invoice(visit: Visit) -> Reply:
     if worker.book.mode != "test":
         raise NotFound("this is no test machine")
     key = visit.form.get("key", "")[:20] or secrets.token_urlsafe(9)
-    call = visit.call(f"page test {key}", _fingerprint(key))
-    done = await certify(worker, _body(f"TEST-{key}", visit.say("Test")), call)
-    return redirect(visit.link(f"/ui/journal/{done.value.seq}"))
-
-
-def _body(number: str, article: str) -> dict[str, Any]:
-    return {
-        "invoiceNumber": number,
+    body = {
+        "invoiceNumber": f"TEST-{key}",
         "invoiceType": "FV",
-        "items": [{"name": article, "taxGroup": "B", "unitPrice": AMOUNT, "quantity": 1}],
+        "items": [{"name": visit.say("Test"), "taxGroup": "B", "unitPrice": AMOUNT, "quantity": 1}],
         "payments": [{"method": "E", "amount": AMOUNT}],
     }
-
-
-def _fingerprint(key: str) -> bytes:
-    return hashlib.sha256(f"page test {key}".encode()).digest()[:16]
+    done = await certify(worker, body, visit.call(f"page test {key}"))
+    return redirect(visit.link(f"/ui/journal/{done.value.seq}"))
