@@ -20,6 +20,7 @@ from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of
+from daemon.core.money import scaled
 from daemon.core.people import USUAL, Role
 from daemon.core.report.machine_info import MachineInfo
 from daemon.usecases.reports import inspect
@@ -126,10 +127,12 @@ def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:
 
 def _whole(fields: Fields, name: str, most: int) -> int:
     value = fields.values.get(name)
-    if value is None:
-        return 0
-    if type(value) is int and 0 <= value <= most:
-        return value
+    try:
+        whole = 0 if value is None else scaled(value, 0)
+    except ValueError:
+        whole = -1
+    if 0 <= whole <= most:
+        return whole
     fields.fault(name, Text("has to be a whole number from {least} to {most}", least=0, most=most))
     return 0
 

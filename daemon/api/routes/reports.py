@@ -10,7 +10,6 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta
 
-from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import (
     AT_THE_MACHINE,
@@ -28,6 +27,7 @@ from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import MAX_LIMIT, range_of, read_page, read_query
 from daemon.api.request.outcome import call_of, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
+from daemon.core.invoice.fields import Fields
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
@@ -107,10 +107,11 @@ async def z_report(request: ApiRequest) -> Answer:
 
 
 def read_counted(body: dict[str, Any]) -> int | None:
-    counted = body.get("cashCounted")
-    if counted is None or (type(counted) is int and 0 <= counted <= MAX_AMOUNT):
-        return counted
-    raise InvalidRequest.at("cashCounted", Text("must be a whole number of francs, 0 or more"))
+    fields = Fields(body, "", [])
+    counted = fields.francs("cashCounted")
+    if fields.errors:
+        raise InvalidRequest(fields.errors)
+    return None if body.get("cashCounted") is None else counted
 
 
 def _of_range(each: RangeReport) -> HTTPRouteHandler:

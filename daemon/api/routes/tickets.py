@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import RANGE, EmptyBody, described
+from daemon.api.document.describe import RANGE, STORED, EmptyBody, described
 from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.refusals import TooManyRequests
 from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, read_wanted, rendered
@@ -275,9 +275,16 @@ async def customer_page(request: ApiRequest) -> Answer:
 
 
 TICKETS = (
-    *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look"),
+    *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look", problems=STORED),
     *_routes(
-        "/reports/x", "x_report", "X report", _x, "report", parameters=RANGE, more="With `from` or `to`: a periodic X."
+        "/reports/x",
+        "x_report",
+        "X report",
+        _x,
+        "report",
+        parameters=RANGE,
+        problems=STORED,
+        more="With `from` or `to`: a periodic X.",
     ),
     *_routes("/reports/z/{z:str}", "closure", "Z report", _z, "report"),
     *_routes("/reports/month/{period:str}", "month", "Closure of a month", _calendar("month"), "report"),
@@ -289,7 +296,7 @@ TICKETS = (
         _articles,
         "report",
         parameters=RANGE,
-        problems=(TooManyRequests,),
+        problems=(TooManyRequests, *STORED),
         more="Without a range: since the last one that was closed.",
     ),
     *_routes(
@@ -299,7 +306,13 @@ TICKETS = (
         handler
         for each in RANGE_REPORTS
         for handler in _routes(
-            f"/reports/{each.name}", f"{each.name}_report", each.summary, _of_range(each), "report", parameters=RANGE
+            f"/reports/{each.name}",
+            f"{each.name}_report",
+            each.summary,
+            _of_range(each),
+            "report",
+            parameters=RANGE,
+            problems=STORED if each.kind else (),
         )
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
+from decimal import Decimal
 from fractions import Fraction
 
 import msgspec
@@ -131,7 +132,10 @@ class Fields:
 
     def francs(self, name: str) -> int:
         """Whole francs; 0 when absent, nought or faulty."""
-        if self.values.get(name) == 0 and not isinstance(self.values.get(name), bool):
+        value = self.values.get(name)
+        if isinstance(value, int | Decimal) and not isinstance(value, bool) and value <= 0:
+            if value:
+                self.fault(name, Text("must be a whole number of francs, 0 or more"))
             return 0
         value = self.amount(name)
         if value is not None and not isinstance(value, int):

@@ -2,6 +2,7 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from functools import reduce
 from operator import getitem
 from typing import Any, get_args
@@ -132,6 +133,9 @@ def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
     assert {int(status) for status in certify} == {
         200, 202, 400, 401, 403, 404, 408, 409, 410, 413, 415, 421, 422, 429, 500, 502, 503, 507,
     }  # fmt: skip
+    storing = {path for path, _, operation in operations(document) if "507" in operation["responses"]}
+    papers = ("certifications/{code}", "reports/x", "reports/a", "reports/articles")  # each an entry of the journal
+    assert {f"/v1/mcf/{{nim}}/{paper}/{way}" for paper in papers for way in ("ticket", "print")} <= storing
     assert "WWW-Authenticate" in certify["401"]["headers"]
     assert "Retry-After" in certify["429"]["headers"]
     assert "Retry-After" in certify["503"]["headers"]
@@ -276,6 +280,14 @@ def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -
         if "requestBody" in operation
     }
     assert bodies == {*BODIES, EmptyBody.__name__}
+
+
+def test_a_whole_number_may_be_written_with_decimals() -> None:
+    """As PHP does for a float; the schema's integer is that too. Nought is permitted, and a fault does not say otherwise."""
+    assert read_counted({"cashCounted": Decimal("15000.0")}) == 15_000
+    assert read_move_of_clock({"days": Decimal("1e0"), "hours": Decimal("2.00")}) == (26, None)
+    with pytest.raises(InvalidRequest, match="0 or more"):
+        read_counted({"cashCounted": -1})
 
 
 def test_what_is_posted_to_webhooks_is_described(document: dict[str, Any]) -> None:
