@@ -41,7 +41,7 @@ class Watch:
     async def run(self) -> None:
         """A slow receiver delays no check and no other receiver."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._again_and_again(self._look))
+            group.create_task(self._again_and_again(functools.partial(asyncio.to_thread, self.look)))
             for teller in self._tellers:
                 group.create_task(self._again_and_again(functools.partial(self._tell, teller)))
 
@@ -55,20 +55,14 @@ class Watch:
                 log.exception("watch.failed")
             await asyncio.sleep(self._options.look_every)
 
-    async def _look(self) -> None:
-        await asyncio.to_thread(self.look)
-
     def look(self, now: int | None = None) -> None:
         now = now if now is not None else now_millis()
         if time.monotonic() - self._learnt > LEARN_SECONDS:
             self.learn(now)
             self._learnt = time.monotonic()
-        late = {}
-        for silent in self._store.watching.silent(now - int(self._options.silent_after * 1000), now):
-            fact = self._late(silent, now)
-            if fact is not None:
-                late[silent.machine] = fact
-        self._store.watching.settle_late(late, now)
+        silent = self._store.watching.silent(now - int(self._options.silent_after * 1000), now)
+        facts = {each.machine: self._late(each, now) for each in silent}
+        self._store.watching.settle_late({machine: fact for machine, fact in facts.items() if fact}, now)
 
     def learn(self, now: int) -> None:
         since = now - int(LOOK_BACK.total_seconds() * 1000)

@@ -5,8 +5,9 @@ a ping: each listening box replies with its `boot` and status 0. Fields may be a
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
@@ -48,6 +49,7 @@ REQUEST_HEADERS: Final = frozenset(
     }
 )
 """Request headers that are passed on; a box ignores all others."""
+_KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 IDEMPOTENCY_KEY: Final = re.compile(r"[ -~]{1,200}", re.ASCII)
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _RESPOND_ASYNC: Final = re.compile(r"respond-async(\s*=\s*)?", re.IGNORECASE)
@@ -156,3 +158,11 @@ def _decoded(content: bytes, shape: type[T], most: int) -> T:
         return msgspec.msgpack.decode(content, type=shape)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise BadEvent("", str(error)) from None
+
+
+def key_id_of(headers: Mapping[str, str]) -> str:
+    """As the box names the key in its presence (`common.wire.keys.LaneWord`), not checked; empty for what can be none."""
+    if signed := _KEY_ID.search(headers.get("signature-input", "")):
+        return signed[1]
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return hashlib.sha256(token.strip().encode()).hexdigest()[:16] if scheme.lower() == "bearer" else ""

@@ -110,3 +110,4 @@ def install() -> None:
     gettext.bindtextdomain(DOMAIN, FOLDER)
     gettext.textdomain(DOMAIN)
     os.environ["LANGUAGE"] = ambient()
+    click.STRING.name, click.INT.name, click.IntRange.name = tr("TEXT"), tr("number"), tr("number")

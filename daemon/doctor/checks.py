@@ -40,7 +40,10 @@ async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:
     lines = await asyncio.gather(
         *(check_line(settings, machine, service, now, is_box_right=is_box_right) for machine in settings.machine)
     )
-    others = [*(finding for line in lines for finding in line), *await check_ledger(settings, now)]
+    found = (*(finding for line in lines for finding in line), *await check_ledger(settings, now))
+    others = {
+        (each.nim, each.found): each for each in found
+    }.values()  # the daemon and the ledger tell the same of a machine in attention
     for finding in (
         *others,
         check_certificate(settings),

@@ -13,7 +13,7 @@ from pathlib import Path
 from bridge.link import Timers
 from bridge.ports import find_holders, find_ports
 from common.language import Text, tr
-from common.language.reasons import OTHER_MACHINE
+from common.language.reasons import OTHER_MACHINE, PAIR_NOT_COMPARED
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, last_contact
@@ -222,7 +222,9 @@ def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Chec
             "the machine works in test mode (its codes begin with TESTFACT): what it certifies has no fiscal value",
             "have it activated by the tax authority; only for trials: test_mode = true in its [[machine]]",
         )
-    if health.attention and not health.test_mode:
+    if health.attention_code == PAIR_NOT_COMPARED.code:
+        yield Check("machine", nim).fail(Text(health.attention), "connect the other machine of the pair")
+    elif health.attention and not health.test_mode:
         yield Check("machine", nim).fail(Text(health.attention), "sudo mcfd machine settle {nim}")
     elif health.connected:
         yield Check("machine", nim).ok("answers the daemon; {waiting} waiting", waiting=health.waiting)

@@ -31,6 +31,7 @@ class MachineHealth(msgspec.Struct, rename="camel", kw_only=True):
     connected: bool
     clock_drift: int | None = None
     attention: str
+    attention_code: str = ""
     last_error: str
     last_error_code: str = ""
     waiting: int

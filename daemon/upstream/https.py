@@ -29,7 +29,16 @@ from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import is_receipt, sign
 from daemon.core.delivery import Again, Delivery
-from daemon.upstream.options import BadOptions, Options, parse_key, read_keys, signing_time, tls_context, verdict
+from daemon.upstream.options import (
+    BadOptions,
+    Options,
+    parse_key,
+    read_file,
+    read_keys,
+    signing_time,
+    tls_context,
+    verdict,
+)
 
 JSON = {"content-type": PRESENCE_TYPE}
 ANSWER_LIMIT = 16 * 1024
@@ -200,7 +209,9 @@ def open_webhook(options: Options) -> HttpsReceiver:
     """`options.key_files` is the one file of the secret. Raises BadOptions if the configuration does not work."""
     url = check_url(options)
     (path,) = options.key_files
-    secret = read_secret(path)
+    secret = read_file(path, "webhook secret", "utf-8")
+    if not secret or "\n" in secret:
+        raise BadOptions(f"webhook secret {path}: one line is needed")
 
     def beside(body: bytes) -> Mapping[str, str]:
         return {SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
@@ -214,20 +225,6 @@ def open_webhook(options: Options) -> HttpsReceiver:
         beside=beside,
         receipt=options.receipt,
     )
-
-
-def read_secret(path: Path) -> str:
-    """The only line of the file."""
-    try:
-        lines = path.read_text("utf-8").split("\n")
-    except OSError as error:
-        raise BadOptions(f"webhook secret {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadOptions(f"webhook secret {path}: not text") from None
-    found = [line.strip() for line in lines if line.strip()]
-    if len(found) != 1:
-        raise BadOptions(f"webhook secret {path}: one line is needed")
-    return found[0]
 
 
 def standard_key(secret: str, path: Path) -> SigningKey:

@@ -58,10 +58,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     nims: tuple[str, ...] = ()
 
 
-def read_file(path: Path, what: str) -> str:
+def read_file(path: Path, what: str, encoding: str = "ascii") -> str:
     """Reads a short text file. Raises BadOptions, which names it."""
     try:
-        return path.read_text("ascii").strip()
+        return path.read_text(encoding).strip()
     except OSError as error:
         raise BadOptions(f"{what} {path}: {error.strerror}") from None
     except UnicodeDecodeError:

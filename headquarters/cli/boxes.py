@@ -1,4 +1,4 @@
-"""`mcfd-hq boxes`: which boxes there are, and what verifies their signatures."""
+"""`mcfd-hq boxes`: boxes and their keys."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from headquarters.store.register import MOST_NAME, is_name, is_nim
 from headquarters.store.store import HqStore
 
 MINUTES_A_DAY = 1440
+LABEL = click.option("--label", default="", help="What people call the shop.")
+REGION = click.option("--region", default="", help="The group it belongs to.")
 
 
 @click.group()
@@ -31,8 +33,8 @@ def boxes() -> None:
 @click.argument("nim")
 @click.option("--public-key", help="whpk_… as `mcfd upstream keygen` prints it, or the U… of its NATS user.")
 @click.option("--secret-file", type=click.Path(path_type=Path), help="File with the shared secret, whsec_….")
-@click.option("--label", default="", help="What people call the shop.")
-@click.option("--region", default="", help="The group it belongs to.")
+@LABEL
+@REGION
 @configured
 def add(
     settings: HqSettings, nim: str, *, public_key: str | None, secret_file: Path | None, label: str, region: str
@@ -55,15 +57,9 @@ def add(
 
 @boxes.command()
 @click.argument("nims", metavar="NIM...", nargs=-1, required=True)
-@click.option("--label", default="", help="What people call the shop.")
-@click.option("--region", default="", help="The group it belongs to.")
-@click.option(
-    "--minutes",
-    type=click.IntRange(1, MOST_MINUTES),
-    default=MINUTES,
-    show_default=True,
-    help="How long it may be used.",
-)
+@LABEL
+@REGION
+@click.option("--minutes", type=click.IntRange(1, MOST_MINUTES), default=MINUTES, show_default=True, help="Its life.")
 @configured
 def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str, minutes: int) -> None:
     """A code by which one box with these machines joins: prints it, for `mcfd upstream join` or the box's page. It is for one use; of the codes for a
@@ -163,7 +159,7 @@ def retire(settings: HqSettings, nim: str) -> None:
 
 
 def _millis(text: str, settings: HqSettings) -> int:
-    """Without an offset it is the configured time zone's."""
+    """Milliseconds since 1970; without an offset in the configured time zone."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Boxes that are revoked are cut off at the NATS servers, within a second, by any instance or command.
+"""Revokes boxes at the NATS servers within a second, for a revocation by any instance or command.
 
-The servers let boxes in by the account of the shops, which names the users that it does not let in. What the register says is compared with it whenever
-the register has changed, and once a minute: a server may have been away, or put back."""
+Servers admit boxes by the shops' account, which lists the revoked users. It is compared with the register after each
+change and every minute, since a server may have been offline or restored."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from common.wire.keys import credentials_of
 from common.wire.nats_client import Client
 from common.wire.nats_pull import NatsOptions, connected
 from headquarters.core.nats_accounts import LOOKUP, UPDATE, NatsIssuer
+from headquarters.intake.stream import sessions
 from headquarters.intake.threads import Threads
-from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
 
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 0.5
 COMPARE_SECONDS = 60.0
-AGAIN_SECONDS = 2.0
 ANSWER_SECONDS = 5.0
 OK = 200
 
@@ -38,21 +37,11 @@ class NatsRevocations:
         self._issuer = issuer
 
     async def run(self) -> None:
-        """For ever; what could not be done is tried again, and said once."""
-        trouble = ""
-        while True:
-            try:
-                client = await connected(self._options, "mcfd-hq accounts", credentials_of(self._issuer.updater))
-                try:
-                    trouble = ""
-                    await self._follow(client)
-                finally:
-                    await client.close()
-            except (OSError, NatsError, StoreError, ValueError) as error:
-                if str(error) != trouble:
-                    trouble = str(error)
-                    log.error("revocations.not_updated", reason=trouble)  # noqa: TRY400  # one line is enough
-                await asyncio.sleep(AGAIN_SECONDS)
+        """Runs until cancelled; retries after errors."""
+        updater = self._issuer.updater
+        await sessions(
+            "revocations", lambda: connected(self._options, "mcfd-hq accounts", credentials_of(updater)), self._follow
+        )
 
     async def _follow(self, client: Client) -> None:
         clock = asyncio.get_running_loop().time

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 from support.hq.paper_box import DAY, PaperBox
 from support.hq.store import presence_word, take
 
 from common.wire.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
+from headquarters.core.wording import Fact
 from headquarters.telling import Findings
 from headquarters.watch import Watch
 
@@ -139,6 +142,31 @@ def test_a_chain_that_is_late_as_a_whole(store):
         store.presences.take([presence_word(box, box.presence(at=now + DAY)) for box in boxes], now=now + DAY)
     assert store.findings.listed(is_open=True) == []
     assert max(counted[40]) <= max(counted[1])
+
+
+def test_a_look_while_late_shops_speak(store):
+    """Both settle the same findings: whoever comes second waits at the first of them, and neither is ended as a deadlock."""
+    if store.database.is_sqlite:
+        pytest.skip("there a transaction that writes is alone")
+    first, second = [PaperBox(f"EL0200001{number}-1") for number in range(2)]
+    now, never = at("2026-03-03T20:30:00"), Fact("late", "", {"what": "never", "day": "2026-03-03"})
+    for box in (second, first):
+        store.register.add(box.nim, box.key.public, now=1)
+    store.watching.settle_late({"EL02000011": never}, now)
+    store.watching.settle_late({"EL02000010": never, "EL02000011": never}, now)
+    ids = {finding.machine: finding.id for finding in store.findings.listed(is_open=True)}
+    words = [presence_word(box, box.presence(at=now)) for box in (first, second)]
+    with ThreadPoolExecutor(1) as thread:
+        with store.database.write() as connection:
+            one = "UPDATE finding SET note = 'seen' WHERE id = {}"
+            connection.exec_driver_sql(one.format(ids["EL02000010"]))
+            speaking = thread.submit(store.presences.take, words, now=now)
+            waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            while not connection.scalar(waiting):
+                time.sleep(0.01)
+            connection.exec_driver_sql(one.format(ids["EL02000011"]))
+        speaking.result(60)
+    assert store.findings.listed(is_open=True) == []
 
 
 def test_late_after_a_closure_of_a_clock_that_was_ahead(store):

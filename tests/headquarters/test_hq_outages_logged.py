@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from common.wire.errors import NatsError
-from headquarters.intake import jetstream
+from headquarters.intake import stream
 
 
 class _Client:
@@ -16,16 +16,15 @@ class _Client:
         pass
 
 
-async def _connected(_):
+async def _connected():
     return _Client()
 
 
 @pytest.mark.parametrize(("well_after", "lines"), [(3600.0, 1), (0.0, 3)])
 async def test_outages(monkeypatch, well_after, lines):
     """The same words three times: of sessions that end at once, and of sessions that went well in between."""
-    monkeypatch.setattr(jetstream, "connected", _connected)
-    monkeypatch.setattr(jetstream, "AGAIN_SECONDS", 0)
-    monkeypatch.setattr(jetstream, "NEW_TROUBLE_SECONDS", well_after)
+    monkeypatch.setattr(stream, "AGAIN_SECONDS", 0)
+    monkeypatch.setattr(stream, "NEW_TROUBLE_SECONDS", well_after)
     left = [NatsError("the connection is lost")] * 3
 
     async def session(_):
@@ -33,7 +32,6 @@ async def test_outages(monkeypatch, well_after, lines):
             raise asyncio.CancelledError
         raise left.pop()
 
-    intake = jetstream.JetStreamIntake(None, None, None, None)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await intake._sessions("stream", session)
+        await stream.sessions("stream", _connected, session)
     assert [line["event"] for line in logs] == ["nats.lost"] * lines

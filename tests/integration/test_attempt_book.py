@@ -238,6 +238,24 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     assert verify(ledger).problems == ()
 
 
+@pytest.mark.parametrize("activation", [{"nim": SECOND}, {"ifu": "00099999X"}])
+async def test_counters_that_begin_again_after_strangers_leave_the_ledger_sound(
+    tmp_path: Path, activation: dict[str, str]
+) -> None:
+    """The totals had their FVC, which stands in no record. Of another taxpayer: in the book of the first one, who comes back."""
+    async with in_service(tmp_path / "ledger") as shop:
+        shop.session.machine.certify_foreign(number="", invoice_type="FV", total=500)
+        await shop.until(lambda: shop.worker.counters.fvc, "the stranger's invoice")
+    activated(shop.session, reset=True, **activation)
+    async with in_service(tmp_path / "ledger", on=shop.session):
+        pass
+    if "ifu" in activation:
+        activated(shop.session, reset=False, ifu="00084440Y", nim="EL02000015-3")
+        async with in_service(tmp_path / "ledger", on=shop.session):
+            pass
+    assert verify(tmp_path / "ledger").problems == ()
+
+
 @pytest.mark.parametrize("resets", [(False, False), (True, False), (True, True)])
 async def test_a_taxpayer_who_comes_back_knows_what_the_machine_counted_meanwhile(
     tmp_path: Path, resets: tuple[bool, bool]

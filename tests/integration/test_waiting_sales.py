@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 from support.memory_shop import MemoryShop, quick
-from support.shop import invoice
+from support.shop import NIM, invoice
 
 from daemon.core.audit import Actor, key_hash_of
 from daemon.core.errors import MachineNonsense, RequestExpired
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.machine.agreement import agree
 from daemon.core.machine.state import Subtotal
 from daemon.store.maintenance.backup import backup, restore
@@ -24,6 +24,7 @@ from daemon.usecases.certification import enter_invoice
 from daemon.usecases.deferred import certify_waiting
 from daemon.usecases.deferred.accept import certify_or_defer, release, take_back
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
+from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 PERSON = Actor("user:awa")
@@ -48,8 +49,8 @@ async def working(path: Path, on: MemoryShop | None = None, **options: Any) -> A
             await asyncio.wait([waiting])
 
 
-async def defer(shop: MemoryShop, number: str, *prices: int) -> DeferredSale:
-    body = invoice(number, *prices)
+async def defer(shop: MemoryShop, number: str, *prices: int, **changes: Any) -> DeferredSale:
+    body = invoice(number, *prices, **changes)
     answered = await certify_or_defer(shop.worker, body, shop.call(body, number), is_async=True)
     assert isinstance(answered.value, DeferredSale)
     return answered.value
@@ -87,6 +88,16 @@ async def test_one_that_the_machine_answers_with_nonsense(tmp_path: Path, monkey
         assert len(answered) == 2
         assert [entry.number for entry in shop.on_machine] == ["B", "C"]
     assert verify(tmp_path / "ledger").clean
+
+
+async def test_a_machine_that_rounds_another_total_than_was_sold_for(tmp_path: Path) -> None:
+    item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
+    async with working(tmp_path / "ledger", options=SimulatorOptions(nim=NIM, vat="down")) as shop:
+        await shop.connected()
+        sale = await defer(shop, "H", items=[item], priceMode="HT", payments=[{"method": "E", "amount": 122}])
+        await shop.until(lambda: state(shop, "H") == "certified", "its certification")
+        assert (sale.total_ttc, shop.on_machine[0].total) == (122, 121)
+    assert verify(tmp_path / "ledger").problems == ()
 
 
 async def test_a_look_at_the_machine_is_no_till(tmp_path: Path) -> None:
@@ -131,6 +142,8 @@ async def test_one_whose_number_the_machine_has_certified(tmp_path: Path) -> Non
         await shop.until(lambda: not worker.attention, "the decision in force")
         sale = shop.store.ledger.peek(deferred.by_key, worker.book, key_hash_of("A"))
         assert sale is not None
+        with pytest.raises(NotWaiting):  # by its till: only a person can tell what became of it
+            await take_back(worker, "A", by=PERSON)
         await release(worker, sale, "its paper is not there", by=PERSON)
         await defer(shop, "B")
         await shop.until(lambda: state(shop, "B") == "certified", "the one behind it certified")

@@ -87,6 +87,7 @@ class Seat(MemoryShop):
 
     async def begin(self, store: Store) -> None:
         await super().begin(store)
+        self.worker.defers = self.life.box.takes_on
         if self.life.box.defers:
             self._waiting = asyncio.get_running_loop().create_task(SalesThatWait(self.worker).run())
 
@@ -188,7 +189,9 @@ class Box:
         self.jump = 0.0
         """Seconds by which its clock is wrong."""
         self.synchronised = script.synchronised
-        self.defers = any(event.what == "defer" or event.how.get("later") for event in script.events)
+        self.takes_on = any(event.how.get("else_later") for event in script.events)
+        """Whether sales are certified later where the machine is out of order, without being asked."""
+        self.defers = self.takes_on or any(event.what == "defer" or event.how.get("later") for event in script.events)
         """Whether sales are certified later."""
         self.has_spare = script.has_spare
         """The second machine is the spare of the first, as long as the configuration says so (`LAYOUTS`)."""

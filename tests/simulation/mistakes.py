@@ -634,6 +634,27 @@ MISTAKES = (
         "        if self._ahead is None or ahead >= self._ahead or loop >= self._valid_until:\n",
         "        if True:\n",
     ),
+    Mistake(
+        8,
+        "a closure comes from its machine by another name than it says",
+        "daemon.upstream.options",
+        '    nim = report.get("nim") or entry.nim\n',
+        "    nim = entry.nim\n",
+    ),
+    Mistake(
+        5,
+        "headquarters does not know that a machine may count exports in TC alone",
+        "headquarters.core.checks",
+        "        if not total - after.exports <= grown <= total:\n",
+        "        if grown != total:\n",
+    ),
+    Mistake(
+        14,
+        "a certification that a machine tells later is no news",
+        "daemon.store.ledger",
+        "        if connection.total_changes != before:  # a repetition is no news\n",
+        "        if connection.total_changes != before and outcome.line_ms:\n",
+    ),
 )
 
 

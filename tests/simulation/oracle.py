@@ -15,6 +15,7 @@ from simulation.drawn.events import by_total
 from simulation.exemptions import MOMENT
 from simulation.world import HALF, World
 
+from common.wire.closure import read_closure
 from daemon.core.audit import key_hash_of
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
@@ -23,7 +24,12 @@ from daemon.core.ledger.outage import Outage
 from daemon.core.machine.state import short_nim
 from daemon.core.report.receipt import Receipt, receipt
 from daemon.store.maintenance.verify import verify
+from daemon.store.outbox import _waiting as waiting_closures
+from daemon.store.tables.events import UPSTREAM
 from daemon.store.tables.meta import read_meta
+from daemon.upstream.options import compose
+from headquarters.core.checks import alone, pair, record_of
+from headquarters.core.wording import Fact
 from simulator.machine.fiscal_memory import CertifiedInvoice
 
 
@@ -388,12 +394,35 @@ def outages_are_right(expected: Expectations, register: Sequence[Outage], ledger
             assert within or is_lost, f"a till was refused at {at}, in no outage"
 
 
+MOST_CLOSURES = 1000
 NOTED_WITHIN = 5.0
 """Seconds in which a refusal is in the register, unless the daemon or its disk ends before."""
 
 
 CERTIFIED_KEYS = """SELECT number, key_hash FROM idempotency JOIN certification ON certification.id = attempt_id
     WHERE state = 'certified'"""
+
+
+EVENT_MISMATCHES = """SELECT type, id FROM (
+        SELECT 'cert.issued' AS type, book_id, id FROM certification WHERE state = 'certified'
+            AND NOT EXISTS (SELECT 1 FROM settlement WHERE attempt_id = certification.id AND decision = 'adopted')
+        UNION ALL SELECT 'closure.created', book_id, z_number FROM closure) AS made
+    WHERE (SELECT count(*) FROM event WHERE (event.type, book_id, ref_id) = (made.type, made.book_id, made.id)) <> 1
+       OR (SELECT count(*) FROM outbox WHERE (outbox.type, book_id, ref_id) = (made.type, made.book_id, made.id)) <> (made.type = 'closure.created')"""
+
+
+def _check_reading(connection: sqlite3.Connection, everybody: Sequence[Expectations]) -> None:
+    """To screens and webhooks each certification and closure; to headquarters each closure, in which it finds nothing but strangers' invoices."""
+    wrong = connection.execute(EVENT_MISMATCHES).fetchall()
+    assert not wrong, f"not told once: {wrong}"
+    found: list[Fact] = []
+    for book in connection.execute("SELECT DISTINCT nim, mode FROM book").fetchall():
+        sent = waiting_closures(connection, (UPSTREAM, *book, MOST_CLOSURES))
+        records = [record_of(read_closure(compose(each)).data) for each in sent if each.kind == "Z"]
+        found += [fact for record in records for fact in alone(record) if fact.kind != "unexplained"]
+        found += [fact for one, other in pairwise(records) if other.z == one.z + 1 for fact in pair(one, other)]
+    is_true = any(each.world.was_reset and exempt.reset_has_no_name(each.world) for each in everybody)
+    assert is_true or not found, f"headquarters finds {found}"
 
 
 def sound(box: Box, everybody: Sequence[Expectations]) -> None:
@@ -403,5 +432,6 @@ def sound(box: Box, everybody: Sequence[Expectations]) -> None:
         keys = {key_hash_of(key) for keys in over for key in keys}
         late = [number for number, key in connection.execute(CERTIFIED_KEYS) if key in keys]
         assert not late, f"certified after it was refused or taken back: {', '.join(late)}"
+        _check_reading(connection, everybody)
     findings = verify(box.ledger)
     assert findings.clean, findings.problems

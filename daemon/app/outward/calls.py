@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import random
 import re
 import secrets
@@ -25,7 +24,17 @@ import structlog
 from common.language import Text, preferred
 from common.problems import new_request_id
 from common.turns import ended
-from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
+from common.wire.call import (
+    MOST_CALL,
+    MOST_HEADERS,
+    MOST_REPLY,
+    Headers,
+    RelayedCall,
+    RelayedReply,
+    encode,
+    key_id_of,
+    read_call,
+)
 from common.wire.errors import BadEvent
 from common.wire.instants import now_millis
 from common.wire.keys import Credentials, NotSealed, unseal
@@ -70,7 +79,6 @@ STOP_SECONDS: Final = 1.0
 ME: Final = "/v1/me"
 _ME: Final = re.compile(r"/v1/mcf/[^/]+/me")
 """`/v1/me` as it is sent to the relay: with a NIM, by which the relay finds the box."""
-_KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 LARGE: Final = Text("the answer is larger than the relay passes on; ask for a smaller page")
 DONE_BUT_LARGE: Final = Text(
     "this was done, and its answer is larger than the relay passes on; it can be read on the shop's network"
@@ -268,7 +276,7 @@ class Calls:
             log.warning("call.not_sealed", nim=nim)
 
     def _begin(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
-        key = _key_of(call)
+        key = key_id_of(dict(call.headers))
         if not self._places.take(nim, key):
             _reply(client, msg, self._problem(call, MachineBusy(BUSY)))
             return
@@ -372,13 +380,6 @@ def _scope(call: RelayedCall, relayed: RelayedRequest) -> dict[str, Any]:
         "server": None,
         "state": {RELAYED: relayed},
     }
-
-
-def _key_of(call: RelayedCall) -> str:
-    """The client that a call claims to be from, unchecked; only to count calls."""
-    headers = dict(call.headers)
-    signed = _KEY_ID.search(headers.get("signature-input", ""))
-    return signed[1] if signed else hashlib.sha256(headers.get("authorization", "").encode()).hexdigest()
 
 
 def _opened(credentials: Credentials | None, call: RelayedCall) -> RelayedCall | None:

@@ -24,7 +24,7 @@ SELECT number, type, total_ttc, sold_at, outage, state IN ('waiting', 'begun', '
 FROM deferred WHERE book_id = ?;
 
 -- name: states_of_sales
--- A spare takes back and refuses in its own chain; a refusal stands there since 0.7.
+-- A spare takes back and refuses in its own chain; a refusal stands there since 0.7. A machine may round another total than was sold for.
 WITH decided AS MATERIALIZED (
     SELECT json_extract(CAST(body AS TEXT), '$.number') AS number, json_extract(CAST(body AS TEXT), '$.decision') AS decision
     FROM entry WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'deferred.decided', 0)
@@ -45,7 +45,7 @@ WHERE book_id = ?1 AND (
     number IN (SELECT number FROM differing)
     OR (state = 'certified') <> EXISTS (SELECT 1 FROM certification
         WHERE id = attempt_id AND state = 'certified' AND coalesce(number_key, number) = deferred.number_key
-            AND type = deferred.type AND total_ttc = deferred.total_ttc)
+            AND type = deferred.type)
     OR (state = 'begun') <> EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND seq IS NULL)
     OR state = 'refused' AND NOT EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND state = 'refused')
         AND NOT EXISTS (SELECT 1 FROM decided WHERE decided.number = deferred.number AND decision = 'refused')

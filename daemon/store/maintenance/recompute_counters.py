@@ -72,6 +72,7 @@ class CountersCheck:
 
     def begin(self, epoch: Epoch) -> None:
         self._last = epoch.now
+        self._most = max(self._most, epoch.before.fvc)
         self._ifu = epoch.ifu or self._ifu
 
     def problems(self, state: BookState, totals: TotalRow) -> Iterator[str]:

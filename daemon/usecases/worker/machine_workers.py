@@ -54,8 +54,7 @@ class MachineWorkers:
             if found is None:
                 break
             book_id, sale = found
-            everyone = (*self.all(), *self.retired(), *self.former())
-            return next((each for each in everyone if each.book.id == book_id), None), sale
+            return next((each for each in self.everyone() if each.book.id == book_id), None), sale
         return None, None
 
     @asynccontextmanager
@@ -85,6 +84,10 @@ class MachineWorkers:
     def former(self) -> Sequence[MachineWorker]:
         """Workers of the machines' former taxpayers."""
         return [each for worker in self._workers.values() for each in former_workers(worker)]
+
+    def everyone(self) -> Sequence[MachineWorker]:
+        """Of each book of the ledger."""
+        return (*self.all(), *self.retired(), *self.former())
 
 
 async def begin(worker: MachineWorker) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import httpx
@@ -62,6 +63,20 @@ def test_a_sale_by_hand_is_certified_once(awa: httpx.Client, shop: Shop) -> None
     assert "Certified." in answer.text
     assert "The form had made this invoice already" in changed.text
     assert len(certified(shop)) == before + 1
+
+
+def test_the_first_paper_of_a_sale_by_hand_is_no_duplicate(awa: httpx.Client, shop: Shop) -> None:
+    """Who made it prints it for the customer; to any other person, and once a copy was given out, it is one."""
+    form = {"key": key_of(awa.get("/ui/sale").text), "name1": "Natte", "price1": "1250", "group1": "A", "method": "E"}
+    sold = awa.post("/ui/sale", data=form)
+    first = unescape(re.findall(r'href="(/ui/paper/invoice/[^"]+first=1)"', sold.text)[0])
+    assert "DUPLICATA" not in awa.get(first).text
+    manager = session_of(shop, "manager")
+    with httpx.Client(base_url=awa.base_url, timeout=60, verify=PLAIN, cookies=manager) as other:
+        assert "first=1" not in other.get(sold.url.path).text
+        assert "DUPLICATA N° 1" in other.get(first).text
+    assert "first=1" not in awa.get(sold.url.path).text
+    assert "DUPLICATA" in awa.get(first).text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -228,6 +229,8 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
         expect(tech.go("/ui/x").locator(".figures li").first).to_have_text("1facture")
         tech.context.close()
         wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+        found = [each["found"] for each in json.loads(shop.mcfd("doctor", "--json").stdout)["checks"]]
+        assert len(found) == len(set(found))  # of the machine in attention too
         assert audited(shop, "ledger.restored") == [("user:technician", str(shop.ledger))]
         assert len(list(shop.ledger.parent.glob("*.replaced-*[0-9Z]"))) == 1
         assert not (shop.ledger.parent / "restore.json").exists()

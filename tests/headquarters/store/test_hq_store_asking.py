@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support.hq.store import NOW, open_findings, presence_word, take
 
+from common.wire.instants import instant_text
 from common.wire.presence import WantedClosures
 from headquarters.core.checks import MOST_RANGES, MOST_TIMES, machine_of
 from headquarters.core.wording import Fact
@@ -147,3 +148,18 @@ def test_what_goes_on_grows(store, box):
         say(store, box, NOW + days * DAY, tax_days=days)
         assert open_findings(store) == [("tax-server", days)]
     assert len(store.findings.listed()) == 1
+
+
+def test_what_a_person_has_solved_and_goes_on_is_found_again_a_day_later(store, box):
+    """The law leaves a sale 48 hours: who says that it is solved is not asked again in five minutes, but the next day."""
+    waiting = instant_text(NOW - 40 * HOUR)
+    say(store, box, NOW, sold=waiting)
+    store.findings.solve(store.findings.listed()[0].id, "Awa", "by hand", NOW)
+    for at, expected in (
+        (5 * MINUTE, []),
+        (23 * HOUR, []),
+        (24 * HOUR, [("deferred", 64)]),
+        (25 * HOUR, [("deferred", 65)]),
+    ):
+        say(store, box, NOW + at, sold=waiting)
+        assert open_findings(store) == expected

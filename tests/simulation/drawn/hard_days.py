@@ -17,11 +17,29 @@ HARD_DAYS, HARD_DAYS_OF_SPARE = 0.1, 0.5
 """How many of the long days without tills outside, on which all answers come in time, are hard; and of those with a spare."""
 
 
+TAKING_ON_DAYS = 0.1
+"""On how many of all those the box takes on most of the sales that its machine cannot certify."""
+
+
 def with_hard_day(draw: random.Random, script: Script) -> Script:
     # Nothing else may go wrong beside that sale.
     is_close = any(event.how.get("number") == "F-pair" for event in script.events)
     if is_close or script.is_late or script.lane is not None:
         return script
+    return _taking_on(random.Random(f"taking on {script.seed}"), _hard(draw, script))
+
+
+def _taking_on(draw: random.Random, script: Script) -> Script:
+    if draw.random() >= TAKING_ON_DAYS:
+        return script
+    events = (
+        event._replace(how={**event.how, "else_later": draw.random() < 0.8}) if event.what == "sell" else event
+        for event in script.events
+    )
+    return script._replace(events=tuple(events))
+
+
+def _hard(draw: random.Random, script: Script) -> Script:
     if draw.random() >= (HARD_DAYS_OF_SPARE if script.has_spare else HARD_DAYS):
         return _with_another_box(random.Random(f"changed box {script.seed}"), script)
     return _with_changes(draw, script) if script.has_spare else _with_errors(draw, script)

@@ -62,6 +62,8 @@ class Sale:
     pick: float
     """Which sale a credit note is on."""
     is_twin: bool = False
+    else_later: bool = False
+    """Where its machine is out of order, it is certified later."""
     key: str = field(init=False)
     reference: str = ""
 
@@ -117,6 +119,9 @@ class Tills:
             answer = await self._post(sale, sale.hangs_up if tries == 1 else 0.0)
             if answer is None or sale.number in self.expected.lost:
                 return
+            if isinstance(answer, Accepted):
+                await self._follow(sale, float("inf"))
+                return
             refusals += isinstance(answer, (errors.MachineRefused, errors.CreditExceedsOriginal, errors.InvalidRequest))
             if isinstance(answer, errors.KeyReused) or refusals == REFUSALS or self._is_locked_out(answer):
                 return
@@ -129,10 +134,12 @@ class Tills:
     async def defer(self, takes_back: float, **how: Any) -> None:
         """A till that does not wait: once its sale is accepted, it looks what became of it, or takes it back after so many seconds."""
         sale = self._sale(how)
-        if not await self._is_accepted(sale):
-            return
+        if await self._is_accepted(sale):
+            await self._follow(sale, takes_back or float("inf"))
+
+    async def _follow(self, sale: Sale, takes_back: float) -> None:
         self.expected.unknown(sale.number)
-        back_at = self.world.box.loop.now + takes_back if takes_back else float("inf")
+        back_at = self.world.box.loop.now + takes_back
         while sale.number not in self.expected.lost:
             is_back = self.world.box.loop.now >= back_at
             try:
@@ -224,8 +231,8 @@ class Tills:
                 seat = self._seat(sale)
                 work: Coroutine[Any, Any, Answered[Any]]
                 body, call = sale.body(), seat.call(sale.content, sale.key)
-                if later:
-                    work = certify_or_defer(seat.worker.in_use, body, call, is_async=True)
+                if later or (sale.else_later and not sale.is_credit):
+                    work = certify_or_defer(seat.worker.in_use, body, call, is_async=later)
                 else:
                     work = certify(seat.worker.in_use, body, call, credit=sale.is_credit)
                 async with asyncio.timeout(hangs_up) if hangs_up else _NO_LIMIT:
@@ -236,6 +243,7 @@ class Tills:
                 return self._not_certified(sale, error)
         if isinstance(answered.value, DeferredSale):
             self.world.note(f"{sale.number} is accepted")
+            sale.key = answered.value.key
             return Accepted()
         self._certified(sale, answered)
         return None

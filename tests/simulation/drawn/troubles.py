@@ -208,7 +208,7 @@ class Troubles:
         """The tax office activates the machine for another taxpayer, or for the first one again; tills have other keys then."""
         world = self.world
         machine = world.session.machine
-        if resets or not machine.fiscal.last:  # which looks like a reset
+        if resets or not machine.fiscal.last or world.options.no_codes:  # which looks like a reset
             world.blame("another activation")
         if resets:
             self.expected.lost |= self.expected.pending()

@@ -1,4 +1,4 @@
-"""The journal: search, and the life of one invoice."""
+"""The journal: search, and the details of one invoice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
-from daemon.api.page.screens.paper import printed
+from daemon.api.page.screens.paper import is_first, printed
 from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import Visit, name_of, render, screen, without_thousands
 from daemon.core.errors import NotFound
@@ -29,7 +29,6 @@ from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
 
 PER_PAGE: Final = 50
-"""As people write thousands."""
 STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 
@@ -42,14 +41,13 @@ async def journal_screen(visit: Visit) -> Reply:
     doubts = await _doubts(visit, criteria)
     if criteria.text and not found.records and not doubts:
         visit, found = await _elsewhere(visit, found)
-    rows = [{"record": record, "z": z_number} for record, z_number in (*doubts, *found.records)]
     values = _query_values(visit)
     is_summed_up = any(values.values()) and not found.next and not criteria.page.before_seq
     more = visit.link("/ui/journal", **{**values, "before": found.next}) if found.next else ""
     return await render(
         visit,
         "journal.html",
-        rows=rows,
+        rows=[*doubts, *found.records],
         more=more,
         complete=found.complete,
         total=_certified([record for record, _ in found.records]) if is_summed_up else None,
@@ -62,7 +60,7 @@ async def journal_screen(visit: Visit) -> Reply:
 
 
 async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
-    """What may have been certified, by the machine or its spare, and has no place in the journal yet: it stands above the rest."""
+    """Possibly certified invoices of the machine and its spare that are not yet in the journal; shown first."""
     found: list[Dated] = []
     if criteria.page.before_seq or criteria.page.state not in (None, "disputed"):
         return found
@@ -76,7 +74,8 @@ async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
 
 
 async def _elsewhere(visit: Visit, found: Found) -> tuple[Visit, Found]:
-    """A number or a code that only the book of another machine has, as that of a spare or of the machine for which it stands: its row leads there."""
+    """Searches the books of other machines, such as a spare, for the exact number or code; the found row links
+    there."""
     for worker in visit.deps.workers.all():
         there = msgspec.structs.replace(visit, query={**visit.query, "m": name_of(worker)})
         if worker.book.mode == visit.worker.book.mode and worker is not visit.worker:
@@ -87,7 +86,7 @@ async def _elsewhere(visit: Visit, found: Found) -> tuple[Visit, Found]:
 
 
 def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
-    """The usual searches: words, link, whether it is this one."""
+    """Usual searches: label, link, whether it is the current one."""
     today, say = visit.today(), visit.say
     begins = {
         say("Today"): today,
@@ -107,10 +106,7 @@ def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
 
 @screen("/ui/journal/{seq:int}", "look")
 async def invoice_screen(visit: Visit) -> Reply:
-    record = await _record(visit, int(visit.request.path_params["seq"]))
-    (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
-    if z_number and not visit.may("report"):
-        raise PeriodClosed
+    record, z_number = await _entry(visit)
     content = receipt(record) if record.state == "certified" else None
     credits_ = await journal.credits_of(visit.worker, record) if record.state == "certified" else ()
     picture = await qr_picture(content.qr_content) if content else ""
@@ -125,12 +121,13 @@ async def invoice_screen(visit: Visit) -> Reply:
         credits=credits_,
         done=printed(visit) or _form_outcome(visit),
         can_credit=can_credit(visit, record),
+        first="1" if content and await is_first(visit, record) else "",
         form_key=secrets.token_urlsafe(9),
     )
 
 
 def _form_outcome(visit: Visit) -> str:
-    """What a form that leads here has done."""
+    """The result of the form that redirected here."""
     if visit.query.get("again"):
         return visit.say(
             "The form had made this invoice already, and made no other. Another sale begins with an empty form."
@@ -143,23 +140,24 @@ def can_credit(visit: Visit, record: Record) -> bool:
 
 
 async def record_of(visit: Visit) -> Record:
-    """The entry that the address names; NotFound, or PeriodClosed for who may see the open period alone."""
-    record = await _record(visit, int(visit.request.path_params["seq"]))
-    (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
-    if z_number and not visit.may("report"):
-        raise PeriodClosed
-    return record
+    return (await _entry(visit))[0]
 
 
-async def _record(visit: Visit, seq: int) -> Record:
-    found = await visit.worker.journal.page(visit.worker.book, Page(*EVER, before_seq=seq + 1, limit=1))
+async def _entry(visit: Visit) -> Dated:
+    """The entry in the path. Raises NotFound, or PeriodClosed if the role sees the open period only."""
+    seq, worker = int(visit.request.path_params["seq"]), visit.worker
+    found = await worker.journal.page(worker.book, Page(*EVER, before_seq=seq + 1, limit=1))
     if not found or found[0].seq != seq:
         raise NotFound("there is no such entry")
-    return await visit.worker.journal.with_counter(visit.worker.book, found[0])
+    record = await worker.journal.with_counter(worker.book, found[0])
+    (z_number,) = await worker.journal.read(periods_of, worker.book, [record])
+    if z_number and not visit.may("report"):
+        raise PeriodClosed
+    return record, z_number
 
 
 def _certified(records: Sequence[Record]) -> int | None:
-    """Whole XOF, less credit notes; None where nothing is certified."""
+    """Net total in XOF; None without a certified invoice."""
     certified = [record for record in records if record.state == "certified"]
     return sum(report.net_total(contribution(each)) for each in certified) if certified else None
 
@@ -196,7 +194,7 @@ def _number(text: str) -> int | None:
 
 
 def _whole_amount(text: str) -> int | None:
-    """What stands in the one field, where it may be an amount: "15 000 F" is one."""
+    """The amount in the search text, if it may be one: "15 000 F" is."""
     plain = without_thousands(text.upper().removesuffix("CFA").strip().removesuffix("F"))
     return _number(plain) if plain.isascii() and plain.isdigit() else None
 

@@ -1,4 +1,4 @@
-"""The spare: a person decides that it takes over from a machine that is out of order, and that the machine is taken back."""
+"""Decision that the spare takes over from a failed machine, or that the machine is taken back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ spare = screen("/ui/spare", "administer")(_spare)
 
 @screen("/ui/spare", "administer", change=True, form=_spare, faults=(InvalidRequest, TakeOverRefused))
 async def decide_spare(visit: Visit) -> Reply:
-    """What is on the line comes to its end before."""
+    """Waits until the line is idle."""
     first = visit.worker
     if first.spare is None:
         raise NotFound("there is no such spare")
@@ -40,10 +40,9 @@ async def decide_spare(visit: Visit) -> Reply:
     decision = visit.form.get("decision", "")
     if decision not in ("take-back", "take-over"):
         raise InvalidRequest.at("decision", visit.say("has to be chosen"))
-    if decision == "take-back":
-        async with workers.at_rest((first.spare.book,)):
-            await decisions.take_back(first.book, reason=reason, at=at, by=by)
-    else:
-        async with workers.at_rest((first.book,)):
+    async with workers.at_rest((first.book if decision == "take-over" else first.spare.book,)):
+        if decision == "take-over":
             await decisions.take_over(first.book, first.spare.book, reason=reason, at=at, by=by)
+        else:
+            await decisions.take_back(first.book, reason=reason, at=at, by=by)
     return redirect("/ui/spare")

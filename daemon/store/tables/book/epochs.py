@@ -87,6 +87,7 @@ def book_of_taxpayer(connection: sqlite3.Connection, book: Book, nim: str, ifu: 
     connection.execute(_SQL["take_up"], (ifu, taken.id))
     connection.execute(_SQL["forget_sign"], (taken.id,))
     connection.execute(_SQL["go_on"], (book.id, taken.id))
+    connection.execute(_SQL["own_end"], (taken.id,))
     return taken
 
 

@@ -31,6 +31,13 @@ DELETE FROM meta WHERE name = 'alive ' || ?;
 UPDATE book SET (tc, fvc, frc, seen) = (SELECT tc, fvc, frc, seen FROM book WHERE id = ?1)
 WHERE id = ?2 AND tc IS NOT NULL AND NOT EXISTS (SELECT 1 FROM book WHERE id IN (?1, ?2) AND (restored_at > 0 OR tc IS NULL));
 
+-- name: own_end
+-- How far its machine had counted beside its own sales it may never count again.
+UPDATE total SET fvc_end = coalesce(
+    (SELECT max(fvc) FROM certification WHERE book_id = ?1 AND seq > closed_seq AND state = 'certified'),
+    (SELECT fvc FROM closure WHERE book_id = ?1 ORDER BY z_number DESC LIMIT 1), 0)
+WHERE book_id = ?1;
+
 -- name: place
 SELECT seq, epoch FROM certification WHERE id = ? AND state = 'certified';
 

@@ -77,7 +77,7 @@ USES = (
 
 OURS = re.compile(
     r"\b(the|this|that|with|without|which|when|until|every|again|nothing|cannot|needed|missing|there|only|must|has|have|been|was|were|its|"
-    r"commands|exit|directory|refused|failed|attempts|connection|written|read|damaged|unknown|device|running|required|default|error|try|invalid|such|command|name|number)\b",
+    r"commands|exit|directory|refused|failed|attempts|connection|written|read|damaged|unknown|device|running|required|default|error|try|invalid|such|command|name|number|text|integer)\b",
     re.IGNORECASE,
 )
 """Words that every English sentence of ours or of click's has one of, and no French one."""

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from daemon.api.page.entrance import forget_return_url, redirect_after_login
+from daemon.api.page.entrance import FORGET_RETURN_URL, redirect_after_login
 from daemon.api.page.visit import remember_return_url
 from daemon.api.service import drawn_routes
 from daemon.core.people import Role, Session
@@ -89,7 +89,7 @@ def test_a_login_is_led_once() -> None:
         b"HttpOnly",
         b"SameSite=Strict",
     }
-    assert forget_return_url()[1].startswith(b"mcfd_asked=; Path=/ui/login;")
-    assert b"Max-Age=0" in forget_return_url()[1]
+    assert FORGET_RETURN_URL[1].startswith(b"mcfd_asked=; Path=/ui/login;")
+    assert b"Max-Age=0" in FORGET_RETURN_URL[1]
     assert led_to("") == "/ui/"
     assert redirect_after_login(asking(cookie=cookie_value(asking(SCREEN))), None) == "/ui/"

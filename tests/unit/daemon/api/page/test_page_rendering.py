@@ -91,12 +91,11 @@ def test_the_screen_of_updates_names_a_version_with_another_core(waiting: str) -
     """With the command that takes it; nothing of it where none waits."""
     frame = DictLoader({"frame.html": "{% block main %}{% endblock %}"})
     jinja = environment().overlay(loader=ChoiceLoader([frame, FileSystemLoader(TEMPLATES)]), cache_size=0)
-    visit = SimpleNamespace(link=lambda path: path, may=lambda _: True)
+    visit = SimpleNamespace(link=lambda path: path, may=lambda _: True, deps=SimpleNamespace(version="0.9.0"))
     text = jinja.get_template("box_update.html").render(
         visit=visit,
         here="/ui/box/update",
         say=Speaker("en"),
-        version="0.9.0",
         waiting=waiting,
         core_version="4",
         core_digest="",
