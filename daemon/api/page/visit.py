@@ -96,9 +96,9 @@ class Visit(msgspec.Struct, frozen=True):
         """Holder of places for exports and streams."""
         return f"page {self.session.person_id}"
 
-    def call(self, key: str = "") -> Call:
-        """The request as the use cases' argument; equal keys make repeated forms the same request."""
-        fingerprint = hashlib.sha256(key.encode()).digest()[:16] if key else b""
+    def call(self, key: str = "", content: str = "") -> Call:
+        """The `Call` of a form; one with the same `key` and `content` is a repeat, also after an upgrade of mcfd."""
+        fingerprint = hashlib.sha256(content.encode()).digest()[:16] if content else b""
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
 
     async def run_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:

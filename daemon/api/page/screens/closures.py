@@ -3,6 +3,7 @@ and CSV."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
@@ -274,8 +275,9 @@ async def note(visit: Visit) -> Reply:
         "operatorName": visit.session.name,
     }
     key = form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
-    content = f"{visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
-    await move_cash(visit.worker, body, visit.call(f"page cash {key} {content}"))
+    content = f"page cash {visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
+    digest = hashlib.sha256(content.encode()).hexdigest()[:32]
+    await move_cash(visit.worker, body, visit.call(f"page {key} {digest}", content))
     return redirect(visit.link("/ui/cash", noted="1"))
 
 

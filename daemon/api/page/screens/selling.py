@@ -270,8 +270,8 @@ async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_c
     """Certifies and redirects to the invoice's screen. The number depends on the form's key, so that a repeated form
     is one invoice even if it was changed in between."""
     key, worker = _key(visit), visit.worker.in_use
-    digest = hashlib.sha256(f"page {prefix} {visit.worker.book.id} {key}".encode()).digest()
-    call = visit.call(f"page {prefix} {visit.worker.book.id} {key}")
+    form = f"page {prefix} {visit.worker.book.id} {key}"
+    call, digest = visit.call(f"page {prefix} {key}", form), hashlib.sha256(form.encode()).digest()
     try:
         content = await body()
         if visit.worker.defaults.series is None:

@@ -221,7 +221,7 @@ async def close_z(visit: Visit) -> Reply:
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:
-    return visit.call(f"page {key} {worker.book.id}")
+    return visit.call(f"page {key} {worker.book.id}", f"page z {worker.book.id}")
 
 
 async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
@@ -365,5 +365,5 @@ async def test_invoice(visit: Visit) -> Reply:
         "items": [{"name": visit.say("Test"), "taxGroup": "B", "unitPrice": AMOUNT, "quantity": 1}],
         "payments": [{"method": "E", "amount": AMOUNT}],
     }
-    done = await certify(worker, body, visit.call(f"page test {key}"))
+    done = await certify(worker, body, visit.call(f"page test {key}", f"page test {key}"))
     return redirect(visit.link(f"/ui/journal/{done.value.seq}"))
