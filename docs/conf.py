@@ -1,4 +1,4 @@
-"""The documentation site (`make docs`): Sphinx, the theme Furo, Markdown by MyST; nothing is loaded from a network."""
+"""Documentation site (`make docs`): Sphinx, theme Furo, Markdown by MyST; it loads nothing from a network."""
 
 from sphinx.application import Sphinx
 
@@ -23,6 +23,6 @@ def setup(app: Sphinx) -> None:
 
 
 def _add_keys(_: Sphinx, page: str, source: list[str]) -> None:
-    """The page of the configuration has every key in the site; in the tree it has what holds for all of them."""
+    """Adds all keys to the site's configuration page; the file in the tree has only the common rules."""
     if page == "configuration":
         source[0] += "\n" + render()

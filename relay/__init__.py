@@ -1,1 +1,1 @@
-"""The relay: the API of every box of a chain at one address, over NATS."""
+"""Relay: one HTTP address for the APIs of all boxes of a chain, reached over NATS."""

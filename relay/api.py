@@ -1,4 +1,4 @@
-"""HTTP: `/v1/mcf/{nim}/…` of every NIM, passed on and answered by its box."""
+"""HTTP front of the relay: passes `/v1/mcf/{nim}/…` on to the box of that NIM and returns the box's answer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 AnyRequest = Request[Any, Any, Any]
 
 AT_ONCE: Final = 2000
-"""Requests that this relay has under way: each may hold a body."""
+"""Concurrent requests of this relay; each may contain a body in memory."""
 BODY_SECONDS: Final = 30.0
 NOT_PASSED: Final = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
 TOO_LARGE: Final = f"body: larger than {MOST_BODY} bytes"
@@ -98,7 +98,8 @@ def create_relay(parts: RelayParts) -> App:
 
 
 async def pass_on(parts: RelayParts, scope: Scope, receive: Receive, send: Send) -> None:
-    """The box's own answer, to the byte. Plain ASGI: Litestar's router, requests and responses cost more than the way to the box."""
+    """Returns the box's answer byte for byte. Plain ASGI, because Litestar's routing, requests and responses cost more
+    time than the round trip to the box."""
     began = time.perf_counter()
     request = RelayRequest(cast("HTTPScope", scope))
     status = 500
@@ -129,7 +130,7 @@ def live() -> dict[str, str]:
 
 @get("/health/ready", sync_to_thread=False)
 def ready(request: AnyRequest) -> Response[dict[str, str]]:
-    """503 without a connection to NATS: a load balancer asks another one."""
+    """503 without a connection to NATS, so that a load balancer selects another relay."""
     parts: RelayParts = request.app.state["parts"]
     if not parts.connection.is_open:
         return Response({"status": "NATS unavailable"}, status_code=503)
@@ -148,7 +149,8 @@ def metrics(request: AnyRequest) -> str:
 
 
 class RelayRequest:
-    """What is known of a request before its body. `nim` is empty for a path that has none; `headers`: the last of each name."""
+    """Request line and headers, before the body. `nim` is empty if the path contains none; `headers` has the last
+    value of each name."""
 
     def __init__(self, scope: HTTPScope) -> None:
         self.method: str = scope["method"]
@@ -216,7 +218,7 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
 
 
 async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
-    """What is announced as too large is not waited for."""
+    """Raises 413 at once if Content-Length is too large, without reading the body."""
     length = headers.get("content-length", "")
     if not length and "transfer-encoding" not in headers:
         return b""
@@ -244,7 +246,7 @@ def _fault(status: int, fault: str = "") -> RelayProblem:
 
 
 async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> RelayAnswer:
-    """202 for a sale that waits for its box."""
+    """Queues the sale for a box that is off. Returns 202."""
     now = parts.boxes.millis()
     try:
         text = request.headers.get("mcfd-not-after")
@@ -280,7 +282,7 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
 
 
 def _http_problem(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    """Litestar's own, of paths that are not passed on."""
+    """Litestar's own errors, for paths that are not relayed."""
     answer = answer_of(_fault(error.status_code), request_id(request.scope["headers"]), request.headers)
     own = {name.lower(): value for name, value in (error.headers or {}).items()}
     return Response(answer.body, status_code=answer.status, headers={**dict(answer.headers), **own}, media_type=PROBLEM)

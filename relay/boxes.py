@@ -1,8 +1,9 @@
-"""Asking a box: which one is meant, whether it is there alone, one request, one answer, nothing twice (decision 46).
+"""Calls to boxes: selects the running daemon, detects duplicates of a box, sends each request at most once (decision
+46).
 
-Which run of the daemon (`boot`) is called is in the last presence of its NIM, in the stream PRESENCE. Before the first call all
-listeners on its subject send their boot, which shows two boxes with one identity before one of them is called; later the other one shows
-itself by its word at any call."""
+The last presence of a NIM, in the stream PRESENCE, names the daemon's run (`boot`). Before the first call all
+listeners on the subject report their boot, which detects two boxes with one identity before either is called. Later
+the second box is detected by its reply to any call."""
 
 from __future__ import annotations
 
@@ -28,17 +29,17 @@ from relay.problems import BoxAmbiguous, BoxOffline, BoxSilent, TooManyCalls
 log = structlog.get_logger(__name__)
 
 OF_ONE_NIM: Final = 8
-"""Calls of this relay that wait for one box; the box counts those of all relays."""
+"""Concurrent calls of this relay to one box; the box itself counts the calls of all relays."""
 WHO_SECONDS: Final = 1.0
-"""For so long answers to the question who is there are waited for."""
+"""Time for replies to the inquiry which boxes listen."""
 WATCH_SECONDS: Final = 5.0
-"""After so long without an answer it is looked whether the box is still there, on the same connection."""
+"""After this time without an answer the relay checks that the box is still there, on the same connection."""
 PRESENCE_SECONDS: Final = 5.0
 AMBIGUOUS_SECONDS: Final = 60.0
-"""After which it is checked again whether there are still two."""
+"""After this time the relay checks again whether there are two boxes."""
 MOST_PRESENCE: Final = 8192
 MOST_BOXES: Final = 20_000
-"""Boxes that are remembered; others are looked up again."""
+"""Size of the cache of boxes; the oldest entry is dropped and looked up again when needed."""
 PAST_BOOTS: Final = 8
 
 
@@ -48,7 +49,8 @@ class LastPresence(NamedTuple):
 
 
 class BoxRecord(msgspec.Struct):
-    """`line` is the box's connection as last heard; `past` are boots that another one came after: one that comes back is of a second box."""
+    """`line` is the box's last known connection. `past` are boots that were replaced by a newer one; if one of them
+    replies again, there is a second box."""
 
     boot: str = ""
     line: str = ""
@@ -58,7 +60,7 @@ class BoxRecord(msgspec.Struct):
 
 
 class Boxes:
-    """`seconds`: for so long an answer is waited for, and a call may be begun."""
+    """`seconds` is the time limit for an answer, and for the start of a call in the box."""
 
     def __init__(
         self, connection: Connection, now: Callable[[], float] = time.time, seconds: float = ANSWER_SECONDS
@@ -71,15 +73,15 @@ class Boxes:
         self._under_way: Counter[str] = Counter()
 
     def limit(self) -> int:
-        """Until when the box may carry out what is sent now, in milliseconds since 1970."""
+        """Deadline for a box to carry out a call that is sent now, in milliseconds since 1970."""
         return self.millis() + int(self._seconds * 1000)
 
     def millis(self) -> int:
         return int(self._now() * 1000)
 
     async def ask(self, nim: str, call: RelayedCall) -> RelayedReply:
-        """The box's answer; `call` without its boot. BoxOffline, BoxAmbiguous or TooManyCalls when it was not carried out; BoxSilent when
-        that cannot be known."""
+        """Sends `call` (without a boot) and returns the box's answer. Raises BoxOffline, BoxAmbiguous or TooManyCalls
+        if the call was not carried out, BoxSilent if this is unknown."""
         if self._under_way[nim] >= OF_ONE_NIM:
             raise TooManyCalls
         self._under_way[nim] += 1
@@ -92,7 +94,7 @@ class Boxes:
                 del self._under_way[nim]
 
     async def presence(self, nim: str) -> LastPresence | None:
-        """The last word of that box; None where there is none. BoxOffline when the servers do not say."""
+        """The box's last presence, or None. Raises BoxOffline if the NATS servers do not answer."""
         try:
             msg = await self._connection.client.request(
                 f"$JS.API.DIRECT.GET.{PRESENCE_STREAM}.mcf.{nim}.{PRESENCE}", b"", PRESENCE_SECONDS, most=MOST_PRESENCE
@@ -119,7 +121,8 @@ class Boxes:
         return await asyncio.shield(looking)
 
     async def _look(self, nim: str) -> str:
-        """The boot of the last presence, where it is there alone."""
+        """The boot of the last presence. Raises BoxOffline if it does not listen, BoxAmbiguous if there are two
+        boxes."""
         there = await self._who(nim)
         last = await self.presence(_name_now(nim, there))
         box = self._box(nim)
@@ -127,7 +130,7 @@ class Boxes:
             self._two(nim, there.keys())
             raise BoxAmbiguous
         if last is None or there.keys() != {last.boot}:
-            raise BoxOffline(2 if there else 5)  # one that has just started says so in a moment
+            raise BoxOffline(2 if there else 5)  # a daemon that has just started publishes its presence in a moment
         if box.boot and box.boot != last.boot:
             box.past.append(box.boot)
         box.boot, box.line, box.generation = last.boot, there[last.boot].line, self._connection.generation
@@ -148,7 +151,7 @@ class Boxes:
         log.warning("box.ambiguous", nim=nim, boots=sorted(boots))
 
     async def _who(self, nim: str) -> dict[str, RelayedReply]:
-        """The word of all who listen, by their boots. BoxOffline without one, or without the servers."""
+        """Replies of all listeners by boot. Raises BoxOffline if there is no listener or no NATS server."""
         found: dict[str, RelayedReply] = {}
         end = asyncio.get_running_loop().time() + WHO_SECONDS
         try:
@@ -171,11 +174,11 @@ class Boxes:
             with self._connection.client.exchange(f"mcf.{nim}.{CALL}", encode(call), most=MOST_REPLY) as answers:
                 is_sent = True
                 return await self._first(nim, call.boot, answers)
-        except NatsError:  # not a byte of it was written; or no answer in time, or the connection is lost
+        except NatsError:  # nothing was written; or no answer in time, or the connection was lost
             raise (BoxSilent if is_sent else BoxOffline) from None
 
     async def _first(self, nim: str, boot: str, answers: Answers) -> RelayedReply:
-        """The answer of the box that was meant."""
+        """The answer of the box with this boot; other replies mark the box for a new look-up."""
         end = asyncio.get_running_loop().time() + self._seconds
         while True:
             left = end - asyncio.get_running_loop().time()
@@ -199,8 +202,8 @@ class Boxes:
             await self._watch(nim, boot, answers)
 
     async def _watch(self, nim: str, boot: str, answers: Answers) -> None:
-        """BoxSilent where the answer cannot come any more: the box has started anew, or has another connection, and may have had the
-        request before."""
+        """Raises BoxSilent if no answer can come any more: the box has restarted or reconnected, perhaps after it got
+        the request."""
         box = self._box(nim)
         try:
             there = {each: reply.line for each, reply in (await self._who(nim)).items()}
@@ -214,7 +217,7 @@ class Boxes:
 
 
 def _name_now(nim: str, there: Mapping[str, RelayedReply]) -> str:
-    """Under which name the only box there publishes its presences: `nim` with the suffix that its machine has now."""
+    """The NIM under which the only listener publishes its presence: `nim` with the machine's current suffix."""
     names = [reply.nim for reply in there.values()]
     is_another = len(names) == 1 and NIM.fullmatch(names[0]) and names[0].partition("-")[0] == nim.partition("-")[0]
     return names[0] if is_another else nim

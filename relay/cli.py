@@ -1,4 +1,4 @@
-"""`mcfd-relay`: what a person types."""
+"""Command line `mcfd-relay`."""
 
 from __future__ import annotations
 

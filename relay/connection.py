@@ -1,4 +1,4 @@
-"""The connection to the NATS servers, opened again whenever it is lost."""
+"""Connection to the NATS servers; reconnects after each loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ LOOK_SECONDS = 5.0
 
 
 class Connection:
-    """`run` until cancelled. `generation` is another number with each connection: what was learnt on an older one may have changed."""
+    """`run` connects until cancelled. `generation` increases with each connection: results of an older one may be
+    outdated."""
 
     def __init__(self, options: NatsServers) -> None:
         self._options = options
@@ -34,13 +35,13 @@ class Connection:
 
     @property
     def client(self) -> Client:
-        """BoxOffline where there is none."""
+        """The open client. Raises BoxOffline without a connection."""
         if self._client is None or self._client.is_closed:
             raise BoxOffline
         return self._client
 
     async def opened(self) -> Client:
-        """Once there is one."""
+        """Waits for a connection and returns its client."""
         while not self.is_open:
             await self._opened.wait()
         return self.client
@@ -63,7 +64,7 @@ class Connection:
                 self._opened.clear()
                 if self._client is not None:
                     await self._client.close()
-            await asyncio.sleep(AGAIN_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311  # relays come back apart
+            await asyncio.sleep(AGAIN_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311  # spreads reconnections
 
     async def _until_lost(self, client: Client) -> None:
         while True:

@@ -1,6 +1,7 @@
-"""Sales for boxes that are off: sealed for the box, kept by the stream CALLS, and handed to the box by whichever relay finds it there.
+"""Sales for boxes that are off: sealed for the box, stored in the stream CALLS, delivered by the first relay that
+reaches the box.
 
-From the box's 202 on a sale is a deferred sale like any other, and what became of it is the box's own word."""
+After the box's 202 such a sale is an ordinary deferred sale; its result comes from the box."""
 
 from __future__ import annotations
 
@@ -39,17 +40,17 @@ MESSAGE_ID: Final = "Nats-Msg-Id"
 DIGEST: Final = "Mcfd-Digest"
 ACK_SECONDS: Final = 10.0
 MOST_TRIES: Final = 100
-"""How often a sale is sent to a box that is off; each time the one before was handed over, or was too late."""
+"""Publications of one sale; each new one follows a message with the same id that was delivered or expired."""
 MOST_ACK: Final = 4096
 AT_ONCE: Final = 32
 AGAIN_SECONDS: Final = 30.0
-"""Until a sale is tried again whose box was not there."""
+"""Delay before a sale is sent again to a box that was offline."""
 AMBIGUOUS_AGAIN_SECONDS: Final = 300.0
 TROUBLE_SECONDS: Final = 5.0
 FULL: Final = frozenset({10047, 10077})
-"""JetStream's codes for a stream, and a subject, that takes no more messages."""
+"""JetStream's error codes for a full stream and a full subject."""
 TYPES: Final = frozenset({"FV", "FT"})
-"""What may wait: a credit note needs the tax server, and an export invoice its original."""
+"""Invoice types that may wait: a credit note needs the tax server, an export invoice its original."""
 RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504, 507})
 OWN_BOOT: Final = "sealed"
 
@@ -59,7 +60,7 @@ class InvoiceKind(msgspec.Struct, rename="camel"):
 
 
 def may_wait(call: RelayedCall) -> bool:
-    """Whether it is a sale whose client wants it certified later, under a key that a box takes."""
+    """Whether this is a sale with `Prefer: respond-async` and a valid Idempotency-Key."""
     path, _, query = call.path.partition("?")
     if call.method != "POST" or not path.endswith("/certify") or query:
         return False
@@ -80,8 +81,8 @@ class LaterCalls:
         self._boxes = boxes
 
     async def keep(self, nim: str, call: RelayedCall, key_id: str, key: str, not_after: int) -> None:
-        """Until `not_after` (ms since 1970), 24 hours at the most. BoxOffline where that box takes none, or does not know the key; QueueFull;
-        KeyError with another request of this key in the queue."""
+        """Stores the sale until `not_after` (ms since 1970), at most 24 hours. Raises BoxOffline if the box accepts no
+        stored sales or does not know the key, QueueFull, and KeyError if another request with this key is stored."""
         last = await self._boxes.presence(nim)
         if last is None or last.lane is None or key_id not in last.lane.key_ids:
             raise BoxOffline
@@ -101,7 +102,7 @@ class LaterCalls:
                 identity += f"\n{ack.seq}"
         except (NatsError, BadEvent, msgspec.MsgspecError) as error:
             log.warning("later.not_kept", nim=nim, reason=str(error))
-            raise BoxOffline from None  # with the same key it is kept once, should it be there already
+            raise BoxOffline from None  # a retry with the same key is stored only once
         raise QueueFull
 
     async def _published(self, nim: str, identity: str, digest: str, content: bytes) -> Acknowledgement:
@@ -114,8 +115,9 @@ class LaterCalls:
         return ack
 
     async def _is_waiting(self, seq: int, digest: str, until: int) -> bool:
-        """Whether what is kept at that number still waits, and for at least half as long as this one would. False too once a box has had it: what
-        it did with it is not known here, and it compares by itself. KeyError for another request."""
+        """Whether the stored message `seq` still waits, with at least half of the new one's remaining time. False
+        after its delivery: the result is unknown here, and the box compares the requests. Raises KeyError if it is
+        another request."""
         msg = await self._connection.client.request(
             f"$JS.API.DIRECT.GET.{CALLS_STREAM}", msgspec.json.encode({"seq": seq}), ACK_SECONDS
         )
@@ -127,7 +129,7 @@ class LaterCalls:
         return 2 * (read_later(msg.data).not_after - now) >= until - now
 
     async def run(self) -> None:
-        """Hands over what waits; until cancelled."""
+        """Delivers stored sales until cancelled."""
         last_error = ""
         while True:
             heed_cancellation()
@@ -142,11 +144,11 @@ class LaterCalls:
                             await asyncio.gather(
                                 *(self._hand_over(subject, found) for subject, found in by_subject.items())
                             )
-                    except asyncio.CancelledError:  # this relay stops; else they would wait for the end of `ack_wait`
+                    except asyncio.CancelledError:  # at a stop; spares them the `ack_wait`
                         pull.give_back()
                         raise
             except RelayProblem:
-                pass  # the connection is lost again
+                pass  # the connection was lost again
             except NatsError as error:
                 if str(error) != last_error:
                     last_error = str(error)
@@ -156,7 +158,7 @@ class LaterCalls:
             await asyncio.sleep(TROUBLE_SECONDS)
 
     async def _hand_over(self, subject: str, messages: Iterable[Msg]) -> None:
-        """Those of one box, in their order."""
+        """Delivers the sales of one box in their order."""
         words = subject.split(".")
         nim = words[1] if len(words) == 3 else ""  # noqa: PLR2004  # mcf.<NIM>.later
         wait = 0.0
@@ -176,7 +178,8 @@ class LaterCalls:
             raise
 
     async def _tried(self, nim: str, msg: Msg) -> float:
-        """Seconds after which it is to be tried again; 0 once the box has it, or has refused it for good."""
+        """Sends one stored sale. Returns the delay in seconds before the next attempt; 0 if the box accepted it or
+        refused it for good."""
         try:
             later = read_later(msg.data)
         except BadEvent as error:

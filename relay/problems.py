@@ -1,4 +1,4 @@
-"""What the relay itself answers, as the box's API writes its problems (RFC 9457); everything else is the box's own word."""
+"""Errors of the relay itself, in the format of the box's API (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_ALLOWED: Final = "METHOD_NOT_ALLOWED"
 
 
 class RelayProblem(Exception):
-    """One answer: a status, a code for programs, and after how many seconds it may be tried again (0: not said)."""
+    """An error answer: status, code for programs, and Retry-After in seconds (0: no such header)."""
 
     status: int = 503
     code: str
@@ -26,7 +26,7 @@ class RelayProblem(Exception):
 
 
 class RequestRefused(RelayProblem):
-    """For what is in it."""
+    """The request itself is invalid."""
 
     retry_after = 0
 
@@ -36,7 +36,7 @@ class RequestRefused(RelayProblem):
 
 
 class BoxOffline(RelayProblem):
-    """Nothing was sent, or no box was there to take it."""
+    """Nothing was sent, or no box was listening."""
 
     code = "BRIDGE_OFFLINE"
     title = Text("The box cannot be reached")
@@ -55,7 +55,7 @@ class BoxAmbiguous(RelayProblem):
 
 
 class BoxSilent(RelayProblem):
-    """It was sent, and no answer came."""
+    """The call was sent; no answer came."""
 
     status = 504
     code = "OUTCOME_UNKNOWN"
@@ -85,7 +85,7 @@ class RelayAnswer(NamedTuple):
 
 
 def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]) -> RelayAnswer:
-    """`headers` of the request."""
+    """`headers` are the request's: they select the language."""
     language = preferred(headers.get("accept-language", ""))
     title, detail = str(tell(problem.title, language)), str(tell(problem.detail, language))
     content = problem_content(problem.status, problem.code, title, detail, request_id)

@@ -1,4 +1,5 @@
-"""`mcfd-relay run`: the connection to NATS, what waits for boxes, and the way in; stopped in the opposite order."""
+"""`mcfd-relay run`: starts the NATS connection, the delivery of stored sales and the HTTP server; stops them in
+reverse order."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ EXIT_OK, EXIT_UNUSABLE = 0, 3
 
 
 def serve(settings: RelaySettings) -> int:
-    """Runs until SIGTERM or SIGINT; the exit code."""
+    """Runs until SIGTERM or SIGINT and returns the exit code."""
     try:
         return uvloop.run(_serve(settings))
     except OSError as error:
@@ -42,7 +43,7 @@ async def _serve(settings: RelaySettings) -> int:
         later = LaterCalls(connection, boxes)
         beside(stack, connection.run(), "nats")
         beside(stack, later.run(), "later")
-        # What was sent is answered before the end: a client whose connection breaks has to ask again.
+        # Running calls are answered before the stop: a client with a broken connection has to ask again.
         config = ServerConfig(host=settings.server.host, port=settings.server.port, grace=ANSWER_SECONDS)
         server = HttpServer(create_relay(RelayParts(connection, boxes, later)), config)
         await server.start()

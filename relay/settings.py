@@ -1,4 +1,4 @@
-"""The configuration, TOML. What is wrong in it is one line that names the key and why."""
+"""Configuration of the relay (TOML). An error is one line with the key and the reason."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ DEFAULT = Path("/etc/mcfd-relay/relay.toml")
 
 
 class RelayServer(Section, frozen=True):
-    """`port` 0 takes a free one. It belongs behind a load balancer, or a web server, that has a certificate. `answer_seconds`: for so long a
-    box's answer is waited for; less where that load balancer gives up sooner."""
+    """Port 0 selects a free port. The relay belongs behind a load balancer or web server with a certificate.
+    `answer_seconds` is the time limit for a box's answer; it must be shorter if the load balancer's own limit is."""
 
     host: str = "127.0.0.1"
     port: Port = 8491

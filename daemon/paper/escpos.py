@@ -1,6 +1,6 @@
-"""A document for a receipt printer: the dozen commands of ESC/POS that nearly every one of them knows.
+"""Renders a document in ESC/POS, with a dozen commands that nearly every receipt printer supports.
 
-Written from the makers' tables (Epson, "ESC/POS command reference"); `tests/support/paper/escpos.py` reads them back."""
+Source: the makers' tables (Epson, "ESC/POS command reference"); `tests/support/paper/escpos.py` decodes them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from daemon.paper.logo import raster
 CodePage = Literal["cp858", "cp1252", "cp850"]
 
 CODE_PAGES: Final[dict[CodePage, int]] = {"cp850": 2, "cp1252": 16, "cp858": 19}
-"""The number that ESC t takes; all three have every letter of French but œ, which two of them lack."""
+"""Parameter of ESC t for each code page. All three contain every French letter except œ, which two of them lack."""
 
 INITIALIZE: Final = b"\x1b@"
-INTERNATIONAL_USA: Final = b"\x1bR\x00"  # so that # $ @ [ ] and the like are what ASCII says
+INTERNATIONAL_USA: Final = b"\x1bR\x00"  # so that # $ @ [ ] and the like print as in ASCII
 BOLD: Final = {False: b"\x1bE\x00", True: b"\x1bE\x01"}
-SIZE: Final = {False: b"\x1d!\x00", True: b"\x1d!\x01"}  # twice as high: as many columns as before
+SIZE: Final = {False: b"\x1d!\x00", True: b"\x1d!\x01"}  # double height; the number of columns does not change
 CENTER: Final = b"\x1ba\x01"
 LEFT: Final = b"\x1ba\x00"
 FEED_AND_CUT: Final = b"\x1dVB\x00"
 
 MODULE_DOTS: Final = {32: 6, 42: 6, 48: 6}
-"""Dots of one module: with 8 dots a millimetre the 37 modules of a receipt are 28 mm wide, on the narrowest paper too."""
+"""Dots per QR module: at 8 dots per millimetre the 37 modules of a receipt are 28 mm wide and fit the narrowest
+paper."""
 
 _QR_MODEL_2: Final = bytes((0x31, 0x41, 0x32, 0x00))
 _QR_ERROR_CORRECTION_M: Final = bytes((0x31, 0x45, 0x31))
@@ -42,12 +43,13 @@ _PLAIN: Final = {
     "…": "...",
     "\N{NARROW NO-BREAK SPACE}": "\N{NO-BREAK SPACE}",
 }
-"""What no code page of a receipt printer has, the letters of Mooré, Dioula and Fulfulde among it."""
+"""Replacements for characters that no code page of a receipt printer has, such as letters of Mooré, Dioula and
+Fulfulde."""
 _OE_OF_A_CAPITALIZED_WORD: Final = re.compile("Œ(?=[a-zà-ÿ])")
 
 
 def as_escpos(document: Document, width: int, code_page: CodePage = "cp858") -> bytes:
-    """Bytes to send to the printer as they are: they begin by setting it up, whatever was printed before, and end with a cut."""
+    """Bytes for the printer: they begin with its initialization and end with a cut."""
     out = bytearray(INITIALIZE + INTERNATIONAL_USA + b"\x1bt" + bytes((CODE_PAGES[code_page],)))
     for row in rows(_printable(document, code_page), width):
         if isinstance(row, QrCode):
@@ -67,7 +69,7 @@ def _row(row: PaperRow, code_page: CodePage) -> bytes:
 
 
 def _printable(document: Document, code_page: CodePage) -> Document:
-    """In the characters of that code page, before lines are broken: some become two or three."""
+    """Replaces characters that the code page lacks, before line breaking: some become two or three characters."""
     characters = _Characters(code_page)
 
     def printable(value: object) -> object:
@@ -84,7 +86,8 @@ def _printable(document: Document, code_page: CodePage) -> Document:
 
 
 class _Characters(dict[int, str]):
-    """What a printer has of each character; never a control character, so that no name on an invoice commands it."""
+    """Maps a code point to printable text. Control characters become spaces, so that no text of an invoice controls
+    the printer."""
 
     def __init__(self, code_page: CodePage) -> None:
         self._code_page = code_page
@@ -110,7 +113,7 @@ def _picture(dots: bytes) -> bytes:
 
 
 def _qr_code(content: str, dots: int) -> bytes:
-    """GS ( k: model, size, error correction, content, print; drawn by the printer itself."""
+    """GS ( k: model, size, error correction, content, print. The printer draws the code."""
     data = content.encode()
     return b"".join(
         (

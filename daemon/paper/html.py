@@ -1,4 +1,4 @@
-"""A document as one HTML page that needs nothing else: for a browser's print dialogue, a mail or an archive."""
+"""Renders a document as one self-contained HTML page, for a browser's print dialogue, an e-mail or an archive."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from daemon.paper.layout import NARROWEST, Document, Element, Logo, Pair, QrCode
 from daemon.paper.logo import draw_qr
 
 PAPER_MM = {32: 58, 42: 80, 48: 80}
-"""Width of the roll by its columns."""
+"""Width of the paper roll in mm, by number of columns."""
 CODE_LENGTH = 24
-"""Characters without a space from which on it is a code or a number, and is to stand on one line."""
+"""Text without spaces and of at least this length is a code or a number; it is not broken into lines."""
 
 _STYLE = """
 @page { size: %(paper)dmm auto; margin: 0 }
@@ -34,7 +34,7 @@ svg { display: block; margin: 2mm auto }
 
 
 def as_html(document: Document, width: int) -> str:
-    """Sized for the paper that has `width` columns."""
+    """The page has the size of paper with `width` columns."""
     paper = PAPER_MM[width]
     style = _STYLE % {
         "paper": paper,
@@ -69,7 +69,7 @@ def _html(element: Element, width: int) -> str:
 
 
 def _table(table: Table, width: int) -> str:
-    """Names may be broken, figures not."""
+    """A table if its figures fit beside a name, otherwise one pair per cell. Names may wrap, figures do not."""
     if NARROWEST + sum(size + 1 for size in layout.sizes_of(table)[1:]) > width:
         return "\n".join(_html(each, width) for each in layout.stacked(table))
     figures = "".join(f"<tr>{_cells('td', row)}</tr>" for row in table.rows)

@@ -1,5 +1,5 @@
-"""A certified invoice as it is handed to the customer (SFE 2.0, section 3), and the slip of a sale that waits for its certification: it says so,
-and has nothing of a certified invoice's security."""
+"""Document of a certified invoice for the customer (SFE 2.0, section 3), and the slip of a sale that waits for
+certification. The slip states this and has no security elements."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ NO_VALUE: Final = Text("WITHOUT FISCAL VALUE")
 
 
 def invoice_document(record: Record, shop: Shop, style: Style) -> Document:
-    """Of a certified record. A duplicate has the number of its original and says what it is. Of one that was taken over from its machine only what the
-    machine told is said."""
+    """Document of a certified record. A duplicate has the original's number and is marked as one. For a record that
+    was read from the machine it contains only the machine's data."""
     return Document(record.number, style.language, tuple(_elements(record, shop, style)))
 
 
@@ -113,7 +113,7 @@ def _customer(customer: Customer, shop: Shop, style: Style) -> Iterator[Element]
 
 
 def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
-    """The amount of a line is with VAT where prices are, and without where they are not: `invoice.price_mode`."""
+    """Line amounts include VAT if the prices do: `invoice.price_mode`."""
     say, language = style.say, style.language
     yield TextLine(f"{item.name} [{item.item_type}]")
     if item.code:
@@ -145,7 +145,7 @@ def _line(item: Item, language: Language) -> str:
 
 
 def _reduction(item: Item, invoice: Invoice) -> int:
-    """In the base of the line's own amounts."""
+    """The reduction with or without VAT, as the line's amounts."""
     return item.discount if invoice.price_mode == "TTC" else without_vat(item.discount, item.rate)
 
 
@@ -187,7 +187,8 @@ def _withholdings(invoice: Invoice, style: Style) -> Iterator[Element]:
 
 
 def figures(line: TaxLine) -> tuple[int, int, int]:
-    """Without VAT, VAT, with VAT, in hundredths: the machine's own where it tells cents (SFE 6.7)."""
+    """Amounts without VAT, of VAT and with VAT, in hundredths of a franc; from the machine's cents if it returns them
+    (SFE 6.7)."""
     tva = line.tva_hundredths or line.tva * HUNDREDTHS
     return line.ttc * HUNDREDTHS - tva, tva, line.ttc * HUNDREDTHS
 
@@ -212,7 +213,7 @@ def _comments(invoice: Invoice, shop: Shop, style: Style) -> Iterator[Element]:
 
 
 def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
-    """What proves the certification: code, NIM, counters, the machine's own time, and all of it as a QR code."""
+    """Proof of certification: code, NIM, counters, the machine's time, and a QR code of all of them."""
     say, content = style.say, receipt(record)
     yield TextLine(say("Code SECeF/DGI"), align="center")
     yield TextLine(grouped(record.code), align="center", bold=True)
@@ -224,12 +225,12 @@ def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
 
 
 def grouped(code: str) -> str:
-    """A code in fours, so that a person can compare it."""
+    """Groups of four characters, easy to compare."""
     return "-".join(code[at : at + CODE_PART] for at in range(0, len(code), CODE_PART))
 
 
 def waiting_document(sale: DeferredSale, invoice: Invoice, shop: Shop, style: Style, url: str) -> Document:
-    """`url` is where the certified invoice is found later; empty where no customer reaches this box."""
+    """`url` is the address of the future certified invoice; empty if customers cannot reach this box."""
     return Document(sale.number, style.language, tuple(_waiting_elements(sale, invoice, shop, style, url)))
 
 

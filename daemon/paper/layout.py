@@ -1,5 +1,5 @@
-"""A document on paper of a fixed number of columns: rows of characters, and where the QR code stands. Moments as documents have them, to the
-second. What a document is made of, whatever it is printed on. A template yields these; `layout`, `html` and `pdf` show them."""
+"""Elements of a document, independent of the output, and its layout as rows of a fixed number of columns. Templates
+yield these elements; `layout`, `html` and `pdf` render them. Times have a precision of one second."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ WIDTHS = (32, 42, 48)
 """Columns of 58 mm paper, and of 80 mm paper in its two usual fonts."""
 Width = Literal[32, 42, 48]
 NARROWEST = 8
-"""Columns that text keeps however far it is indented."""
+"""Minimum columns of text, however far it is indented."""
 WIDEST_GAP = 3
-"""Columns between two figures, where there is room: in one column alone their thousands would run together."""
+"""Columns between two figures if there is room: with one column their thousands would seem joined."""
 
 
 def machine_moment(digits: str, language: Language) -> str:
-    """The machine's 14 digits; what is no time stays as it came."""
+    """Formats the machine's 14 digits; returns an invalid time unchanged."""
     at = machine_millis(digits)
     return digits if at is None else _formatted(datetime.fromisoformat(millis_text(at)), language)
 
 
 def moment(text: str, zone: tzinfo, language: Language) -> str:
-    """An RFC 3339 timestamp, on the clock of the shop."""
+    """Formats an RFC 3339 timestamp in the shop's time zone."""
     return _formatted(datetime.fromisoformat(text).astimezone(zone), language)
 
 
 def last_moment(end: str) -> str:
-    """The last moment of a range that ends before `end`: a range of days ends with the last of them."""
+    """The last millisecond before `end`, so that a range of days is shown with its last day."""
     return millis_text(millis(datetime.fromisoformat(end)) - 1)
 
 
@@ -46,13 +46,13 @@ def _formatted(at: datetime, language: Language) -> str:
 
 
 class Title(msgspec.Struct, frozen=True, tag=True):
-    """What the document is; centred, bold and tall."""
+    """Name of the document; centred, bold and tall."""
 
     text: str
 
 
 class TextLine(msgspec.Struct, frozen=True, tag=True):
-    """Text that is broken between words where it is too long; empty is an empty line."""
+    """Text, wrapped between words; the empty string is an empty line."""
 
     text: str = ""
     align: Align = "left"
@@ -61,7 +61,7 @@ class TextLine(msgspec.Struct, frozen=True, tag=True):
 
 
 class Pair(msgspec.Struct, frozen=True, tag=True):
-    """A name at the left and its value at the right edge; on two lines where one is too narrow."""
+    """A name at the left edge and its value at the right edge; on two lines if both do not fit on one."""
 
     left: str
     right: str
@@ -70,14 +70,14 @@ class Pair(msgspec.Struct, frozen=True, tag=True):
 
 
 class Table(msgspec.Struct, frozen=True, tag=True):
-    """The first column is text, the others are figures. Where the paper is too narrow each row becomes pairs."""
+    """The first column is text, the others are figures. On narrow paper each row becomes pairs."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 class Rule(msgspec.Struct, frozen=True, tag=True):
-    """A line from edge to edge."""
+    """A line across the paper."""
 
 
 class QrCode(msgspec.Struct, frozen=True, tag=True):
@@ -85,7 +85,7 @@ class QrCode(msgspec.Struct, frozen=True, tag=True):
 
 
 class Logo(msgspec.Struct, frozen=True, tag=True):
-    """A PNG; a document as text has none."""
+    """A PNG; omitted in text output."""
 
     png: bytes
 
@@ -94,7 +94,7 @@ Element = Title | TextLine | Pair | Table | Rule | QrCode | Logo
 
 
 class Document(msgspec.Struct, frozen=True):
-    """`name` for a browser's tab; `language` as `fr`."""
+    """`name` is the title for a browser's tab; `language` is a code such as `fr`."""
 
     name: str
     language: str
@@ -102,7 +102,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class PaperRow(msgspec.Struct, frozen=True):
-    """At most as many characters as the paper has columns."""
+    """`text` has at most as many characters as the paper has columns."""
 
     text: str
     bold: bool = False
@@ -115,7 +115,8 @@ def rows(document: Document, width: int) -> Iterator[PaperRow | QrCode | Logo]:
 
 
 def as_text(document: Document, width: int) -> str:
-    """For a printer or a screen that takes characters; the QR code in blocks where the paper is wide enough, else left out."""
+    """Plain text for a printer or screen. The QR code is drawn in block characters if the paper is wide enough,
+    otherwise omitted."""
     lines: list[str] = []
     for row in rows(document, width):
         if isinstance(row, QrCode):
@@ -143,13 +144,14 @@ def _rows(element: Element, width: int) -> Iterator[PaperRow | QrCode | Logo]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Broken between words; a no-break space is no place to break, a word that is longer than a line is cut, after a hyphen if it has any."""
+    """Lines, broken between words but not at no-break spaces. A word longer than a line is cut, after a hyphen if it
+    has one."""
     is_cut = any(len(word) > width for word in text.split(" "))
     return textwrap.wrap(text, width, break_on_hyphens=is_cut) or [""]
 
 
 def _balanced(text: str, width: int) -> list[str]:
-    """As many lines as `wrapped`, none of them a word left over; a name and its value are parted between them."""
+    """The same number of lines as `wrapped`, with similar lengths; a name and its value are separated between them."""
     lines = wrapped(text, width)
     name, colon, value = text.partition(": ")
     if len(lines) == 2 and colon and len(value) <= width:  # noqa: PLR2004  one for each
@@ -193,13 +195,13 @@ def _table(table: Table, width: int) -> Iterator[PaperRow]:
         for element in stacked(table):
             yield from _line(element, width) if isinstance(element, TextLine) else _pair(element, width)
         return
-    sizes[0] = width - sum(sizes[1:]) - gap * gaps  # figures stand at the right edge
+    sizes[0] = width - sum(sizes[1:]) - gap * gaps  # figures are right-aligned
     for line in lines:
         yield PaperRow(_cells(line, sizes, " " * gap), bold=line is table.head)
 
 
 def sizes_of(table: Table) -> list[int]:
-    """Characters of each column."""
+    """Number of characters of each column."""
     return [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
 
 
@@ -209,7 +211,7 @@ def _cells(cells: Sequence[str], sizes: Sequence[int], gap: str) -> str:
 
 
 def stacked(table: Table) -> Iterator[TextLine | Pair]:
-    """Each row as pairs."""
+    """Each table row as pairs, for narrow paper."""
     for row in table.rows:
         yield TextLine(row[0], bold=True)
         yield from (Pair(name, value, indent=2) for name, value in zip(table.head[1:], row[1:], strict=True))

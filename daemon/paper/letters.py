@@ -1,4 +1,4 @@
-"""Amounts in letters, as they stand on an invoice: whole francs, up to 10^15."""
+"""Amounts in words for invoices: whole francs below 10^15."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def in_letters(amount: int, language: Language) -> str:
 
 
 def sum_of(amount: int, language: Language) -> str:
-    """Behind "the sum": `d'un million de francs CFA`, `de deux francs CFA`."""
+    """The words after "the sum": `d'un million de francs CFA`, `de deux francs CFA`."""
     words = in_letters(amount, language)
     if language == "en":
         return f"of {words}"
@@ -38,7 +38,7 @@ def sum_of(amount: int, language: Language) -> str:
 
 
 def french(number: int) -> str:
-    """In the traditional spelling: hyphens below a hundred, `et un`, an s for whole hundreds and for quatre-vingts."""
+    """Traditional spelling: hyphens below a hundred, `et un`, an s for whole hundreds and for quatre-vingts."""
     _check(number)
     if number == 0:
         return _FR[0]

@@ -1,4 +1,4 @@
-"""The shop's logo above a document, a PNG: dots for a receipt printer. QR codes as pictures, sized for a receipt printer."""
+"""The shop's logo (PNG) as dots for a receipt printer, and QR codes as pictures and as characters."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     import segno
 
 LARGEST: Final = 512 * 1024
-"""Bytes of the file."""
+"""Maximum size of the file in bytes."""
 MOST_PIXELS: Final = 300_000
-"""As 750 by 400: some tenths of a second of work, once."""
+"""For example 750 by 400: some tenths of a second of work, once."""
 WHITE: Final = 255
 
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _WIDEST_PIXEL: Final = 8
-"""Bytes: four channels of 16 bits."""
+"""Bytes of the largest pixel: four channels of 16 bits."""
 
 PAPER_DOTS: Final = {32: 384, 42: 576, 48: 576}
-"""Dots across the paper of so many columns, 8 a millimetre."""
+"""Printable dots across the paper, by number of columns; 8 dots per millimetre."""
 TALLEST: Final = 240
-"""Dots: 30 mm of paper."""
+"""Maximum height in dots: 30 mm of paper."""
 _THRESHOLD: Final = 128
 
 DOTS_PER_MM: Final = 8
-"""Of a thermal printer (203 dpi); an 80 mm roll is printed 72 mm wide."""
+"""Resolution of a thermal printer (203 dpi); an 80 mm roll has a printable width of 72 mm."""
 DOTS_PER_MODULE: Final = 6
-"""So a module is 0.75 mm, and the 37 modules of a receipt with their margin are 34 mm wide: read from a worn ticket too."""
+"""A module is 0.75 mm; the 37 modules of a receipt with their margin are 34 mm wide and readable on worn paper."""
 MODULE_MM: Final = DOTS_PER_MODULE / DOTS_PER_MM
 QUIET_ZONE: Final = 4
 DPI: Final = 203
@@ -45,11 +45,11 @@ _HALVES: Final = {(0, 0): " ", (1, 0): "\N{UPPER HALF BLOCK}", (0, 1): "\N{LOWER
 
 
 class NotAPicture(Exception):
-    """It cannot be read; in words for who chose it."""
+    """The PNG cannot be read; the message is for the person who chose it."""
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """`rows` of so many bytes as it is wide, 0 black to 255 white; what was transparent is white."""
+    """`rows` have `width` bytes each, from 0 (black) to 255 (white); transparent pixels become white."""
 
     width: int
     height: int
@@ -57,7 +57,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 def read_png(data: bytes) -> Picture:
-    """NotAPicture when it is none, damaged, or too large."""
+    """Decodes a PNG. Raises NotAPicture if it is invalid, damaged or too large."""
     if len(data) > LARGEST:
         raise NotAPicture(Text("it is larger than {limit} kB", limit=LARGEST // 1024))
     if not data.startswith(_SIGNATURE):
@@ -66,7 +66,7 @@ def read_png(data: bytes) -> Picture:
 
     try:
         _check_size(png.Reader(bytes=data).chunks())
-        with warnings.catch_warnings(action="ignore"):  # of chunks in the wrong order
+        with warnings.catch_warnings(action="ignore"):  # about chunks in the wrong order
             width, height, rows, _ = png.Reader(bytes=data).asRGBA8()
             return Picture(width, height, tuple(_grey(bytes(row)) for row in rows))
     except NotAPicture:
@@ -76,7 +76,7 @@ def read_png(data: bytes) -> Picture:
 
 
 def _check_size(chunks: Iterable[tuple[bytes, bytes]]) -> None:
-    """Pixels, and what the pixels' data unpack to: a file of 400 kB could stand for 400 MB."""
+    """Limits the number of pixels and the size of the decompressed data: 400 kB could expand to 400 MB."""
     width = height = 0
     packed = b""
     for name, content in chunks:
@@ -86,7 +86,7 @@ def _check_size(chunks: Iterable[tuple[bytes, bytes]]) -> None:
             packed += content
     if width * height > MOST_PIXELS:
         raise NotAPicture(Text("it has more than {limit} pixels; make it smaller, as 600 by 300", limit=MOST_PIXELS))
-    most = _WIDEST_PIXEL * (width + 1) * (height + 1) + 4 * (width + height)  # interlaced, a row comes in parts
+    most = _WIDEST_PIXEL * (width + 1) * (height + 1) + 4 * (width + height)  # interlaced rows come in parts
     unpacking = zlib.decompressobj()
     unpacking.decompress(packed, most)
     if unpacking.unconsumed_tail:
@@ -107,8 +107,8 @@ def _over_white(shade: int, alpha: int) -> int:
 
 @lru_cache(maxsize=4)
 def raster(png: bytes, columns: int) -> bytes:
-    """GS v 0 with the picture, two thirds of the paper wide at the most; nothing for one that cannot be read: a document is printed
-    without it, and `mcfd doctor` says why."""
+    """GS v 0 with the picture, at most two thirds of the paper wide. Empty if the PNG is unreadable: the document is
+    printed without it, and `mcfd doctor` reports the reason."""
     try:
         picture = read_png(png)
     except NotAPicture:
@@ -119,7 +119,7 @@ def raster(png: bytes, columns: int) -> bytes:
 
 
 def _fitted(picture: Picture, widest: int) -> list[list[int]]:
-    """Made smaller where it has to be, each dot the mean of the pixels it stands for; never made larger."""
+    """Scales down to the maximum size; each dot is the mean of its pixels. Never scales up."""
     width = min(picture.width, widest, max(1, TALLEST * picture.width // picture.height))
     height = max(1, min(picture.height * width // picture.width, TALLEST))
     if (width, height) == (picture.width, picture.height):
@@ -139,10 +139,11 @@ def _share(at: int, parts: int, whole: int) -> tuple[int, int]:
 
 
 def _dithered(rows: list[list[int]]) -> list[bytes]:
-    """Black dots so dense as the grey is dark (Floyd and Steinberg), eight in a byte from the left; the last byte is filled up with white."""
+    """Dithers to black and white (Floyd-Steinberg). Eight dots per byte, leftmost first; the last byte is padded with
+    white."""
     width = len(rows[0])
     packed = []
-    errors = [0] * (width + 2)  # in sixteenths, of the row that comes; one more at each side
+    errors = [0] * (width + 2)  # in sixteenths, for the next row; one extra at each side
     for row in rows:
         current, errors = errors, [0] * (width + 2)
         dots, carried = 0, 0
@@ -161,7 +162,7 @@ def _dithered(rows: list[list[int]]) -> list[bytes]:
 
 
 def _qr(content: str, error: Literal["l", "m"] = "m") -> segno.QRCode:
-    import segno  # noqa: PLC0415  half a megabyte that most boxes never need
+    import segno  # noqa: PLC0415  uses half a megabyte that most boxes never need
 
     return segno.make_qr(content, error=error)
 
@@ -172,14 +173,14 @@ def qr_modules(content: str) -> list[list[bool]]:
 
 
 def qr_for_terminal(content: str, error: Literal["l", "m"] = "m", *, compact: bool = True) -> str:
-    """`compact`: in half blocks, where the terminal knows them. `error`: the level of correction."""
+    """`compact` uses half blocks, if the terminal has them; `error` is the level of error correction."""
     text = io.StringIO()
     _qr(content, error).terminal(text, compact=compact)
     return text.getvalue()
 
 
 def draw_qr(content: str, kind: Literal["svg", "png"] = "svg") -> bytes:
-    """Some milliseconds of work: in a thread, where a till may wait."""
+    """Takes some milliseconds: call it in a thread if a till may wait for it."""
     code = _qr(content)
     image = io.BytesIO()
     if kind == "svg":
@@ -190,7 +191,8 @@ def draw_qr(content: str, kind: Literal["svg", "png"] = "svg") -> bytes:
 
 
 def qr_blocks(content: str, width: int) -> list[str]:
-    """In characters, a module wide and two high, centred; nothing where the code and a margin of two modules are wider than that."""
+    """Centred rows of block characters, a module being one column wide and half a row high. Empty if the code with a
+    margin of two modules is wider than `width`."""
     code = _qr(content)
     border = min(QUIET_ZONE, (width - len(code.matrix)) // 2)
     if border < QUIET_ZONE // 2:

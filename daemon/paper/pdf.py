@@ -1,7 +1,6 @@
-"""A document as PDF on A4, by fpdf2, with its fonts embedded.
+"""Renders a document as PDF on A4 with fpdf2 and embedded fonts.
 
-fpdf2 takes 42 MB and a second to load: a process of its own makes each document, and gives the memory back.
-"""
+fpdf2 takes 42 MB and a second to load, so a separate process makes each document and releases the memory."""
 
 from __future__ import annotations
 
@@ -23,34 +22,35 @@ if TYPE_CHECKING:
 
 PaperSize = Literal["A4", "A5"]
 FONTS: Final = Path(__file__).parent / "fonts"
-"""DejaVu, cut to the letters of European languages and those of Burkina Faso."""
+"""DejaVu, reduced to the letters of European languages and those of Burkina Faso."""
 SIZE: Final = 9
-"""Points of ordinary text."""
+"""Size of normal text in points."""
 LINE: Final = 4.3
 MARGIN: Final = 18
 COLUMN: Final = 2.2
-"""Millimetres: of an ordinary line, of the margins, of one column of indentation."""
+"""Millimetres: height of a line, margins, and one column of indentation."""
 SIGN: Final = ("EXIGEZ LA", "FACTURE ELECTRONIQUE", "CERTIFIEE")
-"""The sign that hangs at each till, in the words of the law (arrêté 2025-0049, art. 6 c)."""
+"""Sign to be displayed at each till, in the words of the law (arrêté 2025-0049, art. 6 c)."""
 _LONGEST_S: Final = 60
 
 
 class PdfFailed(Exception):
-    """The process that makes PDFs failed; its reason is in the log."""
+    """The PDF process failed; its reason is in the log."""
 
 
 def as_pdf(document: Document) -> bytes:
-    """A4, portrait. Blocks for about a second: call it in a thread. PdfFailed when the process fails."""
+    """A4, portrait. Blocks for about a second: call it in a thread. Raises PdfFailed if the process fails."""
     return _in_process("document", msgspec.msgpack.encode(document))
 
 
 def poster(size: PaperSize) -> bytes:
-    """The sign of arrêté 2025-0049, art. 6 c, on one page, landscape, in letters as large as the paper takes. Blocks like `as_pdf`."""
+    """The sign of arrêté 2025-0049, art. 6 c, on one landscape page in the largest letters that fit. Blocks and raises
+    like `as_pdf`."""
     return _in_process("poster", size.encode())
 
 
 def _in_process(kind: str, data: bytes) -> bytes:
-    process = subprocess.run(  # noqa: S603  this module, with data of ours on its standard input
+    process = subprocess.run(  # noqa: S603  this module, with our own data on standard input
         [sys.executable, "-W", "ignore", "-m", __name__, kind],
         input=data,
         capture_output=True,
@@ -157,7 +157,7 @@ def _qr(pdf: FPDF, content: str) -> None:
 
 
 def _logo(pdf: FPDF, png: bytes) -> None:
-    """In black dots, as on the receipt printer; one that cannot be read is left out (`mcfd doctor` says why)."""
+    """Black dots, as on the receipt printer; an unreadable PNG is omitted (`mcfd doctor` reports the reason)."""
     try:
         picture = read_png(png)
     except NotAPicture:
@@ -174,7 +174,7 @@ def _logo(pdf: FPDF, png: bytes) -> None:
 
 
 def _rects(pdf: FPDF, rows: list[list[bool]], left: float, top: float, dot: float) -> None:
-    """One rectangle for each run of black dots; a little higher than a dot, so that no reader shows seams."""
+    """One rectangle per run of black dots, slightly higher than a dot, so that no viewer shows seams."""
     pdf.set_fill_color(0)
     for number, row in enumerate(rows):
         start = None
@@ -187,10 +187,11 @@ def _rects(pdf: FPDF, rows: list[list[bool]], left: float, top: float, dot: floa
 
 
 def _document(data: bytes) -> bytes:
-    """What proves a certification, from the last rule to the code, stands on one page; each further page has the name of the document."""
+    """Keeps the proof of certification, from the last rule to the code, on one page. Further pages have a header with
+    the document's name."""
     document = msgspec.msgpack.decode(data, type=Document)
     pdf = new_pdf(document.language, document.name)
-    pdf.header = partial(_header, pdf, document.name)  # type: ignore[method-assign]  # of the pages after the first
+    pdf.header = partial(_header, pdf, document.name)  # type: ignore[method-assign]  # for the pages after the first
     last = max((at for at, each in enumerate(document.elements) if isinstance(each, Rule)), default=0)
     draw(pdf, document.elements[:last])
     if pdf.will_page_break(_height(document.elements[last:])):
@@ -205,7 +206,7 @@ def _header(pdf: FPDF, name: str) -> None:
 
 
 def _height(elements: Sequence[Element]) -> float:
-    """About so much of a page where it has a QR code, 0 where it has none or a table."""
+    """Approximate height of elements with a QR code; 0 if they have no QR code or contain a table."""
     codes = [len(qr_modules(each.content)) + 6.0 for each in elements if isinstance(each, QrCode)]
     is_short = codes and not any(isinstance(each, Table) for each in elements)
     return sum(codes) + LINE * len(elements) if is_short else 0

@@ -1,6 +1,6 @@
-"""X, Z, A and the closures of months and years on paper (SFE 2.0, section 4), and the report of articles, which the law calls A (section 5).
-
-The declaration of an outage, for the administration and the distributor: ready to be signed (arrêté 2025-0049, article 7 c)."""
+"""Documents of reports X, Z and A and of month and year closures (SFE 2.0, section 4), of the report of articles,
+which the law calls A (section 5), and of an outage: the declaration to the administration and the distributor, ready
+to be signed (arrêté 2025-0049, article 7 c)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LINE: Final = "." * 24
 
 
 def report_document(report: Report, shop: Shop, style: Style, *, printed_at: str, periodic: bool = False) -> Document:
-    """`printed_at` (RFC 3339) stands on it beside the period; a closure has its own time instead."""
+    """`printed_at` (RFC 3339) is shown beside the period; a closure shows its own time instead."""
     title = _title(report, style, periodic=periodic)
     is_range = periodic or isinstance(report, AReport | CalendarReport)
     return Document(title, style.language, tuple(_report(report, shop, style, title, printed_at, is_range=is_range)))
@@ -98,7 +98,7 @@ def _report(
 
 
 def _head(nim: str, shop: Shop, style: Style, title: str, isfs: Sequence[str]) -> Iterator[Element]:
-    """`nim`: what the machine was called when it was made."""
+    """`nim` is the machine's number when the report was made."""
     yield from paper_shop.head(shop, style)
     if style.is_duplicate:
         yield Title(style.law(DUPLICATE))
@@ -113,7 +113,7 @@ def _times(start: str, end: str, at: str, shop: Shop, style: Style) -> Iterator[
 
 
 def _type(report: Totals, kind: str, count: int, style: Style) -> Iterator[Element]:
-    """One invoice type by tax group, with its sums; positive for credit notes too."""
+    """One invoice type by tax group, with totals; positive for credit notes too."""
     say = style.say
     groups = [entry for entry in report.by_type_and_group if entry.invoice_type == kind]
     rows = [(entry.group, entry.ht, entry.tva, entry.ttc) for entry in groups]
@@ -127,7 +127,7 @@ def _type(report: Totals, kind: str, count: int, style: Style) -> Iterator[Eleme
 
 
 def _sums(report: Totals, style: Style) -> Iterator[Element]:
-    """Net: sales minus credit notes; then what reduced them."""
+    """Net totals (sales minus credit notes), then the reductions."""
     say, language = style.say, style.language
     yield Pair(say("Documents"), str(report.certs_count))
     yield Pair(say("Total excl. tax"), amount(report.total_ht))
@@ -166,7 +166,7 @@ def _payments(report: Totals, style: Style) -> Iterator[Element]:
 
 
 def _cash(report: Totals, style: Style) -> Iterator[Element]:
-    """What moved in the drawer beside sales, and what should be in it."""
+    """Cash movements beside sales, and the expected cash."""
     say, cash = style.say, report.cash
     if isinstance(cash, UnsetType):
         return
@@ -174,7 +174,7 @@ def _cash(report: Totals, style: Style) -> Iterator[Element]:
     if cash.deposits or cash.withdrawals:
         yield Pair(say("Cash put in"), amount(cash.deposits))
         yield Pair(say("Cash taken out"), amount(-cash.withdrawals))
-    if isinstance(report, AReport | CalendarReport):  # of several days, or a part of one: no drawer has that
+    if isinstance(report, AReport | CalendarReport):  # several days, or part of one: not the content of a drawer
         yield Pair(say("Cash of the range"), amount(cash.expected))
     else:
         yield Pair(say("Expected in the drawer"), amount(cash.expected), bold=True)
@@ -227,7 +227,7 @@ def _closures(report: AReport, shop: Shop, style: Style) -> Iterator[Element]:
 
 
 def articles_document(report: ArticlesReport, shop: Shop, style: Style, *, printed_at: str) -> Document:
-    """`printed_at` in RFC 3339."""
+    """`printed_at` is an RFC 3339 timestamp."""
     title = style.law(ARTICLES)
     if report.number:
         title = f"{title} {style.say('No. {number}', number=report.number)}"
@@ -274,13 +274,13 @@ def _article(article: ArticleTotal, style: Style) -> Iterator[Element]:
 
 
 def outage_document(outage: Outage, shop: Shop, style: Style, *, at: int) -> Document:
-    """`at` (ms): an outage that lasts is declared as it is then."""
+    """`at` (ms) is the time of printing: a lasting outage is declared with its duration until then."""
     title = style.say("Outage No. {number}", number=outage.number)
     return Document(title, style.language, tuple(_elements(outage, shop, style, at)))
 
 
 def duration_text(milliseconds: int, style: Style) -> str:
-    """As `3 h 05 min`."""
+    """For example `3 h 05 min`."""
     hours, rest = divmod(milliseconds, HOUR)
     minutes = rest // MINUTE
     return style.say("{hours} h {minutes} min", hours=hours, minutes=f"{minutes:02d}")

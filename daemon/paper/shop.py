@@ -1,4 +1,4 @@
-"""Whose paper it is: what stands above and below every document (SFE 2.0, sections 3 to 5)."""
+"""Data of the shop, and the head and foot of every document (SFE 2.0, sections 3 to 5)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CADASTRAL = re.compile(r"([0-9A-Za-z]{4}) ?([0-9A-Za-z]{3}) ?([0-9A-Za-z]{4})")
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
-    """`name` and `address` are the machine's (2Bh) where it has been read; the rest is of `[company]`. What is not known is
-    empty, and is not printed. `labels` name the methods of payment, `natures`, `clients` and
-    `comments` what their letters stand for, in the words of the law."""
+    """`name` and `address` come from the machine (2Bh) if it has been read, the rest from `[company]`. Empty values
+    are not printed. `labels` are names of payment methods; `natures`, `clients` and `comments` are the law's names of
+    the codes."""
 
     nim: str
     ifu: str = ""
@@ -36,18 +36,18 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
     clients: Mapping[str, str] = msgspec.field(default_factory=lambda: CLIENTS)
     comments: Mapping[str, str] = msgspec.field(default_factory=lambda: COMMENT_NAMES)
     logo: bytes = b""
-    """A PNG."""
+    """PNG."""
     zone: tzinfo = UTC
     is_test: bool = False
 
 
 class Style(msgspec.Struct, frozen=True):
-    """Language of a document: what the law words stands in French on each, with its translation beside."""
+    """Language of a document. Terms of the law are printed in French, followed by their translation."""
 
     language: Language = "fr"
     is_duplicate: bool = False
     copy: int = 0
-    """Which duplicate it is; 0 where it is not numbered."""
+    """Number of the duplicate; 0 if not numbered."""
 
     @property
     def say(self) -> Speaker:
@@ -91,13 +91,13 @@ def _sign(shop: Shop) -> Iterator[Element]:
 
 
 def mark_of_test(shop: Shop, style: Style, *, is_test: bool) -> Iterator[Element]:
-    """What a simulated machine, or a real one in test mode, has certified must not be taken for an invoice (decision 23)."""
+    """Marks documents of a simulated machine, or of a real one in test mode: they are not invoices (decision 23)."""
     if shop.is_test or is_test:
         yield TextLine(style.say("* TEST - NO FISCAL VALUE *"), align="center", bold=True)
 
 
 def machine(nim: str, isfs: Sequence[str]) -> Iterator[Element]:
-    """`isfs`: under which it was certified."""
+    """`isfs` are the ISFs of the certifications."""
     yield Pair("NIM", nim)
     if isfs:
         yield Pair("ISF", ", ".join(isfs))
@@ -109,6 +109,6 @@ def is_cadastral(text: str) -> bool:
 
 
 def cadastral(text: str) -> str:
-    """As `SSSS LLL PPPP`; anything else as it was written."""
+    """Formatted as `SSSS LLL PPPP`; other text is returned unchanged."""
     found = CADASTRAL.fullmatch(text)
     return "\N{NO-BREAK SPACE}".join(found.groups()) if found else text

@@ -1,4 +1,4 @@
-"""Closures into a table: nothing is believed that no key of its machine has signed (docs/upstream.md)."""
+"""Stores closures in a table, if signed by a key of their machine (docs/upstream.md)."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS quarantine (came REAL, place TEXT PRIMARY KEY, why TE
 
 
 def open_table(path="closures.sqlite3", keys="keys.json"):
-    """The table, and the keys of each machine: {"EL02000015-1": ["whpk_…", "U…", "whsec_…"]}."""
+    """Opens the table, and the file with the keys of each machine: {"EL02000015-1": ["whpk_…", "U…", "whsec_…"]}."""
     shop_keys = {
         nim: [verifying_key(line) for line in lines] for nim, lines in json.loads(Path(keys).read_text()).items()
     }
@@ -33,11 +33,11 @@ def open_table(path="closures.sqlite3", keys="keys.json"):
 
 
 def take(table, keys, headers, body, subject=None):
-    """One closure into the table. BadEvent or NotSigned when it is none, and then nothing is written."""
+    """Stores one closure. Raises BadEvent or NotSigned; then nothing is stored."""
     event = read_closure(body)
-    # Any time: a closure that comes a second time is known by its id, so there is nothing to gain by sending an old one again.
+    # Without a time limit: a repeated closure is detected by its id, so a replay gains nothing.
     verify(keys.get(event.nim, []), headers, body, now=time.time(), window=None)
-    # The subject has the suffix that the NIM had when the box got its credentials; an activation since has changed it.
+    # The subject has the NIM's suffix at the time of the credentials; a later activation changes it.
     machine = event.nim.partition("-")[0]
     is_its_own = subject is None or subject.removesuffix(".closure").partition("-")[0] == f"mcf.{machine}"
     if headers["webhook-id"] != event.id or not is_its_own:
@@ -63,5 +63,5 @@ def take(table, keys, headers, body, subject=None):
 
 
 def put_aside(table, place, why):
-    """What cannot be kept: where it lies, and why."""
+    """Notes an invalid message: its place in the stream and the reason."""
     table.execute("INSERT OR IGNORE INTO quarantine VALUES (?, ?, ?)", (time.time(), place, str(why)))

@@ -1,4 +1,4 @@
-"""Closures over HTTPS, into the table of closures.py (docs/upstream.md)."""
+"""Receives closures by HTTPS, into the table of closures.py (docs/upstream.md)."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Closures from JetStream, into the table of closures.py (docs/upstream.md)."""
+"""Receives closures from JetStream, into the table of closures.py (docs/upstream.md)."""
 
 import asyncio
 import os

@@ -25,8 +25,8 @@ FOR_A_PERSON = ("MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "BOX
 
 
 def find_box():
-    """The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it
-    is the shop's, so that only https is of use here."""
+    """Address of the box, which announces itself as _mcfd._tcp (docs/network.md), by multicast DNS. Only its
+    certificate proves its identity, so only https is safe."""
     question = bytes(5) + b"\1" + bytes(6) + b"\5_mcfd\4_tcp\5local\0\0\x0c\0\1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(1)
@@ -46,11 +46,12 @@ BASE = f"{os.environ.get('MCFD_URL') or find_box()}/v1/mcf/{os.environ['MCFD_NIM
 
 
 class Refused(Exception):
-    """What was sent has to be corrected: sending it again would be refused again."""
+    """The request has to be corrected; repeating it is useless."""
 
 
 def call(method, path, body=None, key=None):
-    """The answer as bytes. Until there is one, the same request with the same key: it is certified at most once."""
+    """Returns the answer as bytes. Repeats the request with the same key until there is one: it is certified at most
+    once."""
     headers = {"Authorization": f"Bearer {os.environ['MCFD_KEY']}", "Accept-Language": "fr"}
     data = None
     if body is not None:
@@ -81,7 +82,8 @@ def call(method, path, body=None, key=None):
 
 
 def certify(path, invoice):
-    """`path` is /certify or /credit-note. The key is the invoice's number: a second press of the button is the same invoice."""
+    """`path` is /certify or /credit-note. The key contains the invoice's number: pressing the button again certifies
+    nothing new."""
     receipt = json.loads(call("POST", path, invoice, key=f"till1-{invoice['invoiceNumber']}"))
     for warning in receipt["warnings"]:
         print("warning:", warning["message"], file=sys.stderr)

@@ -1,1 +1,1 @@
-"""HTTP: where closures come in, and what programs ask."""
+"""HTTP API: reception of closures, and queries of programs."""

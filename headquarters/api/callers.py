@@ -1,4 +1,4 @@
-"""Who asks: a program by its key, a person by the session's cookie; and from which address."""
+"""Authentication of programs (key) and people (session cookie), and the client's address."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 
 
 def mark_key_accepted(request: AnyConnection) -> None:
-    """Its client has shown a key, or is logged in: HAProxy gives its address the larger limits."""
+    """Marks an authenticated client: HAProxy applies the larger limits to its address."""
     request.scope["state"][KEY_ACCEPTED] = True
 
 
 async def caller_of(request: AnyRequest, store: HqStore, threads: Threads) -> HqPerson | None:
-    """What changes something takes a key: a cookie goes along with whatever another site makes a browser send."""
+    """The authenticated caller, or None. Changes require a key, because browsers send cookies with requests of other
+    sites too."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and key:
         role = await threads.run(store.people.role_of_key, key.strip())
@@ -49,7 +50,7 @@ async def person_of(request: AnyConnection, store: HqStore, threads: Threads) ->
 
 
 async def authenticate(request: AnyRequest, store: HqStore, threads: Threads, role: str = "reader") -> HqPerson:
-    """Who asks, when they may; 401 or 403 otherwise."""
+    """The caller with this role. Raises 401 or 403."""
     caller = await caller_of(request, store, threads)
     if caller is None:
         headers = {"WWW-Authenticate": "Bearer"}
@@ -60,8 +61,9 @@ async def authenticate(request: AnyRequest, store: HqStore, threads: Threads, ro
 
 
 def address_of_request(request: AnyRequest, *, is_direct: bool) -> str:
-    """Empty where it is not known. Without TLS of our own (`is_direct`) a web server is in front: it is that one's word, the
-    last of `X-Forwarded-For`, and without it everybody would be one. Some web servers add a line of their own behind the browser's, and some a port."""
+    """The client's address; empty if unknown. Without TLS of our own (`is_direct`) it is the last one in
+    `X-Forwarded-For` from the reverse proxy, since all requests come from the proxy's address. Some proxies append a
+    header line of their own, some a port."""
     peer = request.client.host if request.client else ""
     if is_direct or not _is_near(peer):
         return peer
@@ -72,7 +74,7 @@ def address_of_request(request: AnyRequest, *, is_direct: bool) -> str:
 
 
 def _is_near(host: str) -> bool:
-    """On this computer or in a network of our own, as a web server in front is."""
+    """Whether the peer is on this computer or in a private network, like a reverse proxy."""
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:

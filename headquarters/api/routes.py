@@ -1,5 +1,5 @@
-"""HTTP for boxes: `POST /closures` and `POST /presence` (Standard Webhooks, a key for each box), `POST /join` by a code for one use
-(`common.wire.joining`). For programs: `/v1`."""
+"""HTTP routes. For boxes: `POST /closures` and `POST /presence` (Standard Webhooks, one key per box), `POST /join`
+with a one-time code (`common.wire.joining`). For programs: `/v1`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Note(msgspec.Struct, frozen=True):
 
 @post("/closures", status_code=200, request_max_body_size=None)
 async def take_closure(request: AnyRequest, reception: Reception) -> Response[bytes]:
-    """200 with a receipt: it is on disk, or it was a trial. 409 with a receipt: it was already. Nothing else is a delivery."""
+    """200 with a receipt: stored durably, or a trial. 409 with a receipt: already stored. No other answer confirms
+    delivery."""
     message = await _message(request)
     outcome = TakeOutcome.STORED
     if (trial := read_trial(message.body)) is not None:
@@ -57,7 +58,7 @@ async def take_closure(request: AnyRequest, reception: Reception) -> Response[by
 
 @post("/presence", status_code=200, request_max_body_size=None)
 async def take_presence(request: AnyRequest, reception: Reception) -> Response[bytes]:
-    """200 with what the box shall send again."""
+    """200 with the closures to send again."""
     answer = await reception.presence(await _message(request))
     mark_key_accepted(request)
     return _json(answer)
@@ -65,7 +66,7 @@ async def take_presence(request: AnyRequest, reception: Reception) -> Response[b
 
 @post("/join", status_code=200, request_max_body_size=MOST_JOIN_BYTES)
 async def join(request: AnyRequest, joining: JoinService) -> Response[bytes]:
-    """200 with what the box needs, also when it asks again."""
+    """200 with the box's configuration; idempotent."""
     address = address_of_request(request, is_direct=joining.is_direct)
     answer = await joining.join(_signature(request), await request.body(), address)
     mark_key_accepted(request)
@@ -74,9 +75,9 @@ async def join(request: AnyRequest, joining: JoinService) -> Response[bytes]:
 
 @get("/v1/closures")
 async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: tzinfo) -> dict[str, object]:
-    """`nim`, `from` and `to` (a date is that whole day, `to` included; an instant needs its offset), oldest first; `mode=test`
-    for the sandbox. At most 1 000; `next` is the `from` that goes on. With `after`, empty at first: in the order in which they came; the answer's
-    `after` gives what has come since, also what was made before."""
+    """`nim`, `from` and `to` (a date means the whole day, `to` inclusive; an instant needs its offset), oldest first;
+    `mode=test` for the sandbox. At most 1 000; `next` is the `from` of the next page. With `after` (initially empty)
+    in order of arrival: the answer's `after` returns later arrivals, even if created earlier."""
     await authenticate(request, store, threads)
     query = request.query_params
     order: Order = "arrived" if "after" in query else "made"
@@ -104,7 +105,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
 
 @get("/v1/findings")
 async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dict[str, object]:
-    """`open=true` or `open=false`, `nim`; newest first. At most 1 000; `next` is the `before` that goes on."""
+    """`open=true` or `open=false`, `nim`; newest first. At most 1 000; `next` is the `before` of the next page."""
     await authenticate(request, store, threads)
     query = request.query_params
     is_open = _choice(query, "open", {"": None, "true": True, "false": False})
@@ -139,7 +140,7 @@ async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int)
 
 
 async def _message(request: AnyRequest) -> Message:
-    """Read no further than one byte past the most that a closure has."""
+    """Reads at most one byte more than the maximum of a closure."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -157,7 +158,7 @@ def _json(content: object, status: int = 200) -> Response[bytes]:
 
 
 def _choice(query: Mapping[str, str], name: str, values: Mapping[str, T]) -> T:
-    """What its word stands for; an empty one is a parameter that is left out."""
+    """The value of a query parameter; empty means absent. Raises 422."""
     try:
         return values[query.get(name, "")]
     except KeyError:
@@ -166,7 +167,7 @@ def _choice(query: Mapping[str, str], name: str, values: Mapping[str, T]) -> T:
 
 
 def _machine(query: Mapping[str, str]) -> str | None:
-    """That is named; None for all."""
+    """The requested machine; None for all."""
     nim = query.get("nim", "")
     if "\0" in nim:
         raise ClientException(detail="nim: holds a character that no NIM has", status_code=422)
@@ -178,7 +179,7 @@ def _cursor(place: CursorPlace) -> str:
 
 
 def _place(text: str) -> CursorPlace | None:
-    """None for what no answer has given."""
+    """None for an invalid cursor."""
     if not text.startswith(CURSOR):
         return None
     try:
@@ -208,19 +209,20 @@ def _closure_json(line: ClosureLine) -> dict[str, object]:
 
 
 def _finding(one: StoredFinding) -> dict[str, object]:
-    """What there is to say of it; without what is empty."""
+    """The finding as JSON, without empty fields."""
     fields = for_programs(one) | {name: getattr(one, name) for name in ("mode", "seen_by", "note")}
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
 def _instant(text: str | None, field: str, zone: tzinfo, days: int) -> int | None:
-    """Milliseconds; a date is the shop's day, as the page counts it; `days` are added to one, so that `to` includes it."""
+    """Milliseconds. A date is the shop's day, as on the page; `days` are added to it, so that `to` is inclusive.
+    Raises 422."""
     if not text:
         return None
     try:
         if len(text) == len("2026-01-31"):
             begins = (START + DAY_BEGINS).time()
-            day = min(date.fromisoformat(text), date.max - timedelta(days))  # tills write 9999-12-31 for ever
+            day = min(date.fromisoformat(text), date.max - timedelta(days))  # some tills use 9999-12-31 for "no end"
             at = datetime.combine(day + timedelta(days), begins, zone)
         else:
             at = datetime.fromisoformat(text)

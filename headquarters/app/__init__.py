@@ -1,1 +1,1 @@
-"""Puts headquarters together: settings, what runs beside each other, start and stop."""
+"""Composition of headquarters: settings, background tasks, start and stop."""

@@ -1,4 +1,4 @@
-"""What goes wrong in a request, as programs and people read it (decision 11)."""
+"""Error answers of requests, for programs and people (decision 11)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUS: Final[dict[Reason, int]] = {
     "time": 425,
     "fork": 422,
 }
-"""What a box makes of them: 400, 413 and 422 are wrong for ever, the others are tried again (docs/upstream.md)."""
+"""For boxes 400, 413 and 422 are permanent; others are retried (docs/upstream.md)."""
 JOIN: Final[dict[JoinRefusal, tuple[int, str]]] = {
     "CODE_UNKNOWN": (403, "no such code was given here"),
     "CODE_USED": (409, "another box has joined with this code"),
@@ -48,7 +48,7 @@ NOT_FOUND: Final = Text("There is nothing at this address.")
 
 
 class ErrorAnswer(NamedTuple):
-    """`words` are for people."""
+    """`words` are shown to people."""
 
     status: int
     code: str
@@ -60,7 +60,7 @@ class ErrorAnswer(NamedTuple):
 def problem_of(error: Exception) -> ErrorAnswer:
     match error:
         case MessageRefused(reason=reason) if STATUS[reason] == STATUS["unsigned"]:
-            # Whether a NIM is known here is not disclosed to a stranger.
+            # Does not disclose to a stranger whether the NIM is registered.
             problem = ErrorAnswer(401, "UNAUTHENTICATED", "no signature of a key that is known for this NIM")
         case MessageRefused(reason=reason):
             problem = ErrorAnswer(STATUS[reason], reason.upper(), str(error))
@@ -72,7 +72,7 @@ def problem_of(error: Exception) -> ErrorAnswer:
         case NotSigned() | BadEvent():
             status = 401 if isinstance(error, NotSigned) else 400
             problem = ErrorAnswer(status, CODES[status], str(error))
-        case BadContent():  # a NUL, which PostgreSQL takes in no text: to try again would not help
+        case BadContent():  # a NUL, which PostgreSQL rejects: no retry would help
             problem = ErrorAnswer(400, "BAD_REQUEST", "a text has a character that cannot be kept")
         case StoreError():
             words = Text("The database does not answer; try again.")

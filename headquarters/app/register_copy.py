@@ -1,4 +1,4 @@
-"""The register's file beside the database: what headquarters cannot ask the boxes for again."""
+"""Copy of the register in a file beside the database, because boxes cannot send this data again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIES = 3
 
 
 class RegisterCopy:
-    """`path` None keeps it in memory, for as long as the program runs."""
+    """With `path` None the copy is in memory, for the lifetime of the process."""
 
     def __init__(self, register: Register, path: Path | None) -> None:
         self._register = register
@@ -35,20 +35,20 @@ class RegisterCopy:
         self._trouble = ""
 
     def heal(self) -> None:
-        """At the start: a database that is new, or was put back, gets what it lacks; and from now on each time that its revision is another one,
-        before anything of it is used."""
+        """Called at the start: merges the copy into a new or restored database, and does so again before each use of
+        another revision."""
         copy = self._read()
         self._revision = copy.revision if copy is not None else 0
         self._register.settled.look_by(self._look)
         self._register.revision()
 
     def write(self) -> None:
-        """Where the register has changed since; whole or not at all, for its owner's eyes."""
+        """Writes the copy if the register has changed; atomic, readable by its owner only."""
         if self._register.revision() not in (self._written, 0):
             self._look()
 
     def _look(self) -> int:
-        """The revision up to which the database lacks nothing that is known here."""
+        """Writes the copy, after restoring losses from it. Returns the revision without losses."""
         for _ in range(TRIES):
             try:
                 with self._register.copied(self._revision) as (revision, pieces):
@@ -64,7 +64,7 @@ class RegisterCopy:
         raise StoreError("the register changes faster than it can be copied")
 
     def _restored(self, copy: RegisterContent) -> bool:
-        """Whether the database lacked anything of it."""
+        """Whether the database lacked anything of the copy."""
         try:
             return self._register.from_copy(copy, now_millis())
         except (BadContent, ValueError, TypeError, LookupError) as error:
@@ -72,7 +72,7 @@ class RegisterCopy:
             return False
 
     def _put_aside(self, error: Exception) -> None:
-        """What is damaged is for a person to read; the next copy takes its place."""
+        """Renames a damaged copy for inspection; the next copy replaces it."""
         log.error("register.copy_unreadable", path=str(self._path), reason=str(error))
         self._revision = 0
         if self._path is not None and not isinstance(error, OSError):
@@ -86,7 +86,7 @@ class RegisterCopy:
             try:
                 with replacing(self._path, 0o600) as file:
                     file.writelines(pieces)
-            except OSError as error:  # a disk that is full today is tried again
+            except OSError as error:  # a full disk is tried again
                 if str(error) != self._trouble:
                     self._trouble = str(error)
                     log.error("register.not_copied", path=str(self._path), reason=self._trouble)  # noqa: TRY400  # one line is enough
@@ -95,7 +95,7 @@ class RegisterCopy:
         self._written = revision
 
     async def keep(self, threads: Threads) -> None:
-        """For ever."""
+        """Runs until cancelled."""
         while True:
             with contextlib.suppress(StoreError):  # the next request reports it
                 await threads.run(self.write)

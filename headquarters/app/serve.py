@@ -1,4 +1,4 @@
-"""`mcfd-hq run`: database first, then what keeps an eye on it, then the ways in; stopped in the opposite order."""
+"""`mcfd-hq run`: starts the database, the watch and the ingress, in this order; stops them in reverse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GRACE_SECONDS = 10
 CERTIFICATE_SECONDS = 60.0
 OPEN_AGAIN_SECONDS = 2.0
 OPENING_SECONDS = 3600.0
-"""A step from an older version makes an index of millions of rows."""
+"""Migration from an older version may index millions of rows."""
 CONNECTIONS = 2000
 DIRECT = FrontLimits(
     connections=CONNECTIONS,
@@ -51,11 +51,11 @@ DIRECT = FrontLimits(
     unknown_errors=1200,
     server_connections=CONNECTIONS // 2,
 )
-"""A thousand boxes may come by one carrier's address."""
+"""A thousand boxes may share the address of one mobile network."""
 
 
 def serve(settings: HqSettings, front: Path | None = None) -> int:
-    """Runs until SIGTERM or SIGINT; the exit code. `front` is the folder shared with HAProxy's unit."""
+    """Runs until SIGTERM or SIGINT and returns the exit code. `front` is the directory shared with HAProxy's unit."""
     try:
         return uvloop.run(_serve(settings, join_terms(settings), front))
     except (OSError, BadCertificate, FrontError, SettingsError) as error:
@@ -71,7 +71,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         stack.callback(threads.close)
         store = HqStore(settings.storage.url)
         stack.callback(store.close)
-        # Who reads has threads and connections of their own: however many they are, closures come in.
+        # Readers have separate threads and connections, so that their number never delays closures.
         readers, reading = HqStore(settings.storage.url, beside=store), Threads()
         stack.callback(readers.close)
         stack.callback(reading.close)
@@ -98,7 +98,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         server = HttpServer(create_service(readers, reading, reception, screens, terms), config)
         await server.start()
         stack.push_async_callback(server.stop)
-        _listen(stop)  # again: uvicorn takes the signals at its start
+        _listen(stop)  # again, since uvicorn replaces the handlers at its start
         scheme = "https" if is_secure else "http"
         if front is not None:
             beside(stack, _keep_certificate(front, settings), "certificate")
@@ -118,7 +118,7 @@ def _listen(stop: asyncio.Event) -> None:
 
 
 async def _front(settings: HqSettings, folder: Path | None) -> FrontServer | None:
-    """None without a certificate: behind a web server that has one."""
+    """The HAProxy front; None without a certificate, which then is the task of a reverse proxy."""
     server = settings.server
     if server.tls_cert is None or server.tls_key is None:
         await withdraw(folder, server.host, server.port)
@@ -128,7 +128,7 @@ async def _front(settings: HqSettings, folder: Path | None) -> FrontServer | Non
 
 
 async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
-    """What is in the files now is shown, once it fits."""
+    """Reloads the certificate when the files have a valid new pair."""
     server, last_error = settings.server, ""
     while server.tls_cert and server.tls_key:
         await asyncio.sleep(CERTIFICATE_SECONDS)
@@ -146,7 +146,8 @@ def _tellers(settings: HqSettings) -> list[Notifier]:
 
 
 async def _opened(store: HqStore, threads: Threads, copy: RegisterCopy, stop: asyncio.Event) -> bool:
-    """A database that is not there yet is waited for: after a power cut it may come up later than we do."""
+    """Waits for the database, which may start later than this service after a power cut. False if stopped
+    meanwhile."""
     trouble = ""
     while not stop.is_set():
         try:

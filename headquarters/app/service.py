@@ -1,4 +1,4 @@
-"""The HTTP application: who answers what."""
+"""The HTTP application and its routes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCREENS = (
     *(findings.people, findings.add_person, findings.disable),
 )
 MOST_OF_A_FORM = 16 * 1024
-"""Bytes: of a megabyte of fields the parser makes a second of the loop, for any client. Closures bound themselves."""
+"""Bytes: parsing a megabyte of form fields would block the event loop for a second. Closures have their own limit."""
 
 
 @get("/", status_code=303, sync_to_thread=False)
@@ -55,7 +55,7 @@ def live() -> dict[str, str]:
 
 @get("/health/ready")
 async def ready(store: HqStore, threads: Threads) -> Response[dict[str, str]]:
-    """503 while the database cannot be used."""
+    """503 if the database is unusable."""
     try:
         await threads.run(store.register.revision)
     except StoreError:
@@ -65,7 +65,7 @@ async def ready(store: HqStore, threads: Threads) -> Response[dict[str, str]]:
 
 @get("/metrics", media_type="text/plain", sync_to_thread=False)
 def metrics(reception: Reception) -> str:
-    """Since the start of this instance, by outcome or reason; what a Prometheus server adds up over instances."""
+    """Counts of this instance since its start, by outcome or reason; Prometheus adds up the instances."""
     lines = ["# TYPE mcfd_hq_messages_total counter"]
     lines += [
         f'mcfd_hq_messages_total{{outcome="{name}"}} {count}' for name, count in sorted(reception.counted.items())
@@ -76,7 +76,7 @@ def metrics(reception: Reception) -> str:
 def create_service(
     store: HqStore, threads: Threads, reception: Reception, screens: Screens, terms: JoinTerms | None = None
 ) -> Litestar:
-    """`terms`: the answer to boxes that join; left out, closures over HTTPS."""
+    """`terms` of the answer to joining boxes; by default closures use HTTPS."""
     service = copy(drawn_routes())
     parts = {"store": store, "threads": threads, "reception": reception, "screens": screens, "zone": screens.zone}
     parts["joining"] = JoinService(store, threads, terms or JoinTerms(), is_direct=screens.is_secure)
@@ -86,7 +86,8 @@ def create_service(
 
 @functools.cache
 def drawn_routes() -> Litestar:
-    """An application without a state, so that each of a process is a copy with its own: drawing the routes is most of what one costs."""
+    """The application without a state. Instances in one process are copies of it, since building the routes is most of
+    the cost."""
     return Litestar(
         [
             *(routes.take_closure, routes.take_presence, routes.join),
@@ -122,7 +123,7 @@ def _to_login(request: AnyRequest, error: NoSession) -> Redirect:
 
 
 def _problem(request: AnyRequest, error: Exception) -> Response[bytes]:
-    """To people on a page of their own, to programs as a document."""
+    """A page for people, a JSON document for programs."""
     status, code, detail, headers, words = problem_of(error)
     own_id = _id_of(request.scope)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -136,7 +137,7 @@ def _problem(request: AnyRequest, error: Exception) -> Response[bytes]:
 
 
 async def _with_id(message: Message, scope: Scope) -> None:
-    """On every answer."""
+    """Adds the request id to every answer."""
     if message["type"] == "http.response.start":
         message["headers"] = [*message["headers"], (b"x-request-id", _id_of(scope).encode())]
 

@@ -1,4 +1,4 @@
-"""The configuration, TOML. What is wrong in it is one line that names the key and why."""
+"""Configuration of headquarters (TOML). An error is one line with the key and the reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ DEFAULT = Path("/etc/mcfd-hq/hq.toml")
 
 
 class HqServer(Section, frozen=True):
-    """`port` 0 takes a free one. Without a certificate it belongs behind a web server that has one; with one, HAProxy is in front."""
+    """Port 0 selects a free port. With a certificate HAProxy terminates TLS; without one headquarters belongs behind a
+    web server that has one."""
 
     host: str = "127.0.0.1"
     port: Port = 8490
@@ -33,21 +34,21 @@ class HqServer(Section, frozen=True):
 
 
 class HqStorage(Section, frozen=True):
-    """`register_copy` is where boxes, keys and people are kept beside the database, for the day that it is lost."""
+    """`register_copy` is the file with boxes, keys and people for the case that the database is lost."""
 
     url: str = "sqlite:////var/lib/mcfd-hq/hq.sqlite3"
     register_copy: Path | None = None
 
 
 class Nats(NatsOptions, frozen=True):
-    """`issuer_file`, of `mcfd-hq nats issuer`: boxes that join get their credentials here, and those that are revoked are cut off."""
+    """`issuer_file` is the output of `mcfd-hq nats issuer`, for credentials of joining boxes and for revocations."""
 
     issuer_file: Path | None = None
 
 
 class BoxesJoining(Section, frozen=True):
-    """The answer to boxes that join. `url`: where they reach this headquarters, `https://…`; `nats_url`: where they reach the servers, when it is not
-    `nats.url`; `tls_ca`: the authority (PEM) of the certificates of both, when no public one vouches for them."""
+    """Answer to joining boxes. `url` is their address of this headquarters, `https://…`; `nats_url` that of the NATS
+    servers if it is not `nats.url`; `tls_ca` the private authority (PEM) of both certificates."""
 
     url: str = ""
     nats_url: str = ""
@@ -73,7 +74,7 @@ class HqSettings(Section, frozen=True):
 
 
 def load(path: Path) -> HqSettings:
-    """SettingsError as for any configuration, and for what does not go together."""
+    """Raises SettingsError for invalid or inconsistent settings."""
     settings = common.settings.load(path, HqSettings)
     try:
         ZoneInfo(settings.reports.timezone)
@@ -94,7 +95,8 @@ def load(path: Path) -> HqSettings:
 
 
 def register_copy(settings: HqSettings) -> Path | None:
-    """As set; else in the service's own directory (systemd's STATE_DIRECTORY), else beside the SQLite file."""
+    """The configured path; by default in systemd's STATE_DIRECTORY, else beside the SQLite file; None if neither
+    exists."""
     storage = settings.storage
     if storage.register_copy is not None:
         return storage.register_copy
@@ -105,7 +107,7 @@ def register_copy(settings: HqSettings) -> Path | None:
 
 
 def join_terms(settings: HqSettings) -> JoinTerms:
-    """SettingsError when what lets boxes in cannot be read."""
+    """Raises SettingsError if the issuer file is unreadable."""
     nats, boxes = settings.nats, settings.boxes
     issuer = None
     if nats is not None and nats.issuer_file is not None:

@@ -1,4 +1,4 @@
-"""`mcfd-hq`: what a person types at headquarters."""
+"""Command line `mcfd-hq`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mcfd-hq boxes`: which boxes there are, and what verifies their signatures."""
+"""`mcfd-hq boxes`: boxes and their keys."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def retire(settings: HqSettings, nim: str) -> None:
 
 
 def _millis(text: str, settings: HqSettings) -> int:
-    """Without an offset it is the configured time zone's."""
+    """Milliseconds since 1970; without an offset in the configured time zone."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`mcfd-hq`: its commands."""
+"""Commands of `mcfd-hq`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mcfd-hq nats`: keys and permissions of the NATS servers as JWTs, for more boxes than one wants to write into `users.conf`."""
+"""`mcfd-hq nats`: keys and permissions of the NATS servers as JWTs, for chains too large for `users.conf`."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _keys(directory: Path) -> NatsSeeds:
 
 
 def _listed(path: Path, kind: type[T]) -> T:
-    """What was written there before; empty when nothing was."""
+    """The file's content; empty if there is no file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
@@ -151,7 +151,7 @@ def _listed(path: Path, kind: type[T]) -> T:
 
 
 def _named(name: str, issued: Mapping[str, Sequence[str]]) -> list[str]:
-    """Public keys."""
+    """Public keys of a NIM's credentials, or the named key itself."""
     if NIM.fullmatch(name):
         found = [public for public, nims in issued.items() if name in nims]
         if not found:
@@ -165,7 +165,7 @@ def _named(name: str, issued: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _check_way(path: Path) -> None:
-    """Root's keys go where root alone decides: in another user's folder a link may lead anywhere."""
+    """Root writes keys only into directories owned by root: elsewhere a symbolic link could redirect them."""
     if os.geteuid() != 0:
         return
     for way in (path.absolute(), path.resolve()):
@@ -176,7 +176,7 @@ def _check_way(path: Path) -> None:
 
 
 def _write(path: Path, content: str, *, replaces: bool = False) -> None:
-    """For its owner's eyes, whole or not at all; never over another file, unless it `replaces` one."""
+    """Writes for the owner only and completely; never over an existing file unless it `replaces` one."""
     try:
         if replaces:
             write_whole(path, content.encode("ascii"), 0o600)

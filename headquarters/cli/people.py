@@ -1,4 +1,4 @@
-"""`mcfd-hq users` and `mcfd-hq keys`: who may look."""
+"""`mcfd-hq users` and `mcfd-hq keys`: access of people and programs."""
 
 from __future__ import annotations
 

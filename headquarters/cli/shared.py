@@ -1,4 +1,4 @@
-"""What all commands share: the configuration, the store, and errors as one line."""
+"""Shared parts of the commands: configuration, store, one-line errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXIT_USAGE = 2
 
 
 def configured(command: Callable[..., None]) -> Callable[..., None]:
-    """`--config FILE`, read; one line and exit code 2 when something in it is wrong."""
+    """Adds `--config FILE` and loads it; an error is one line with exit code 2."""
 
     @click.option("--config", type=click.Path(path_type=Path), default=DEFAULT, show_default=True, help="TOML file.")
     @functools.wraps(command)
@@ -42,7 +42,7 @@ def refusal(text: str, code: int = EXIT_USAGE) -> click.ClickException:
 
 @contextlib.contextmanager
 def opened(settings: HqSettings) -> Iterator[HqStore]:
-    """The store, its tables made or brought up to date."""
+    """The store with migrated tables."""
     store = HqStore(settings.storage.url)
     try:
         store.open()
@@ -56,5 +56,5 @@ def opened(settings: HqSettings) -> Iterator[HqStore]:
 
 
 def print_row(*cells: object) -> None:
-    """One line, tabs between; strangers fill some cells, and what they say commands no terminal."""
+    """One line, separated by tabs; control characters of foreign text are made visible."""
     click.echo("\t".join(visible(str(cell)) for cell in cells))

@@ -1,1 +1,1 @@
-"""What headquarters decides, without I/O: whether a message is a closure, what a book's closures say of each other, who is late."""
+"""Rules of headquarters, without I/O: reception of messages, checks of a book's closures, late shops."""

@@ -1,7 +1,7 @@
-"""What headquarters keeps in mind of a closure, and what the closures of one book say of themselves and of each other.
+"""Checks of closures: each one alone, and consecutive ones of a book. The record of a closure has the needed fields.
 
-What a box shall send again, and how often: each missing range at once, then at growing intervals, and at last no more. What is
-refused whenever it comes is not requested for ever; its finding stays."""
+Also the schedule of requests for missing closures: each range at once, then at growing intervals, with a limit,
+because a range may be refused each time. Its finding remains."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from common.wire.presence import Presence
 from headquarters.core.wording import GONE, Fact, Facts
 
 EXPORTS = ("EV", "ET", "EA")
-"""Some machines count them in TC alone (protocol 5.2)."""
+"""Invoice types that some machines count in TC only (protocol 5.2)."""
 Triple = tuple[int, int, int]
 """Counters of the machine: tc, fvc, frc."""
 
 CLOCK_SECONDS = 300
-"""As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
+"""Tolerance for a signature's time, in seconds; beyond it a box cannot deliver by HTTPS."""
 TAX_DAYS = 5
 SETTLED_MILLIS = 1000
 HOUR_MILLIS = 3_600_000
 DEFERRED_HOURS = 40
-"""Age of a sale that is not certified yet, by the box's clock; the law leaves 48."""
+"""Age of an uncertified sale by the box's clock; the law's limit is 48 hours."""
 
 FIRST_MILLIS = 3_600_000
 MOST_TIMES = 10
-"""At twice the interval each time: the last request is three weeks after the first."""
+"""The interval doubles each time: the last request is three weeks after the first."""
 MOST_RANGES = 20
-"""In one answer."""
+"""Per answer."""
 
 _figures = attrgetter(
     *("nim", "mode", "report_id", "z_number", "period_start", "period_end", "created_at", "certs_count", "total_ttc"),
     *("total_ht", "total_tva", "by_group", "by_type", "fvc_start", "fvc_end", "mcf_counters", "unexplained"),
     *("chain_previous", "chain_head"),
 )
-"""What makes two messages one closure. Not what a later version of the box adds, nor its label or its key: a replay after an
-update is no fork."""
+"""The fields that identify a closure. Excludes later additions, label and key: a replay after an update is no fork."""
 
 
 class ClosureRecord(msgspec.Struct, frozen=True, array_like=True):
-    """Heads are hex, empty where the box is too old to send them; `digest` is over the figures."""
+    """Heads are hex, empty from boxes that are too old to send them; `digest` covers the figures."""
 
     z: int
     id: str
@@ -60,17 +59,17 @@ class ClosureRecord(msgspec.Struct, frozen=True, array_like=True):
     certs: int
     unexplained: int
     proven: bool | None
-    """None when the closure carries no body to prove it with."""
+    """None if the closure has no body to verify."""
     ledger_id: str
     nim: str
     gone: tuple[tuple[int, int], ...] = ()
-    """Ranges of numbers before it that its ledger never had; a row of an older version has none."""
+    """Ranges of earlier numbers that its ledger never had; empty in rows of older versions."""
     exports: int = 0
-    """How many of `certs` a machine may count in TC alone."""
+    """Number of `certs` that a machine may count in TC only."""
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """Z numbers `first` to `last`; `is_gone` when the box says that its ledger never had them."""
+    """Z numbers `first` to `last`; `is_gone` if the box states that its ledger never had them."""
 
     first: int
     last: int
@@ -78,12 +77,12 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
-    """A range is known by its first number: its end may move on each day."""
+    """Identified by its first number, since its end may move daily."""
 
     first: int
     times: int
     at: int
-    """ms, of the last time"""
+    """ms, of the last request"""
 
 
 def machine_of(nim: str) -> str:
@@ -119,7 +118,7 @@ def record_of(data: ClosureData) -> ClosureRecord:
 
 
 def alone(record: ClosureRecord) -> Iterator[Fact]:
-    """What one closure shows by itself."""
+    """Findings of one closure."""
     z = record.z
     if record.proven is False:
         yield Fact("chain", f"{z}", {"z": z, "what": "head", "has": record.head[:16]})
@@ -128,13 +127,13 @@ def alone(record: ClosureRecord) -> Iterator[Fact]:
 
 
 def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
-    """What a closure and the next one of the same book show; `after.z` is `before.z + 1`."""
+    """Findings of two consecutive closures of a book; `after.z` is `before.z + 1`."""
     z = after.z
     if not joined(before, after):
         facts: Facts = {"z": z, "what": "previous", "has": after.previous_head[:16], "held": before.head[:16]}
         yield Fact("chain", f"{z}:previous", facts)
     if before.nim != after.nim:
-        return  # another activation of the machine: its counters may start again (decision 33)
+        return  # another activation of the machine may reset its counters (decision 33)
     if after.opening is not None:
         grown = after.counters[1] + after.counters[2] - after.opening[1] - after.opening[2]
         total = after.certs + after.unexplained
@@ -151,7 +150,7 @@ def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
 
 
 def joined(before: ClosureRecord, after: ClosureRecord) -> bool:
-    """Whether `after` names `before` as the closure before it. A box too old to name one is taken at its word."""
+    """Whether `after` names `before` as its predecessor. True for boxes too old to name one."""
     if not after.ledger_id:
         return True
     return after.previous_id == before.id and (not before.head or after.previous_head == before.head)
@@ -164,7 +163,7 @@ def _fallen(before: ClosureRecord, after: ClosureRecord) -> str:
 
 
 def _fvc_joined(before: ClosureRecord, after: ClosureRecord) -> bool:
-    """An empty period, or one of credit notes alone, begins at the last FVC known; any other at the next one."""
+    """An empty period, or one with credit notes only, starts at the last known FVC, any other at the next one."""
     if after.fvc_end < after.fvc_start:
         return False
     return before.fvc_end <= after.fvc_start <= before.fvc_end + 1 + after.unexplained
@@ -178,8 +177,8 @@ def gap_of(missing: Missing) -> Fact:
 def facts_of(
     presence: Presence, *, at: int, now: int, newest: str, last: ClosureRecord | None, closed_at: int
 ) -> Iterator[Fact]:
-    """`at` and `now` are the box's clock and ours in milliseconds, `last` the last closure we hold, made at `closed_at`;
-    `newest` the version that boxes should have, empty when it does not matter."""
+    """Findings of a presence. `at` and `now` are the box's clock and ours in ms; `last` is the last stored closure,
+    created at `closed_at`; `newest` is the version that boxes should have, empty to skip this check."""
     off = (at - now) // 1000
     if abs(off) > CLOCK_SECONDS:
         yield Fact("clock", "", {"what": "box", "seconds": off})
@@ -196,7 +195,7 @@ def facts_of(
 
 
 def _against_last(presence: Presence, at: int, last: ClosureRecord, closed_at: int) -> Iterator[Fact]:
-    """A box that does not know what it has sent was put back, or has a new ledger; one that knows it otherwise was altered."""
+    """A box that lacks a closure it has sent was restored or has a new ledger; one with another head was altered."""
     if last.ledger_id and presence.ledger != last.ledger_id:
         facts: Facts = {"z": last.z, "what": "ledger", "ledger": presence.ledger, "held": last.ledger_id}
         yield Fact("fork", f"ledger:{presence.ledger}", facts)
@@ -208,13 +207,13 @@ def _against_last(presence: Presence, at: int, last: ClosureRecord, closed_at: i
 
 
 def _number(version: str) -> tuple[int, ...]:
-    """`1.4.0` and `1.4.0+git` are the same; what is no number counts as 0."""
+    """`1.4.0` and `1.4.0+git` are equal; parts that are not numbers count as 0."""
     parts = version.partition("+")[0].partition("-")[0].split(".")
     return tuple(int(part) if part.isdecimal() else 0 for part in parts)
 
 
 def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:
-    """What may be requested now. A last time that is still to come is none: the clock was wrong."""
+    """Ranges that may be requested now. A last request in the future is ignored: the clock was wrong."""
     before = {one.first: one for one in requests}
     return [one for one in missing if _is_due(before.get(one.first), now)][:MOST_RANGES]
 
@@ -222,7 +221,7 @@ def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int
 def counted(
     requests: Sequence[RequestedRange], missing: Sequence[Missing], new: Sequence[Missing], now: int
 ) -> list[RequestedRange]:
-    """What was requested, after these requests; of what is missing still."""
+    """The requests of ranges that are still missing, including the new ones."""
     before = {one.first: one for one in requests}
     for one in new:
         times = before[one.first].times if one.first in before else 0

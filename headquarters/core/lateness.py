@@ -1,6 +1,8 @@
-"""When a shop usually closes, and whether it should have by now. A shop's day begins at 04:00 (`reception.DAY_BEGINS`); minutes are counted from
-there, so that one that closes at 00:30 is not early. Two boxes with one identity, as of a card that was copied: each start of a daemon has a
-name of its own (`boot` of its presence), and a start that is heard again after another one has begun is a second box."""
+"""Usual closing times, and shops that are late. A shop's day begins at 04:00 (`reception.DAY_BEGINS`); minutes are
+counted from there, so that closing at 00:30 is not early.
+
+Also detects two boxes with one identity, such as a copied card: each start of a daemon has its own name (`boot` of its
+presence); a start that is heard again after another one has begun is a second box."""
 
 from __future__ import annotations
 
@@ -13,24 +15,24 @@ import msgspec
 from headquarters.core.reception import DAY_BEGINS, day_of
 
 LEARNT_FROM = 5
-"""Closures; fewer show no habit."""
+"""Minimum number of closures for a habit."""
 LOOK_BACK = timedelta(days=28)
 WEEK = 7
 EVERY_DAY = 0b1111111
 GRACE_MINUTES = 60
 MINUTES_A_DAY = 1440
 MOST = 4
-"""Starts that are remembered of a machine."""
+"""Remembered starts per machine."""
 MARGIN_MILLIS = 60_000
-"""The last word of a daemon that ends may come after the first one of its next start; never that long after."""
+"""The last presence of a daemon may arrive after the first of its next start, but never later than this."""
 FORGETS_MILLIS = 3_600_000
-"""Who was not heard for so long is there no more."""
+"""After this time without a presence a daemon is considered stopped."""
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _BEGINS = int(DAY_BEGINS.total_seconds()) // 60
 
 
 class Habit(msgspec.Struct, frozen=True):
-    """`minute` after 04:00 by which it has closed nine days of ten; `days` has bit 0 for Monday."""
+    """`minute` after 04:00 by which nine of ten closures were made; bit 0 of `days` is Monday."""
 
     minute: int
     days: int
@@ -45,11 +47,11 @@ class HeardBoot(msgspec.Struct, frozen=True, array_like=True):
 
 
 def learn(instants: Sequence[int], zone: tzinfo, now: int) -> Habit | None:
-    """From when it closed in the last four weeks, in milliseconds; None where there is no habit yet."""
+    """Habit of the last four weeks; `instants` are closing times in ms. None without a habit yet."""
     since = now - int(LOOK_BACK.total_seconds() * 1000)
     last: dict[str, int] = {}
     for at in instants:
-        if since <= at <= now:  # one of a clock that is ahead shows no habit
+        if since <= at <= now:  # the future means a wrong clock
             last[day_of(at, zone)] = max(_minute(at, zone), last.get(day_of(at, zone), 0))
     if len(last) < LEARNT_FROM:
         return None
@@ -61,13 +63,13 @@ def learn(instants: Sequence[int], zone: tzinfo, now: int) -> Habit | None:
 
 
 def from_clock(minute: int) -> int:
-    """Minutes of the clock as minutes after 04:00."""
+    """Converts minutes of the clock to minutes after 04:00."""
     return (minute - _BEGINS) % MINUTES_A_DAY
 
 
 def overdue_day(habit: Habit, closed_at: int, zone: tzinfo, now: int) -> str | None:
-    """The newest day by whose usual hour, and one more, no closure has come; None when none is due. `closed_at` is 0 for a shop
-    that has never closed."""
+    """The newest day without a closure one hour after its usual time; None if there is none. `closed_at` is 0 for a
+    shop without closures."""
     closed = day_of(closed_at, zone) if closed_at else ""
     today = date.fromisoformat(day_of(now, zone))
     for back in range(WEEK + 1):
@@ -88,14 +90,14 @@ def _minute(at: int, zone: tzinfo) -> int:
 
 
 def heard(boots: Sequence[HeardBoot], boot: str, at: int) -> list[HeardBoot]:
-    """With that word, the start that was heard last behind the others."""
+    """Adds a presence; the start with the latest one is last."""
     before = next((one for one in boots if one.boot == boot), HeardBoot(boot, at, at))
     others = [one for one in boots if one.boot != boot]
     return [*others[-(MOST - 1) :], HeardBoot(boot, before.first, max(before.last, at))]
 
 
 def two_at_once(boots: Sequence[HeardBoot], now: int) -> tuple[str, str] | None:
-    """The names of two starts that speak in turn; None where there is one box."""
+    """Two starts whose presences alternate, by name; None if there is only one box."""
     recent = [one for one in boots if abs(now - one.last) <= FORGETS_MILLIS]
     for older, newer in permutations(recent, 2):
         if older.first < newer.first <= older.last - MARGIN_MILLIS:

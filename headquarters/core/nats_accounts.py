@@ -1,7 +1,7 @@
-"""The accounts of `config/nats/users.conf` as an operator's JWTs, for chains with more boxes than one wants to write into a file: a new
-box needs a credentials file, and no change on any server.
+"""The accounts of `config/nats/users.conf` as JWTs of an operator, for large chains: a new box needs a credentials
+file and no change on any server.
 
-NATS' JWTs, version 2: claims that begin as any JWT's, under `nats` what is NATS' own, signed with an Ed25519 key of an issuer."""
+Format: NATS JWTs version 2, with NATS' claims under `nats`, signed with an issuer's Ed25519 key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ READER_PUBLISHES = (
 )
 ASK_SUBJECTS = "mcf.*.ask"
 SHARED = ("closure", "presence", "ask")
-"""The subjects by which shops reach headquarters: `mcf.<NIM>.…`."""
+"""Subjects of shops to headquarters: `mcf.<NIM>.…`."""
 FOR_THE_RELAY = (
     "mcf.*.later",
     "$JS.API.DIRECT.GET.PRESENCE.>",
@@ -49,24 +49,24 @@ FOR_THE_RELAY = (
     "$JS.API.CONSUMER.MSG.NEXT.CALLS.relay",
     "$JS.ACK.CALLS.relay.>",
 )
-"""What it reaches of headquarters' streams, beside that."""
+"""Further subjects of headquarters' account that the relay uses."""
 RELAY_PUBLISHES = ("mcf.*.call", *(each.replace("PRESENCE.>", "PRESENCE.mcf.*.presence") for each in FOR_THE_RELAY))
 FOR_EVER = 253_402_300_799
-"""Seconds: the end of the year 9999."""
+"""Seconds since 1970: the end of the year 9999."""
 RESOLVER = '{ type: full, dir: "/var/lib/nats/jwt", allow_delete: false, interval: "2m" }'
-"""Where servers keep the accounts that they receive while they run, and how often they compare them with each other."""
+"""Directory of accounts received at run time, and the interval at which servers compare them."""
 UPDATE = "$SYS.REQ.CLAIMS.UPDATE"
 LOOKUP = "$SYS.REQ.ACCOUNT.{account}.CLAIMS.LOOKUP"
 ANSWER_NANOSECONDS = 60_000_000_000
 CALL_NANOSECONDS = 120_000_000_000
-"""For which a box may answer a call of the relay, which waits for 90 s."""
+"""Time for a box's answer to a call of the relay, which waits 90 s."""
 _FREE = {"subs": -1, "data": -1, "payload": -1}
 _NO_STORE = {"imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
 _STORE = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
 
 
 class Nkey:
-    """A key pair of NATS: operator, account or user."""
+    """A NATS key pair of an operator, account or user."""
 
     def __init__(self, kind: int, seed: bytes | None = None) -> None:
         seed = seed or os.urandom(32)
@@ -79,7 +79,7 @@ class Nkey:
 
 
 class NatsSeeds(msgspec.Struct, frozen=True):
-    """Seeds of all that signs; with this file any box can be let in."""
+    """Seeds of all signing keys; this file can admit any box."""
 
     operator: str
     system: str
@@ -87,7 +87,7 @@ class NatsSeeds(msgspec.Struct, frozen=True):
     shops: str
     box_signer: str
     operator_signer: str = ""
-    """By which headquarters signs the shops' account in the operator's place; empty while it does not."""
+    """Headquarters' key that signs the shops' account for the operator; empty if not used."""
 
     @classmethod
     def generate(cls) -> NatsSeeds:
@@ -95,24 +95,25 @@ class NatsSeeds(msgspec.Struct, frozen=True):
 
 
 class NatsIssuer(msgspec.Struct, frozen=True):
-    """What a running headquarters needs to let boxes in and to cut them off: less than `NatsSeeds`, and as secret."""
+    """Keys of a running headquarters to admit and revoke boxes: fewer than `NatsSeeds`, and as secret."""
 
     operator_signer: str
     box_signer: str
     headquarters: str
-    """Public key of the account, as `shops`."""
+    """Public key of the account, like `shops`."""
     shops: str
     updater: str
-    """Credentials of a user of the servers' own account, who may look up and update accounts."""
+    """Credentials of a user in the system account who may look up and update accounts."""
 
     def box_jwt(self, public: str, nims: Sequence[str], at: int) -> str:
-        """What lets in the user with that public key (`U…`), for these machines; `at` in seconds since 1970."""
+        """User JWT for the public key `public` (`U…`) and these machines; `at` in seconds since 1970."""
         claims = _box_claims(self.shops, nims)
         return _user_jwt(_account(self.box_signer), public, nims[0], claims, at)
 
     def shops_jwt(self, present: str, valid: Collection[str], revoked: Collection[str], now: int) -> str | None:
-        """The account of the shops in the place of `present`, the one that the servers have; None where they have it as it has to be. Who is
-        revoked there stays so, unless it is one of `valid`; of two accounts the servers keep the one with the later time."""
+        """The shops' account as it should replace `present`, the servers' version; None if nothing changes. Users
+        revoked there stay revoked unless they are in `valid`. Its time is later than the present one's, since servers
+        prefer the later of two accounts."""
         before = _content(present)
         revocations = before["nats"].get("revocations", {})
         names = (set(revocations) - set(valid)) | set(revoked)
@@ -126,14 +127,14 @@ class NatsIssuer(msgspec.Struct, frozen=True):
 
 
 def user_of(line: str) -> str:
-    """The user of NATS (`U…`) with the key of a box, as headquarters holds it (`whpk_…` or `U…`); empty for a shared secret."""
+    """The NATS user (`U…`) of a box's registered key (`whpk_…` or `U…`); empty for a shared secret."""
     if line.startswith(PUBLIC):
         return encode_nkey(bytes([USER]), decode(line.removeprefix(PUBLIC)))
     return line if line.startswith("U") else ""
 
 
 def issuer_of(keys: NatsSeeds, at: int) -> NatsIssuer:
-    """`keys` with an `operator_signer`."""
+    """`keys` must have an `operator_signer`."""
     user, box_signer = Nkey(USER), _account(keys.box_signer)
     updater = _permissions(user, UPDATE, LOOKUP.format(account="*"))
     return NatsIssuer(
@@ -146,9 +147,9 @@ def issuer_of(keys: NatsSeeds, at: int) -> NatsIssuer:
 
 
 def server_conf(keys: NatsSeeds, at: int, revoked: Sequence[str] = (), before: str | None = None) -> str:
-    """In the place of `users.conf`; `at` in seconds since 1970. `revoked` are public keys of users, which never come in again: new
-    credentials have a new key, whatever the clock was when these were made. `before` is the file that the servers have: a server does not
-    reload another operator's line than the one it began with. ValueError when it has none of this operator."""
+    """Replaces `users.conf`; `at` in seconds since 1970. `revoked` are public keys of users, rejected for ever, since
+    new credentials have a new key. `before` is the servers' present file: its operator line is reused, because a
+    server cannot reload another one. Raises ValueError if it has none of this operator."""
     operator, system = Nkey(OPERATOR, decode_seed(keys.operator, OPERATOR)), _account(keys.system)
     hq, shops = _account(keys.headquarters), _account(keys.shops)
     revocations = {"revocations": dict.fromkeys(revoked, FOR_EVER)} if revoked else {}
@@ -176,19 +177,20 @@ def _operator_in(conf: str, operator: Nkey) -> str:
 
 
 def _content(jwt: str) -> dict[str, Any]:
-    """Of a JWT that the servers have, which have checked it; ValueError when it is none."""
+    """Claims of a JWT already verified by the servers. Raises ValueError if it is none."""
     content = jwt.split(".")[1] if jwt.count(".") == 2 else ""  # noqa: PLR2004  head, content, signature
     found: dict[str, Any] = msgspec.json.decode(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
     return found
 
 
 def box_credentials(keys: NatsSeeds, nims: Sequence[str], at: int) -> tuple[str, str]:
-    """The credentials file of a box with these machines, and its public key. What it may do is in the signing key's template."""
+    """Credentials file of a box with these machines, and its public key. The permissions are in the signing key's
+    template."""
     return _credentials(_account(keys.box_signer), nims[0], _box_claims(_account(keys.shops).public, nims), at)
 
 
 def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """Of headquarters itself."""
+    """For headquarters itself."""
     user = Nkey(USER)
     claims = _permissions(user, *READER_PUBLISHES) | {"resp": {"max": 1, "ttl": ANSWER_NANOSECONDS}}
     claims["sub"]["allow"].append(ASK_SUBJECTS)
@@ -196,18 +198,18 @@ def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
 
 
 def relay_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """Of all relays."""
+    """For all relays."""
     user = Nkey(USER)
     return _credentials(_account(keys.shops), "relay", _permissions(user, *RELAY_PUBLISHES), at, user)
 
 
 def administrator_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """Makes the streams, once."""
+    """For the one-time creation of the streams."""
     return _credentials(_account(keys.headquarters), "administrator", _FREE, at)
 
 
 def _permissions(user: Nkey, *publishes: str) -> dict[str, Any]:
-    """It may publish there, and hear the answers."""
+    """Permission to publish on these subjects and to receive the answers."""
     return {**_FREE, "pub": {"allow": [*publishes]}, "sub": {"allow": [f"_INBOX.{user.public}.>"]}}
 
 
@@ -216,14 +218,14 @@ def _account(seed: str) -> Nkey:
 
 
 def _hq_claims() -> dict[str, Any]:
-    # An export is for the accounts of the operator: these two accounts.
+    # Exports are visible to the operator's accounts only: these two.
     exports = [{"name": what, "subject": f"mcf.*.{what}", "type": "service"} for what in SHARED]
     exports += [{"name": what, "subject": what, "type": "service"} | _answers(what) for what in FOR_THE_RELAY]
     return _claims(_FREE | _NO_STORE | _STORE, exports=exports)
 
 
 def _answers(subject: str) -> dict[str, str]:
-    """A consumer sends as many messages as were requested."""
+    """A consumer sends several messages per request."""
     return {"response_type": "Stream"} if ".MSG.NEXT." in subject else {}
 
 
@@ -232,7 +234,7 @@ def _box_claims(shops: str, nims: Sequence[str]) -> dict[str, Any]:
 
 
 def _shops_claims(hq: str, signer: str) -> dict[str, Any]:
-    """`hq` and `signer`: public keys of headquarters' account and of what signs for boxes."""
+    """`hq` and `signer` are the public keys of headquarters' account and of the boxes' signer."""
     imports = [{"name": what, "subject": f"mcf.*.{what}", "account": hq, "type": "service"} for what in SHARED]
     imports += [{"name": what, "subject": what, "account": hq, "type": "service"} for what in FOR_THE_RELAY]
     template = {
@@ -246,7 +248,7 @@ def _shops_claims(hq: str, signer: str) -> dict[str, Any]:
 
 
 def _claims(limits: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Of an account."""
+    """Claims of an account."""
     return {**more, "limits": limits, "type": "account", "version": 2}
 
 

@@ -1,4 +1,4 @@
-"""Whether a message is a closure of the box that it names: shape, then signature, then who may say what."""
+"""Verifies a message: format, then signature, then whether this key may speak for this box."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from headquarters.core.checks import ClosureRecord, machine_of, record_of
 Content = TypeVar("Content", ClosureEvent | CalendarEvent, Presence)
 Via = Literal["https", "nats"]
 Reason = Literal["malformed", "oversized", "unsigned", "unknown", "foreign", "time", "fork", "withdrawn"]
-"""Why it is not in the table; `withdrawn`: it was, until the key was known to be stolen."""
+"""Why a message is not in the table; `withdrawn`: removed later, because its key was stolen."""
 
 DAY_BEGINS = timedelta(hours=4)
-"""A shop that closes after midnight closes the day before."""
+"""Closing after midnight belongs to the day before."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """As it came."""
+    """A message as received."""
 
     via: Via
     headers: Mapping[str, str]
-    """by their names in small letters"""
+    """by lower-case name"""
     body: bytes
     nim: str | None = None
-    """of the subject, where NATS has vouched for it"""
+    """from the subject, authenticated by NATS"""
     stream_seq: int | None = None
     at: int | None = None
-    """When the stream got it, in milliseconds; None where it came straight here."""
+    """When the stream received it, in ms; None if it came directly."""
     damage: str = ""
-    """What is wrong with the message around the body: then nothing in it counts."""
+    """Fault of the message outside its body; then the content is ignored."""
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose signature holds."""
+    """An event with a valid signature."""
 
     message: Message
     machine: str
@@ -55,7 +55,7 @@ class Received(ReceivedEvent, frozen=True, kw_only=True):
     data: ClosureData
     record: ClosureRecord
     day: str
-    """Of the shop, as YYYY-MM-DD."""
+    """The shop's day, YYYY-MM-DD."""
 
     @property
     def mode(self) -> Mode:
@@ -63,13 +63,13 @@ class Received(ReceivedEvent, frozen=True, kw_only=True):
 
 
 class ReceivedCalendar(ReceivedEvent, frozen=True, kw_only=True):
-    """Of a month or a year."""
+    """A month or year closure."""
 
     data: CalendarData
 
 
 class MessageRefused(Exception):
-    """What came is not taken, and `reason` says why; `nim` is what it says of itself, without proof."""
+    """The message is refused for `reason`; `nim` is its own unverified statement."""
 
     def __init__(self, reason: Reason, detail: str, nim: str = "") -> None:
         super().__init__(detail)
@@ -78,8 +78,8 @@ class MessageRefused(Exception):
 
 
 def is_junk(message: Message, refused: MessageRefused) -> bool:
-    """Whether it is what no box sends, and NATS vouches for whose key it came with. A signature by a key that is revoked, or not known
-    yet, is none: the stream has those of before."""
+    """Whether no box sends this, although NATS authenticated the key it came with. A signature by a revoked or still
+    unknown key is not junk: the stream contains such messages from earlier."""
     if message.via != "nats" or message.nim is None:
         return False
     if refused.reason == "unsigned":
@@ -96,11 +96,11 @@ class RegisteredKey(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: int | None
     stolen_since: int | None
     restored: int | None = None
-    """The revocation that was taken back last, by its time."""
+    """Time of the last revocation that was undone."""
 
 
 class KeysOfRevision:
-    """The keys of one revision, in memory."""
+    """All keys of one revision, in memory."""
 
     def __init__(self, revision: int, keys: Iterable[RegisteredKey]) -> None:
         self.revision = revision
@@ -112,17 +112,17 @@ class KeysOfRevision:
                 self._keys.setdefault(key.machine, []).append(verifying_key(key.line))
 
     def keys_of(self, machine: str) -> Sequence[VerifyingKey]:
-        """Those that may sign for it today; none for a machine that was not added."""
+        """Valid keys of the machine; none if it is unknown."""
         return self._keys.get(machine, ())
 
     def owner(self, key_id: str) -> str | None:
-        """The machine whose key that is, for telling theft from noise."""
+        """The machine with this key, to tell theft from noise."""
         return self._owners.get(key_id)
 
 
 def receive(message: Message, ring: KeysOfRevision, *, now: float, zone: tzinfo) -> Received | ReceivedCalendar:
-    """Refused, or a closure to keep. `now` in seconds since 1970; a stream may hold a message for long, so its time counts for
-    HTTPS alone."""
+    """A verified closure. Raises MessageRefused. `now` in seconds since 1970; times are checked for HTTPS only,
+    because a stream may store a message for long."""
     event = content_of(message, MOST_BYTES, _read)
     nim = event.nim
     if message.headers.get(ID, event.id) != event.id:
@@ -136,7 +136,7 @@ def receive(message: Message, ring: KeysOfRevision, *, now: float, zone: tzinfo)
 
 
 def signer(message: Message, ring: KeysOfRevision, machine: str, key_id: str, *, now: float) -> VerifyingKey:
-    """The key of that machine that signed; Refused when none did."""
+    """The machine's key that signed the message. Raises MessageRefused if none did."""
     keys = ring.keys_of(machine)
     if not keys:
         raise MessageRefused("unknown", "no key is known for this NIM", machine)
@@ -152,7 +152,8 @@ def signer(message: Message, ring: KeysOfRevision, machine: str, key_id: str, *,
 
 
 def content_of(message: Message, most: int, read: Callable[[bytes], Content]) -> Content:
-    """Refused for what is none, or says another NIM than NATS has vouched for."""
+    """The decoded body. Raises MessageRefused if it is invalid or has another NIM than the one authenticated by
+    NATS."""
     if message.damage:
         raise MessageRefused("malformed", message.damage, message.nim or "")
     if len(message.body) > most:
@@ -171,7 +172,7 @@ def _read(body: bytes) -> ClosureEvent | CalendarEvent:
 
 
 def day_of(at: int, zone: tzinfo) -> str:
-    """The shop's day of an instant in milliseconds, as YYYY-MM-DD."""
+    """The shop's day of an instant in ms, as YYYY-MM-DD."""
     instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
     try:
         return (instant.astimezone(zone) - DAY_BEGINS).date().isoformat()

@@ -1,7 +1,8 @@
-"""One row of the register as two databases or copies know it, made one: nothing that either has revoked or disabled comes back.
+"""Merges a row of the register from two databases or copies; nothing revoked or disabled in either becomes valid
+again.
 
-A revocation and a disabled person are facts that only grow, and of what changes both ways the later counts, whichever of the two databases is
-newer; of equally late ones `ours`. Merged again, nothing changes."""
+Revocations and disabled persons accumulate. For other values the later change is used, whichever database is newer,
+and `ours` if they are equally late. Merging is idempotent."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ RegisterRow = dict[str, Any]
 
 
 def merged_box(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
-    """What people have set last; what was learnt goes with it."""
+    """The last change by a person, with the learnt values of that row."""
     return {**_later(ours, theirs), "added_at": min(ours["added_at"], theirs["added_at"])}
 
 
 def merged_key(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
-    """A key is revoked unless its last revocation was taken back by one who knew of it (`restored`: which one)."""
+    """A key is revoked unless its last revocation was undone by someone who knew of it (`restored` identifies it)."""
     restored = max(_at(ours, "restored"), _at(theirs, "restored"))
     revoked = max(restored, _at(ours, "revoked_at"), _at(theirs, "revoked_at"))
     is_revoked = revoked > restored
     in_force = [row for row in (ours, theirs) if _at(row, "revoked_at") > restored]
-    thefts = [row["stolen_since"] for row in in_force if row.get("stolen_since") is not None]  # the first of them
+    thefts = [row["stolen_since"] for row in in_force if row.get("stolen_since") is not None]  # the earliest is used
     return {
         **ours,
         "added_at": min(ours["added_at"], theirs["added_at"]),
@@ -37,7 +38,7 @@ def merged_ledger(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
 
 
 def merged_person(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
-    """The last password; a person disabled in either stays so."""
+    """The last password; disabled in either is disabled."""
     return {**_later(ours, theirs), "disabled": bool(ours["disabled"] or theirs["disabled"])}
 
 
@@ -47,7 +48,7 @@ def merged_api_key(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
 
 
 def merged_join_code(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
-    """Used anywhere is used: by the box that was first. Withdrawn anywhere is withdrawn."""
+    """Used in either is used, by the first box. Expired in either is expired."""
     used = [row for row in (ours, theirs) if row["used_by"] is not None]
     first = min(used, key=lambda row: _at(row, "used_at"), default=ours)
     return {**first, "ends_at": min(ours["ends_at"], theirs["ends_at"])}
@@ -69,5 +70,5 @@ def _later(ours: RegisterRow, theirs: RegisterRow) -> RegisterRow:
 
 
 def _at(row: RegisterRow, name: str) -> int:
-    """A copy of an older version has no such column."""
+    """0 for columns that a copy of an older version lacks."""
     return int(row.get(name) or 0)

@@ -1,4 +1,4 @@
-"""A finding as a sentence, in English for programs and in a person's language for people."""
+"""Sentences of findings: in English for programs, in a person's language for people."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from common.language import Language, Text
 from common.web.formats import day
 
 PASSING: Final[frozenset[str]] = frozenset({"gap", "late", "tax-server", "version", "clock", "deferred", "clone"})
-"""Solved by themselves when what they say is no longer so, and new when it is so again. The others stand in the books for ever,
-and a person says what became of them. So do numbers that no box will ever send."""
+"""Kinds that are solved automatically when the fact ends, and found anew when it returns. The other kinds are
+permanent facts, which a person solves; so are numbers that no box will ever send."""
 
 GONE = "gone"
-"""`what` of a gap whose closures a lost ledger has made."""
+"""`what` of a gap whose closures belonged to a lost ledger."""
 NEVER = "–"
-"""`since` or `silent` of a machine of which no closure, or no sign, has come."""
+"""`since` or `silent` of a machine without any closure or presence."""
 Value = int | str
 Facts = dict[str, Value]
 KIND: Final[dict[str, Text]] = {
@@ -33,7 +33,7 @@ KIND: Final[dict[str, Text]] = {
     "clock": Text("Clock"),
     "version": Text("Old version"),
 }
-"""The worst first."""
+"""Worst first."""
 _SENTENCES: Final[dict[str, Text]] = {
     "gap": Text("Z {first} to {last} are missing"),
     "gap.one": Text("Z {first} is missing"),
@@ -72,7 +72,7 @@ _SENTENCES: Final[dict[str, Text]] = {
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """`key` tells two findings of a kind and a book apart; `facts` are the values its sentence is made of (`wording.py`)."""
+    """`key` identifies the finding within its kind and book; `facts` are the values of its sentence."""
 
     kind: str
     key: str
@@ -80,7 +80,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def sentence(kind: str, facts: Facts, language: Language) -> str:
-    """What was found; the values in it are in `facts`."""
+    """Formats a finding; the values are from `facts`."""
     what = facts.get("what")
     name = f"{kind}.{what}" if what else kind
     if (name == "gap" and facts["first"] == facts["last"]) or (name == "unexplained" and facts["count"] == 1):
@@ -91,7 +91,7 @@ def sentence(kind: str, facts: Facts, language: Language) -> str:
 
 
 def _late(facts: Facts, language: Language) -> tuple[str, Facts]:
-    """Which sentence, and its times (YYYY-MM-DD HH:MM, UTC) as that language writes them."""
+    """Name of the sentence, and its times (YYYY-MM-DD HH:MM, UTC) in the format of the language."""
     times = {name: str(facts[name]) for name in ("since", "silent")}
     name = next((f"late.{each}" for each, time in times.items() if time == NEVER), "late")
     if language == "fr":

@@ -1,1 +1,1 @@
-"""The ways in: HTTPS and JetStream, both through the same reception, into the same store."""
+"""Ingress by HTTPS and JetStream, both with the same verification and storage."""

@@ -1,9 +1,9 @@
-"""Closures from the stream: fetched by the hundred, kept, then acknowledged; any number of instances share one consumer.
+"""Reads closures from the stream: fetched in batches, stored, then acknowledged; instances share one consumer.
 
-What is acknowledged is in the database, or is evidence. A database that was put back, also under running instances, lacks messages
-that were acknowledged; it is looked at every few seconds, and they are read again from the stream itself.
+An acknowledged message is in the database or in the evidence. A restored database, also under running instances, lacks
+acknowledged messages: this is checked every few seconds, and they are read again from the stream.
 
-The last word of each box, kept by the stream PRESENCE."""
+Also reads the last presence of each box from the stream PRESENCE."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ log = structlog.get_logger(__name__)
 
 PRESENCES_AT_ONCE = 200
 LOOK_EVERY_SECONDS = 10.0
-"""No box waits for an answer to a presence in the stream: those of some seconds are taken together, when most have come as requests too."""
+"""Presences in the stream need no quick answer: those of some seconds are taken together, after most have arrived as
+requests too."""
 
 ACK_SECONDS = 60
 IN_FLIGHT = 20_000
-"""Fetched and not yet acknowledged, by all instances together."""
+"""Fetched and unacknowledged, of all instances together."""
 CHECK_SECONDS = 10.0
 PRESENCE_FIRST_SECONDS = 5.0
 EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
@@ -59,23 +60,23 @@ class JetStreamIntake:
         self._threads = threads
         self._reception = reception
         self._stream = StreamName(CLOSURES_STREAM, "")
-        """That we read."""
+        """The stream that is read."""
         self._has_read = asyncio.Event()
-        """The words that had waited in the stream of the presences are kept."""
+        """The waiting presences of the stream are stored."""
         self._put_back = asyncio.Event()
-        """The database may lack words that were acknowledged."""
+        """The database may lack acknowledged presences."""
         self._put_back.set()
         self._floods = Floods()
 
     async def run(self) -> None:
-        """For ever; what goes wrong ends the session, and another begins where the database is."""
+        """Runs until cancelled; an error ends a session, and a new one continues from the database's state."""
         self._reception.is_behind = True
         async with asyncio.TaskGroup() as all_three:
             for name, session in (("stream", self._closures), ("presence", self._presences), ("ask", self._questions)):
                 all_three.create_task(sessions(name, partial(connected, self._options), session))
 
     async def _presences(self, client: Client) -> None:
-        """Where there is no such stream, presence comes by `ask` alone."""
+        """Without this stream presences arrive by `ask` only."""
         durable = self._options.durable
         try:
             await call(client, f"CONSUMER.INFO.{PRESENCE_STREAM}.{durable}", {})
@@ -96,7 +97,7 @@ class JetStreamIntake:
                     await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     async def _hear_all(self, client: Client) -> None:
-        """The last word of every box once more: a shop that is silent now does not say it again."""
+        """Reads the last presence of every box again: a silent shop does not repeat it."""
         self._put_back.clear()
         try:
             async for messages in read_stream(client, 1, f"mcf.*.{PRESENCE}", PRESENCE_STREAM):
@@ -119,14 +120,14 @@ class JetStreamIntake:
         await Questions(client, self._options, self._reception, self._floods, self._nims).run()
 
     async def _nims(self) -> set[str]:
-        """The NIMs that boxes may ask under: as added, and as they have called themselves last."""
+        """NIMs that boxes may use: as registered, and as in their last presence."""
         boxes = await self._threads.run(self._store.register.boxes)
         words = await self._threads.run(self._store.presences.last_words)
         return {box.nim for box in boxes} | {word.presence.nim for word in words.values()}
 
     async def _closures(self, client: Client) -> None:
         try:
-            # What boxes said before they made these closures is heard before them.
+            # Earlier presences are processed before these closures.
             with contextlib.suppress(NoAnswer):
                 await client.within(self._has_read.wait(), PRESENCE_FIRST_SECONDS)
             await self._heal(client)
@@ -136,7 +137,8 @@ class JetStreamIntake:
             self._reception.is_behind = True
 
     async def _acknowledged(self, client: Client) -> int:
-        """Up to which message all are; the consumer is made where there is none and this key may."""
+        """The number up to which all messages are acknowledged; creates the consumer if it is missing and
+        permitted."""
         durable = self._options.durable
         try:
             found = await call(client, f"CONSUMER.INFO.{CLOSURES_STREAM}.{durable}", {})
@@ -147,8 +149,8 @@ class JetStreamIntake:
         return int((found.get("ack_floor") or {}).get("stream_seq", 0))
 
     async def _heal(self, client: Client) -> None:
-        """Reads again what was acknowledged and is not here. The consumer first: what it has seen acknowledged before we look
-        at the database was committed before that."""
+        """Reads acknowledged messages that are not stored. Queries the consumer first: whatever was acknowledged by
+        then is already committed when the database is read."""
         floor = await self._acknowledged(client)
         info = await stream_info(client, CLOSURES_STREAM)
         self._stream = StreamName(CLOSURES_STREAM, info.created)
@@ -162,7 +164,7 @@ class JetStreamIntake:
         count = 0
         for first, last in missing:
             count += await self._read_again(client, first, last)
-            # Where no message is, there is none that was acknowledged: the stream was emptied.
+            # Numbers without a message were never acknowledged: the stream was emptied.
             await self._threads.run(store.keep, *self._stream, first, last)
         log.info("storage.healed", read=count)
 
@@ -176,7 +178,7 @@ class JetStreamIntake:
         return count
 
     async def _taking(self, pull: Pull, client: Client) -> None:
-        """Signatures are looked at while the messages before these are on their way to the disk; kept they are one after the other."""
+        """Verifies signatures while the previous batch is written; batches are written one after the other."""
         checked = asyncio.get_running_loop().time()
         keeping = asyncio.create_task(asyncio.sleep(0))
         try:
@@ -199,10 +201,10 @@ class JetStreamIntake:
         finally:
             await ended(keeping)
             with contextlib.suppress(*TROUBLE, asyncio.CancelledError):
-                keeping.result()  # logged already, or less than what has ended this
+                keeping.result()  # already logged, or minor beside the error that ended this
 
     async def _keep(self, messages: Sequence[Msg], looked: Batch) -> None:
-        """Kept, then acknowledged."""
+        """Stores, then acknowledges."""
         if not messages:
             return
         async with _again_without_database(messages):
@@ -213,7 +215,7 @@ class JetStreamIntake:
 
 @contextlib.asynccontextmanager
 async def _again_without_database(messages: Sequence[Msg]) -> AsyncIterator[None]:
-    """They come again, soon, here or at another instance."""
+    """On a storage error the messages are delivered again soon, here or at another instance."""
     try:
         yield
     except StoreError:

@@ -1,4 +1,4 @@
-"""Boxes that join: a code is made for one, it is answered with what it needs, and guesses are slowed."""
+"""Joining of boxes: makes codes, answers with the configuration, and limits guesses."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ log = structlog.get_logger(__name__)
 
 CLOSURES_PATH = "closures"
 MINUTES = 60
-"""How long a code may be used by default."""
+"""Default lifetime of a code."""
 MOST_MINUTES = 7 * 24 * 60
 RULES = LoginRules(account=Budget(600, 0.1), address=Budget(10, 30), address_long=Budget(100, 300))
-"""Wrong codes: ten at once from one address and two a minute, ten a second of all together."""
+"""Wrong codes: ten at once from one address, then two a minute; ten a second from all addresses."""
 _GUESS = "join"
 _PEM_END = "-----END CERTIFICATE-----"
 
 
 class TooManyGuesses(Exception):
-    """`seconds` until it may be tried again."""
+    """`seconds` is the delay until the next attempt."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many wrong codes; again in {seconds} s")
@@ -43,9 +43,9 @@ class TooManyGuesses(Exception):
 
 
 class JoinTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a box. `url`: of this headquarters, empty where it is not configured; `servers`: of NATS, for boxes; `authority`: PEM of both, where
-    no public one vouches for them, and `certificate` what this headquarters shows then, where it shows one itself; `issuer`: what lets boxes in
-    at the servers, without which closures go over HTTPS."""
+    """Content of the answer to a box. `url` of this headquarters, empty if not configured; `servers` of NATS for
+    boxes; `authority` is the PEM of a private authority of both; `certificate` is the one this headquarters presents,
+    if it terminates TLS itself; `issuer` admits boxes at the NATS servers, without it closures use HTTPS."""
 
     url: str = ""
     servers: str = ""
@@ -54,7 +54,7 @@ class JoinTerms(msgspec.Struct, frozen=True, kw_only=True):
     issuer: NatsIssuer | None = None
 
     def link(self, code: str) -> JoinLink:
-        """As it is shown. OSError where the certificate cannot be read."""
+        """The link as displayed. Raises OSError if the certificate is unreadable."""
         pin = ""
         if self.url and self.authority is not None and self.certificate is not None:
             pem = self.certificate.read_text("ascii")
@@ -63,7 +63,7 @@ class JoinTerms(msgspec.Struct, frozen=True, kw_only=True):
         return JoinLink(code, self.url, pin)
 
     def answer(self, public: str, nims: Sequence[str], label: str, at: int) -> JoinAnswer:
-        """To the box with that public key (`whpk_…`); `at` in seconds since 1970."""
+        """For the box with this public key (`whpk_…`); `at` in seconds since 1970."""
         authority = "" if self.authority is None else self.authority.read_text("ascii")
         if self.issuer is None:
             return JoinAnswer(kind="https", url=CLOSURES_PATH, ca=authority, label=label)
@@ -72,10 +72,10 @@ class JoinTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JoinService:
-    """One for each instance."""
+    """One per instance."""
 
     def __init__(self, store: HqStore, threads: Threads, terms: JoinTerms, *, is_direct: bool = False) -> None:
-        """`is_direct`: no other web server stands in front."""
+        """`is_direct`: without a reverse proxy."""
         self._store = store
         self._threads = threads
         self._terms = terms
@@ -90,7 +90,8 @@ class JoinService:
         return await self._threads.run(self._terms.link, code)
 
     async def join(self, headers: Mapping[str, str], body: bytes, address: str) -> JoinAnswer:
-        """BadEvent for what is no request, NotSigned for one whose key has not signed it, JoinRefused, TooManyGuesses."""
+        """Raises BadEvent for an invalid request, NotSigned if its key did not sign it, JoinRefused, and
+        TooManyGuesses."""
         place = LoginPlace(network_of(address))
         if wait := self._limits.begin(_GUESS, place, exists=False):
             raise TooManyGuesses(wait)
@@ -109,7 +110,7 @@ class JoinService:
 
 
 def _read(headers: Mapping[str, str], body: bytes) -> tuple[JoinRequest, str]:
-    """The request, and its code as it is compared."""
+    """The request and its normalized code."""
     request = read_request(body)
     try:
         key = verifying_key(request.key)
@@ -117,7 +118,7 @@ def _read(headers: Mapping[str, str], body: bytes) -> tuple[JoinRequest, str]:
         raise BadEvent("key", str(error)) from None
     if not isinstance(key, PublicKey):
         raise BadEvent("key", "is a shared secret, not a public key")
-    # Its time does not matter: the same request again is answered the same, and a new box may not know the date.
+    # Its time is ignored: a repeated request gets the same answer, and a new box may not know the date.
     verify([key], headers, body, now=0, window=None)
     try:
         return request, read_code(request.code)

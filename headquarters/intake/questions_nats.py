@@ -1,6 +1,6 @@
-"""What boxes ask (`mcf.<NIM>.ask`), answered with what they have to send again.
+"""Answers the questions of boxes (`mcf.<NIM>.ask`) with the closures to send again.
 
-On a connection of its own: whatever one shop floods it with, closures and the last words come on others."""
+Uses a separate connection, so that a flood from one shop delays neither closures nor presences."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ log = structlog.get_logger(__name__)
 
 AT_THE_SAME_TIME = 1000
 OF_ONE_SHOP = 2
-"""Questions of one NIM that are being answered; a box asks one after the other. What comes beyond is dropped."""
+"""Concurrent questions of one NIM; a box asks one at a time. Further ones are dropped."""
 AFTER_REFUSAL_SECONDS = 5.0
-"""Its place stays taken: junk costs no more than that."""
+"""A refused question occupies its place this long, which bounds the cost of junk."""
 READING_AGAIN = 8
-"""Boxes whose part of the stream is read at the same time."""
+"""Boxes whose part of the stream is read concurrently."""
 RESERVE = 400
-"""Messages of a subject that stay free for the closures to come: a year of them."""
+"""Messages of a subject reserved for future closures: one year."""
 KNOWS_NO_END = "0.1.0"
-"""The version whose boxes know no `to_z`."""
+"""The version of boxes that do not support `to_z`."""
 NO_ROOM_SECONDS = 3600.0
 REPLIES_NOT_TO = ("$", "mcf.")
-"""An answer goes to the sender, never into the servers' own subjects or the streams'."""
+"""Answers go to the sender, never to subjects of the servers or streams."""
 LOOK_SECONDS = 2.0
 FLOOD = 2000
-"""Kilobytes and messages that were dropped of one NIM between two looks: its questions are not listened to any more,"""
+"""Kilobytes plus messages of one NIM dropped between two looks; above this it is ignored."""
 DEAF_SECONDS = 600.0
-"""for so long."""
+"""Duration of ignoring a flooding NIM."""
 Nims = Callable[[], Awaitable[Iterable[str]]]
 
 
 class Floods:
-    """Whose questions are not listened to; longer than one connection."""
+    """NIMs whose questions are ignored; outlives a connection."""
 
     def __init__(self) -> None:
         self.dropped: Counter[str] = Counter()
@@ -61,7 +61,7 @@ class Floods:
             self.dropped[nim] += 1 + size // 1000
 
     def look(self, now: float) -> frozenset[str]:
-        """Since the last look; who is flooding now."""
+        """Evaluates the drops since the last call and returns the ignored NIMs."""
         for nim, count in self.dropped.items():
             if count > FLOOD and nim not in self._until:
                 self._until[nim] = now + DEAF_SECONDS
@@ -80,14 +80,14 @@ class Questions:
         self._reception = reception
         self._floods = floods
         self._nims = nims
-        """The NIMs of boxes, which alone are listened to while one is not."""
+        """NIMs to subscribe to while any NIM is ignored."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._answering: Counter[str] = Counter()
         self._reading_again = asyncio.Semaphore(READING_AGAIN)
         self._no_room: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Until the connection is lost, which is a NatsError."""
+        """Runs until the connection is lost, which raises NatsError."""
         listening: list[int] = []
         before: frozenset[str] | None = None
         try:
@@ -117,7 +117,7 @@ class Questions:
         task.add_done_callback(self._tasks.discard)
 
     def _on_message(self, msg: Msg) -> None:
-        """A place first: for what has none, nothing is kept and nothing is begun."""
+        """Reserves a place; without a free one the message is dropped at no cost."""
         nim = nim_of_subject(msg.subject)
         if len(self._tasks) >= AT_THE_SAME_TIME or self._answering[nim] >= OF_ONE_SHOP:
             self._reception.counted["dropped"] += 1
@@ -127,7 +127,7 @@ class Questions:
         self._begin(self._answer(nim, _message_of_ask(msg), msg.reply))
 
     async def _answer(self, nim: str, message: Message, reply: str) -> None:
-        """With what the box has to send again: only what the stream does not have either."""
+        """Requests of the box only closures that the stream does not contain either."""
         try:
             answer = await self._reception.presence(message, counts=False)
             if answer.replay:
@@ -156,11 +156,12 @@ class Questions:
         return nothing
 
     async def _has_room(self, nim: str, message: Message, answer: PresenceAnswer) -> bool:
-        """What it will send and the closures of the next months have to fit. A box of 0.1.0 sends everything from the first one on."""
+        """Whether the subject has room for the requested closures and those of the next months. A box of 0.1.0 sends
+        everything from the first requested one on."""
         try:
             info = await stream_info(self._client, CLOSURES_STREAM, f"mcf.{nim}.{CLOSURE}")
         except NatsError:
-            return True  # this key may not ask
+            return True  # no permission to query
         presence = read_presence(message.body)
         ranges = [(wanted.from_z, wanted.to_z if wanted.to_z is not UNSET else presence.z) for wanted in answer.replay]
         count = sum(last - first + 1 for first, last in ranges)

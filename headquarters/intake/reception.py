@@ -1,4 +1,4 @@
-"""From messages to rows: looks at each, keeps what is a closure in one transaction, and what is not as evidence."""
+"""From messages to rows: verifies each, stores closures in one transaction and refused messages as evidence."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 QUIET_MILLIS = 10_000
-"""A book that got a closure that short ago is being sent: nothing is requested of it."""
+"""While a book received a closure this recently, more are in transit: nothing is requested."""
 BY_KEY = ("unsigned", "unknown", "foreign", "time")
-"""Reasons that newer keys may take away."""
+"""Reasons that newer keys may remove."""
 PRESENCE_EVERY = 4.0
-"""Seconds between two transactions with the presences of boxes: one for each box would be most of the work."""
+"""Seconds between transactions with presences: one per presence would be most of the load."""
 Result = TakeOutcome | MessageRefused
 TimedPresence = tuple[HeardPresence, int]
-"""With the revision of the keys that it was looked at with."""
+"""A closure with the revision of the keys that verified it."""
 UNFIT = (BadContent, ArithmeticError, ValueError)
-"""By which one message cannot be kept, now or later."""
+"""Errors of one message that cannot be stored, now or later."""
 TOO_FAST = "the keys change faster than they can be read"
 
 
 class Batch(NamedTuple):
-    """What was found of each message, by the keys of that revision."""
+    """Result of verification per message, and the revision of the keys."""
 
     messages: Sequence[Message]
     looked: Sequence[Received | ReceivedCalendar | MessageRefused]
@@ -74,9 +74,9 @@ class Reception:
         self._words: Gatherer[TimedPresence, list[WantedClosures]] = Gatherer(self._take_presences, PRESENCE_EVERY)
         self._refusals: Gatherer[Refusal, Refusal] = Gatherer(self._refuse)
         self.counted: Counter[str] = Counter()
-        """Since the start, by outcome or reason; for the metrics."""
+        """Counts by outcome or reason since the start, for the metrics."""
         self.is_behind = False
-        """Closures are on their way here that no transaction has taken yet: nothing is requested of a box meanwhile."""
+        """Closures are in transit to the database: nothing is requested of boxes meanwhile."""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -89,19 +89,19 @@ class Reception:
             await ended(*tasks)
 
     async def closure(self, message: Message) -> TakeOutcome:
-        """Durable when this returns; Refused, or StoreError when the database cannot be used now."""
+        """Stores one closure, durable on return. Raises MessageRefused, and StoreError if the database is unusable."""
         result = await self._closures.add(message)
         if isinstance(result, MessageRefused):
             raise result
         return result
 
     async def closures(self, messages: Sequence[Message], stream: StreamName | None = None) -> list[Result]:
-        """The same for many, in one transaction; what is refused is kept as evidence before this returns. `stream`: that they are from, and
-        taken from then."""
+        """Stores many in one transaction; refused ones become evidence before this returns. `stream` is their source,
+        in which they are marked as taken."""
         return await self.keep(await self.look(messages), stream)
 
     async def look(self, messages: Sequence[Message]) -> Batch:
-        """Shape and signature of each, which needs the database for newer keys alone."""
+        """Verifies format and signatures; reads the database only for newer keys."""
         for _ in range(3):
             ring = self._ring
             looked = await self._threads.run(self._look, messages, ring)
@@ -111,8 +111,8 @@ class Reception:
         raise StoreError(TOO_FAST)
 
     async def keep(self, batch: Batch, stream: StreamName | None = None) -> list[Result]:
-        """In one transaction; looked at again when the keys are others by now. What the database refuses for its content is found, and
-        holds up no other."""
+        """Stores a batch in one transaction; verifies again if the keys have changed. A message that the database
+        rejects is isolated, so that it does not block the others."""
         try:
             return await self._keep(batch, stream)
         except UNFIT as error:
@@ -145,12 +145,12 @@ class Reception:
         raise StoreError(TOO_FAST)
 
     async def trial(self, message: Message, trial: Trial) -> None:
-        """Refused unless a key of that machine has signed it; nothing is kept of it."""
+        """Raises MessageRefused unless a key of the machine signed it; stores nothing."""
 
         async def look(ring: KeysOfRevision) -> None:
             signer(message, ring, machine_of(trial.data.nim), trial.data.key_id, now=time.time())
 
-        await self._has_newer_keys(self._ring.revision)  # no transaction looks at them again
+        await self._has_newer_keys(self._ring.revision)  # since no transaction checks them later
         try:
             await self._with_keys(look)
         except MessageRefused as refused:
@@ -159,7 +159,8 @@ class Reception:
         self.counted["trial"] += 1
 
     async def presence(self, message: Message, *, counts: bool = True) -> PresenceAnswer:
-        """What to request of the box; Refused, or StoreError. It counts as requested unless the answer does not go to the box."""
+        """The closures to request of the box. Raises MessageRefused, or StoreError. Without `counts` they do not count
+        as requested."""
         try:
             return await self._with_keys(lambda ring: self._presence(message, ring, counts))
         except MessageRefused as error:
@@ -170,7 +171,7 @@ class Reception:
         raise refused
 
     async def _with_keys(self, attempt: Callable[[KeysOfRevision], Awaitable[T]]) -> T:
-        """Once more when newer keys may change what becomes of it."""
+        """Repeats the attempt if newer keys may change its result."""
         for _ in range(3):
             ring = self._ring
             try:
@@ -183,7 +184,8 @@ class Reception:
         raise StoreError(TOO_FAST)
 
     async def unheard(self, messages: Sequence[Message]) -> list[Message]:
-        """Without those that are, byte for byte, the last word of their box: it was signed, and nothing comes of it a second time."""
+        """Without messages that equal, byte for byte, the stored presence of their box: those were verified and have
+        no further effect."""
         nims = {message.nim for message in messages if message.nim is not None}
         contents = await self._threads.run(self._store.presences.contents, sorted(map(machine_of, nims)))
         return [message for message in messages if message.body != contents.get(machine_of(message.nim or ""))]
@@ -191,7 +193,7 @@ class Reception:
     async def _presence(self, message: Message, ring: KeysOfRevision, counts: bool) -> PresenceAnswer:
         presence = content_of(message, MOST_BYTES, read_presence)
         key = signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
-        # A word that waited in a stream has no answer, and counts as of when it was said.
+        # A presence from a stream gets no answer; its time is that of its arrival there.
         is_quiet = message.at is not None or (self.is_behind and message.via == "nats")
         quiet = -1 if is_quiet else QUIET_MILLIS
         word = HeardPresence(presence, message.body, key.id, quiet, message.at, counts)
@@ -203,8 +205,8 @@ class Reception:
         return PresenceAnswer(replay=tuple(wanted), last_z=last_z or UNSET)
 
     async def _has_newer_keys(self, than: int) -> bool:
-        """Reads them when there are. Every transaction checks that the keys it was looked at with are those of now, so that who
-        was revoked a moment ago is refused without a question for each message."""
+        """Loads newer keys, if any. Each transaction compares the revision, so that a key revoked a moment ago is
+        refused without a query for each message."""
         if self._ring.revision == than and await self._threads.run(self._store.register.revision) != than:
             self._ring = await self._threads.run(self._store.register.ring)
         return self._ring.revision != than
@@ -221,7 +223,7 @@ class Reception:
             [word for word, _ in batch],
             now=now_millis(),
             newest_version=self._newest,
-            # The oldest keys that one was looked at with: when they are stale, all look again, which costs little.
+            # The oldest revision of the batch: if it is stale, all are verified again, which is cheap.
             revision=min(revision for _, revision in batch),
         )
 

@@ -1,7 +1,7 @@
-"""Boxes that are revoked are cut off at the NATS servers, within a second, by any instance or command.
+"""Revokes boxes at the NATS servers within a second, for a revocation by any instance or command.
 
-The servers let boxes in by the account of the shops, which names the users that it does not let in. What the register says is compared with it whenever
-the register has changed, and once a minute: a server may have been away, or put back."""
+Servers admit boxes by the shops' account, which lists the revoked users. It is compared with the register after each
+change and every minute, since a server may have been offline or restored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NatsRevocations:
         self._issuer = issuer
 
     async def run(self) -> None:
-        """For ever; what could not be done is tried again."""
+        """Runs until cancelled; retries after errors."""
         updater = self._issuer.updater
         await sessions(
             "revocations", lambda: connected(self._options, "mcfd-hq accounts", credentials_of(updater)), self._follow

@@ -1,7 +1,7 @@
-"""Sessions at the NATS servers, queries to the streams themselves, and reading one by number, beside its consumer: what headquarters has acknowledged once
-and holds no more.
+"""Sessions with the NATS servers, queries to streams, and reading a stream by number without its consumer, for
+acknowledged messages that are no longer stored.
 
-Reads with `DIRECT.GET` in batches (nats-server 2.11 and newer), which changes nothing on the server."""
+Reads with batched `DIRECT.GET` (nats-server 2.11 and newer), which changes nothing on the server."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ log = structlog.get_logger(__name__)
 TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
 AGAIN_SECONDS = 1.0
 NEW_TROUBLE_SECONDS = 60.0
-"""A session that went well for so long has ended by another trouble, which is logged though it has the same words."""
+"""After a good session of this length the same error is logged again."""
 BATCH = 250
 WAIT_SECONDS = 5.0
 MOST_HEADERS = 8192
-"""Bytes of a header block; a box's has some 300."""
+"""Bytes of a header block; a box's has about 300."""
 SEQUENCE, SUBJECT, TIME = "Nats-Sequence", "Nats-Subject", "Nats-Time-Stamp"
 ALL = f"mcf.*.{CLOSURE}"
 NOT_FOUND = 404
 WORDS = 9
-"""Of the reply subject of a message, in its first form."""
+"""Number of words in a message's reply subject, in its first form."""
 
 
 class NoSuchStream(NatsError):
@@ -42,18 +42,19 @@ class NoSuchStream(NatsError):
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
-    """`created` tells a stream from one of the same name that was there before it."""
+    """`created` distinguishes a stream from an earlier one with the same name."""
 
     created: str
     last_seq: int
     room: int | None = None
-    """Messages that the subject can still take; None: any number."""
+    """Messages that the subject can still take; None: unlimited."""
 
 
 async def sessions(
     of: str, opened: Callable[[], Awaitable[Client]], session: Callable[[Client], Awaitable[None]]
 ) -> None:
-    """One after the other, for ever; what goes wrong ends one, and another begins where the database is."""
+    """Runs sessions one after the other until cancelled; an error ends one, and the next continues from the database's
+    state."""
     trouble, clock = "", asyncio.get_running_loop().time
     while True:
         began = clock()
@@ -72,7 +73,7 @@ async def sessions(
 
 
 async def call(client: Client, what: str, request: Any) -> dict[str, Any]:
-    """An answer of JetStream's API. NatsError when it is a refusal, or none comes."""
+    """An answer of JetStream's API. Raises NatsError if it is an error or does not arrive."""
     answer = await client.request(f"$JS.API.{what}", msgspec.json.encode(request), WAIT_SECONDS)
     found = msgspec.json.decode(answer.data, type=dict[str, Any])
     error = found.get("error")
@@ -83,7 +84,7 @@ async def call(client: Client, what: str, request: Any) -> dict[str, Any]:
 
 
 async def stream_info(client: Client, stream: str, subject: str = "") -> StreamInfo:
-    """`subject`: how much room it has."""
+    """`subject`: whose room is to be returned."""
     found = await call(client, f"STREAM.INFO.{stream}", {"subjects_filter": subject} if subject else {})
     most = int(found["config"].get("max_msgs_per_subject", -1))
     count = int((found["state"].get("subjects") or {}).get(subject, 0))
@@ -92,14 +93,15 @@ async def stream_info(client: Client, stream: str, subject: str = "") -> StreamI
 
 
 def nim_of_subject(subject: str) -> str:
-    """Whatever stands there; a server without permissions lets through a NUL, which PostgreSQL takes in no text."""
+    """The NIM in the subject, unchecked but without NUL, which a server without permissions lets through and
+    PostgreSQL rejects."""
     return subject.removeprefix("mcf.").rpartition(".")[0].replace("\0", "")
 
 
 def message_of(
     headers: Headers, body: bytes, subject: str, *, size: int, seq: int | None = None, at: int | None = None
 ) -> Message:
-    """`size` of the header block in bytes. What is wrong with it is for the reception to refuse, as anything else in a message."""
+    """`size` of the header block in bytes. Faults are noted in `damage` for the reception to refuse."""
     damage = "" if headers.is_sound else "the header block is none of NATS"
     if size > MOST_HEADERS:
         damage = f"headers larger than {MOST_HEADERS} bytes"
@@ -110,18 +112,18 @@ def message_of(
 
 
 class Delivery(NamedTuple):
-    """What the consumer says of a message in its reply subject."""
+    """The consumer's data on a message, from its reply subject."""
 
     seq: int
     at: int
-    """ms, when the stream got it"""
+    """ms, when the stream received it"""
     pending: int
-    """Messages that the consumer had still to give."""
+    """Messages not yet delivered by the consumer."""
 
 
 def delivery_of(msg: Msg) -> Delivery:
-    """`$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<ns>.<pending>`; newer servers put two words before the
-    stream, and may put one behind."""
+    """`$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<ns>.<pending>`; newer servers insert two
+    words before the stream and may append one."""
     words = msg.reply.split(".")
     _, seq, _, nanoseconds, pending = map(int, words[4:9] if len(words) == WORDS else words[6:11])
     return Delivery(seq, nanoseconds // 1_000_000, pending)
@@ -135,13 +137,13 @@ def message_of_consumer(msg: Msg) -> Message:
 async def read_stream(
     client: Client, start: int, subject: str = ALL, stream: str = CLOSURES_STREAM
 ) -> AsyncIterator[list[Message]]:
-    """In order, from that sequence on to the end as it is now. NoAnswer when the server does not let us."""
+    """Batches in order, from the number `start` to the present end. Raises NoAnswer without permission."""
     while True:
         found = await _batch(client, start, subject, stream)
         messages = [_message(msg) for msg in found]
         if not messages:
             return
-        yield messages  # fewer than requested need not be the last: large ones end a batch sooner
+        yield messages  # a short batch need not be the last: large messages end it early
         start = (messages[-1].stream_seq or 0) + 1
 
 
@@ -155,9 +157,7 @@ async def _batch(client: Client, start: int, subject: str, stream: str) -> Seque
         found: list[Msg] = []
         while True:
             msg = await client.within(answers.get(), WAIT_SECONDS)
-            if (
-                msg.headers.get(SEQUENCE) is None
-            ):  # 204 ends a batch, 404 says that there is nothing; anything else is a refusal
+            if msg.headers.get(SEQUENCE) is None:  # 204 ends a batch, 404: no messages; others are errors
                 if msg.headers.status not in ("204", "404"):
                     raise NoAnswer(f"{msg.headers.status} {msg.headers.description}")
                 return found

@@ -1,5 +1,5 @@
-"""Work that blocks, on threads of its own: the database's waits, and signatures by the hundred. What comes one by one, gathered: while one transaction
-is on its way to the disk, the next one fills up."""
+"""Thread pool for blocking work (database, signatures), and batches of single items: while one transaction is written,
+the next batch collects."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ P = ParamSpec("P")
 AT_ONCE = 500
 THREADS = 4
 ANSWER_SECONDS = 30.0
-"""Longer than a database makes anything wait for a lock."""
+"""Longer than any lock timeout of the database."""
 
 
 class Gatherer(Generic[T, R]):
-    """`take` makes one transaction of many, and says what became of each. One begins `every` seconds at the most, so that others come
-    along; what comes after a quiet time is taken at once."""
+    """Collects items for `take`, which processes a batch in one transaction and returns a result for each. Batches
+    start at least `every` seconds apart; after a pause an item is taken at once."""
 
     def __init__(self, take: Callable[[Sequence[T]], Awaitable[Sequence[R]]], every: float = 0.0) -> None:
         self._take = take
@@ -30,7 +30,7 @@ class Gatherer(Generic[T, R]):
         self._waiting: asyncio.Queue[tuple[T, asyncio.Future[R]]] = asyncio.Queue(4 * AT_ONCE)
 
     async def add(self, one: T) -> R:
-        """What became of it; StaleRing and StoreError as `take` has them."""
+        """The item's result. Raises the errors of `take`, such as StaleRing and StoreError."""
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         await self._waiting.put((one, done))
         return await done
@@ -47,7 +47,7 @@ class Gatherer(Generic[T, R]):
             await self._settle(batch)
 
     def _pause(self, taken: int) -> float:
-        """Seconds until the next: many are not held up by their number, and one alone not by others who do not come."""
+        """Seconds until the next batch: none after a full batch, and a short time after a single item."""
         if taken == AT_ONCE:
             return 0.0
         return self._every if taken > 1 else self._every / 8
@@ -55,7 +55,7 @@ class Gatherer(Generic[T, R]):
     async def _settle(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
         try:
             results = await self._take([one for one, _ in batch])
-        except Exception as error:  # noqa: BLE001  # the callers get it; the next batch is another
+        except Exception as error:  # noqa: BLE001  # raised in the callers; the next batch is independent
             if len(batch) > 1 and (isinstance(error, BadContent) or not isinstance(error, StaleRing | StoreError)):
                 for one in batch:  # one of them has a fault of its own, which holds up no other
                     await self._settle([one])
@@ -74,19 +74,19 @@ class Threads:
         self._executor = ThreadPoolExecutor(count, thread_name_prefix="hq")
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """What is once begun goes on to its end, also without a caller. StoreError without an end in time: a database that was stopped, or a line that
-        takes everything and gives nothing, is no error by itself."""
+        """Runs `work`; once started it completes even without its caller. Raises StoreError after a time limit, since
+        a stopped database or a dead connection may raise no error."""
         return await self.run_for(ANSWER_SECONDS, work, *arguments, **named)
 
     async def run_for(self, seconds: float, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """The same with another limit."""
+        """Like `run`, with another time limit."""
         done = asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*arguments, **named))
         try:
             await asyncio.wait({done}, timeout=seconds)
             if done.done():
                 return done.result()
         finally:
-            done.cancel()  # what has not begun never does
+            done.cancel()  # cancels work that has not started
         raise StoreError("no answer in time")
 
     def close(self) -> None:

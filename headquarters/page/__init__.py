@@ -1,1 +1,1 @@
-"""What people see in a browser: rendered on the server, without a script, French first."""
+"""Pages for people: rendered on the server without scripts, French first."""

@@ -1,4 +1,4 @@
-"""Login, logout, the language, and the files of the page."""
+"""Login, logout, language, and static files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from headquarters.page.shared import (
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 YEAR_SECONDS = 31_536_000
 DEVICE = "hq_device"
-"""The cookie of a session."""
+"""Cookie of a device known from an earlier login."""
 
 
 @get("/ui/login")
@@ -53,7 +53,7 @@ async def login_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
 
 @post("/ui/login", status_code=303)
 async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
-    """The same answer, in the same time, for a name that is wrong and for a password that is."""
+    """Wrong names and wrong passwords get the same answer in the same time."""
     form = await form_of(request)
     name, password = str(form.get("name", ""))[:64], str(form.get("password", ""))
     problem, wait = await _problem(request, screens, name, password)
@@ -74,7 +74,7 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
 
 
 async def _problem(request: AnyRequest, screens: Screens, name: str, password: str) -> tuple[Text | None, int]:
-    """What is wrong, and the seconds until it may be tried again."""
+    """The fault, and the delay in seconds before the next attempt."""
     if not is_own_origin(request.headers):
         return FOREIGN, 0
     stored = await screens.run(screens.store.people.password, name)
@@ -88,7 +88,7 @@ async def _problem(request: AnyRequest, screens: Screens, name: str, password: s
     except Busy:
         return THROTTLED, 2
     if not is_of_today(stored):
-        with contextlib.suppress(Busy):  # the next login does it
+        with contextlib.suppress(Busy):  # the next login rehashes
             await screens.run(screens.store.people.rehash, name, stored, await screens.guard.hash(password))
     return None, 0
 

@@ -1,4 +1,4 @@
-"""Findings, with what a person says of them; boxes, with their own word, how they join and are cut off; people, with their roles."""
+"""Findings and their handling; boxes with their last presence, joining and revocation; people and roles."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def findings(request: AnyRequest, screens: Screens) -> Response[bytes]:
 
 @post("/ui/findings/{id_:int}/{what:str}", status_code=303, opt={RIGHT: "accountant"})
 async def say(request: AnyRequest, screens: Screens, id_: int, what: str) -> Redirect:
-    """`see`, or `solve` with a note."""
+    """`what` is `see`, or `solve` with a note."""
     now = now_millis()
     form = await form_of(request)
     if what == "see":
@@ -83,7 +83,7 @@ async def join_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
 
 @post("/ui/join", status_code=200, opt={RIGHT: "admin"})
 async def make_code(request: AnyRequest, screens: Screens, joining: JoinService) -> Response[bytes]:
-    """The one time that the code is seen."""
+    """The only time that the code is shown."""
     form = await form_of(request)
     nims = tuple(dict.fromkeys(str(form.get("nims", "")).upper().replace(",", " ").split()))
     label, region = (str(form.get(name, "")).strip() for name in ("label", "region"))
@@ -105,7 +105,7 @@ async def _codes(screens: Screens) -> dict[str, Any]:
 
 @post("/ui/shops/{nim:str}/revoke", status_code=303, opt={RIGHT: "admin"})
 async def revoke(screens: Screens, nim: str) -> Redirect:
-    """The box is cut off, with all its machines."""
+    """Revokes the box with all its machines."""
     await screens.run(screens.store.register.revoke_box, machine_of(nim), now_millis())
     return Redirect(f"/ui/shops/{quote(nim)}", status_code=303)
 
@@ -140,7 +140,7 @@ async def _people(request: AnyRequest, screens: Screens, status: int = 200, **va
 
 
 def _fault(name: str, role: str, password: str) -> Text | None:
-    """What is wrong with a new person."""
+    """The fault in the data of a new person."""
     if not (name and is_name(name)):
         return Text("A name has 1 to 64 characters that can be seen.")
     if role not in ROLES:
@@ -151,7 +151,7 @@ def _fault(name: str, role: str, password: str) -> Text | None:
 
 @post("/ui/people/disable", status_code=303, opt={RIGHT: "admin"})
 async def disable(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
-    """The name is in the form: one with a slash, or of two points, leads elsewhere in a path."""
+    """The name is a form field, since a name with a slash or of two dots changes a path."""
     name = str((await form_of(request)).get("name", ""))
     if name == name_of_caller(request):  # the last administrator would be locked out
         return await _people(request, screens, 422, problem=OWN_ACCOUNT)
@@ -161,13 +161,13 @@ async def disable(request: AnyRequest, screens: Screens) -> Response[bytes] | Re
 
 @get("/ui/shops/{nim:str}/ledger", opt={RIGHT: "admin"})
 async def ledger(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
-    """What is accepted by whom says yes."""
+    """Shows what will be accepted, for confirmation."""
     return screens.render(request, "ledger.html", **await screens.run(_seen, screens.store, machine_of(nim)))
 
 
 @post("/ui/shops/{nim:str}/ledger", status_code=303, opt={RIGHT: "admin"})
 async def accept(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes] | Redirect:
-    """The very ledger that the person has seen; when the box has named another one since, nothing is accepted."""
+    """Accepts the displayed ledger; 409 if the box has named another one meanwhile."""
     machine = machine_of(nim)
     values = await screens.run(_seen, screens.store, machine)
     ledger = (await form_of(request)).get("ledger")
@@ -179,7 +179,8 @@ async def accept(request: AnyRequest, screens: Screens, nim: str) -> Response[by
 
 
 def _seen(store: HqStore, machine: str) -> dict[str, Any]:
-    """The box's last word, the last closure that is here, and whether the word names another ledger than the one that is followed."""
+    """The box's last presence, its last stored closure, and whether the presence names another ledger than the
+    followed one."""
     box = store.register.box(machine)
     if box is None:
         raise NotFoundException

@@ -1,4 +1,4 @@
-"""What all screens share: who looks, in which language, and the way to HTML."""
+"""Shared parts of all pages: the person, the language, and rendering."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ TYPED_COOKIE = "hq_typed"
 FILES = dict.fromkeys(("tabler.css", "kit.css", "icon.svg"), "common.web")
 CALLER = "caller"
 ROLE = "role"
-"""In the `opt` of a handler that is no screen, as `RIGHT` is of one."""
+"""In the `opt` of a handler that is not a page, as `RIGHT` is of a page."""
 MOST_DIGITS = 9
 LONG_AT_ONCE = 2
 LONG_SECONDS = 300.0
 RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
-"""From one address, which a whole house may share, twenty at once and five a minute; of one account five at once and six an hour from places that it
-is not known from."""
+"""From one address, which a whole building may share: twenty at once, then five a minute. For one account from unknown
+devices: five at once, then six an hour."""
 ROLE_NAMES = {"reader": Text("Reader"), "accountant": Text("Accountant"), "admin": Text("Administrator")}
 NOT_PERMITTED = Text("Your role does not permit this.")
 THROTTLED = Text("Too many tries for now; try again later.")
@@ -62,11 +62,11 @@ MENU = {
     "accountant": (("/ui/exports", Text("Exports"), "download"),),
     "admin": (("/ui/people", Text("People"), "users"),),
 }
-"""The screens that a person of that role may see, beside those of the roles before it."""
+"""Pages of each role, in addition to those of lower roles."""
 
 
 class NoSession(Exception):
-    """The person is shown the way in. `typed`: the value of the cookie that keeps the form which was sent."""
+    """Redirects to the login. `typed` is the value of the cookie that preserves the submitted form."""
 
     def __init__(self, typed: str = "") -> None:
         super().__init__()
@@ -75,7 +75,8 @@ class NoSession(Exception):
 
 @dataclass(frozen=True)
 class Screens:
-    """What a screen needs; `guard` is where passwords are checked; `zone` and `language` as configured, `is_secure` when this server speaks TLS itself."""
+    """Dependencies of a page. `guard` checks passwords; `zone` and `language` are as configured; `is_secure` means
+    that this server terminates TLS."""
 
     store: HqStore
     threads: Threads
@@ -89,7 +90,7 @@ class Screens:
         return await self.threads.run(work, *arguments, **named)
 
     async def run_long(self, work: Callable[..., T], *arguments: Any) -> T:
-        """What goes through a whole month of all shops: never on so many threads that others wait for it."""
+        """For reads of a whole month of all shops; limited, so that others always have threads."""
         async with self.long_ones:
             return await self.threads.run_for(LONG_SECONDS, work, *arguments)
 
@@ -111,7 +112,7 @@ class Screens:
         form: Mapping[str, str] | None = None,
         **values: Any,
     ) -> Response[bytes]:
-        """`form`: what was typed, where it is refused; where its session had ended, it comes with the screen that it is of."""
+        """`form` is the rejected input; after an expired session the cookie's form is shown again on its page."""
         language, caller = self.language_of(request), request.scope["state"].get(CALLER)
         action, cookies = request.url.path, []
         if caller and request.method == "GET" and (before := typed_before(request, TYPED_COOKIE)):
@@ -144,16 +145,16 @@ class Screens:
         return Response(html.encode(), status_code=status, media_type=html_type, headers=HEADERS, cookies=cookies)
 
     def cookie(self, name: str, value: str, age: int | None = None) -> Cookie:
-        """Out of reach of scripts and of other sites; with `age` 0 it is taken back."""
+        """Not accessible to scripts and other sites; `age` 0 deletes it."""
         tls = self.is_secure
         return Cookie(name_of(name, tls=tls), "/", value, age, httponly=True, samesite="strict", secure=tls)
 
 
 async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:
-    """The guard of all screens but those of the entrance: who looks is in the request from here on. NoSession, or 403 when the role does not
-    permit it, or when a change comes from another site."""
+    """Guard of all pages except the entrance: puts the person into the request. Raises NoSession, or 403 if the role
+    does not permit it or a change comes from another site."""
     method = connection.scope.get("method")
-    if method == "OPTIONS":  # Litestar's own answer, which shows nothing
+    if method == "OPTIONS":  # Litestar's own answer, without content
         return
     role: str = handler.opt.get(RIGHT) or handler.opt[ROLE]
     if method == "POST" and not is_own_form(connection.headers):
@@ -195,12 +196,12 @@ def environment() -> Environment:
 
 
 def with_those_beside(month: str) -> dict[str, Any]:
-    """The month that is shown, and those that can be gone to."""
+    """The displayed month and its neighbours."""
     return {"month": month, "months": (formats.beside(month, -1), formats.beside(month, 1))}
 
 
 def month_of(request: AnyRequest, today: date) -> str:
-    """`month` of the query, YYYY-MM; this month when there is none, 404 when it is none."""
+    """The query's `month` (YYYY-MM), by default the current one; 404 if invalid."""
     month = request.query_params.get("month") or f"{today:%Y-%m}"
     if not formats.is_month(month):
         raise NotFoundException
@@ -216,7 +217,7 @@ def text_of(request: AnyRequest, name: str) -> str:
 
 
 async def form_of(request: AnyRequest) -> FormMultiDict:
-    """400 for what is no form: Litestar lets through bytes that are no text, and the name of an encoding that does not exist."""
+    """Raises 400 for an invalid form: Litestar lets through invalid text and unknown encodings."""
     try:
         return await request.form()
     except (UnicodeError, LookupError, RecursionError):
@@ -224,6 +225,6 @@ async def form_of(request: AnyRequest) -> FormMultiDict:
 
 
 def page_of(request: AnyRequest) -> int:
-    """`page` of the query, from 0 on; beyond the last it is the last."""
+    """The query's `page`, counted from 0; too large means the last."""
     text = text_of(request, "page")
     return int(text[:MOST_DIGITS]) if text.isascii() and text.isdecimal() else 0

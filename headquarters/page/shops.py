@@ -1,4 +1,4 @@
-"""Shops × days, one shop, and one closure in full."""
+"""Pages: shops × days, one shop, one closure in full."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headquarters.store.figures import Cell, Total
 from headquarters.store.store import HqStore
 
 SHOPS = 50
-"""On one page; a month of them."""
+"""Shops per page, with a month of closures."""
 
 
 @get("/ui/", opt={RIGHT: "reader"})
@@ -48,7 +48,7 @@ def _recent(store: HqStore, days: tuple[str, str], region: str) -> list[Total]:
 
 
 def _calendar(store: HqStore, month: str, region: str, page: int, since: int) -> dict[str, Any]:
-    """`since`: when the month begins (ms); a shop that was closed for good after that is shown."""
+    """`since` is the month's start (ms); shops retired later are included."""
     boxes, count, page = store.register.some(region or None, page, SHOPS, since)
     machines = [box.machine for box in boxes]
     days = days_of(month)
@@ -69,13 +69,14 @@ def _calendar(store: HqStore, month: str, region: str, page: int, since: int) ->
 
 
 def _visible_days(days: list[str], cells: Iterable[tuple[str, str]], today: str) -> list[str]:
-    """Without those to come of this month, whose end a phone shows first; `cells` by machine and day, since the clock of a box may be ahead."""
+    """Omits future days of the month, so that a phone shows the latest first; `cells` by machine and day, because a
+    box's clock may be ahead."""
     last = max([today, *(day for _, day in cells)])
     return [day for day in days if day <= last] or days
 
 
 def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
-    """By the day's money against the greatest of its own shop."""
+    """Depth of colour of a day: its amount relative to the shop's largest."""
     most: dict[str, int] = {}
     for cell in cells:
         most[cell.machine] = max(most.get(cell.machine, 1), cell.ttc)

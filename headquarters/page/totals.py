@@ -1,4 +1,4 @@
-"""Totals of a month by day, tax group, payment and shop, with charts; and the month as a file for accountants."""
+"""Totals of a month by day, tax group, payment and shop, with charts; CSV export of the month."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def exports(request: AnyRequest, screens: Screens) -> Response[bytes]:
 
 @get("/ui/exports/closures.csv", opt={ROLE: "accountant"})
 async def closures_csv(request: AnyRequest, screens: Screens) -> Stream:
-    """Written to a file first, so that a slow line holds no transaction of the database."""
+    """Written to a temporary file first, so that a slow client does not keep a transaction open."""
     month = month_of(request, screens.today())
     file: IO[bytes] = await screens.run_long(_written, screens, month)
     headers = HEADERS | {"content-disposition": f'attachment; filename="clotures-{month}.csv"'}
@@ -94,7 +94,7 @@ def _written(screens: Screens, month: str) -> IO[Any]:
         file = stack.enter_context(TemporaryFile("w+b"))
         write_month(file, screens.store, days_of(month), screens.zone)
         file.seek(0)
-        stack.pop_all()  # closed by who sends it
+        stack.pop_all()  # closed by the sender
         return file
 
 
@@ -105,7 +105,7 @@ async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
 
 
 def write_month(file: IO[bytes], store: HqStore, days: Sequence[str], zone: tzinfo) -> None:
-    """The month's closures are read twice from one snapshot, the first time for the columns: none is held in memory."""
+    """Reads the month twice from one snapshot, first for the columns, so that no closure stays in memory."""
     with store.figures.days_read(days[0], days[-1]) as lines:
         groups, payments = _names(lines())
         boxes = {box.machine: box for box in store.register.boxes()}
@@ -118,7 +118,7 @@ def write_month(file: IO[bytes], store: HqStore, days: Sequence[str], zone: tzin
 
 
 def _names(lines: Iterable[ClosureLine]) -> tuple[list[str], list[str]]:
-    """The tax groups and payments that occur."""
+    """All tax groups and payment labels of the month."""
     groups: set[str] = set()
     payments: set[str] = set()
     for line in lines:
@@ -128,7 +128,7 @@ def _names(lines: Iterable[ClosureLine]) -> tuple[list[str], list[str]]:
 
 
 def _headings(groups: Sequence[str], payments: Sequence[str]) -> list[str]:
-    """Each is there once, whatever shops call their payments."""
+    """Makes headings unique, whatever the payment labels."""
     headings = list(HEAD)
     wanted = [f"{name} {group}" for group in groups for name in ("HT", "TVA", "TTC")]
     for name in (*wanted, *payments):
@@ -154,7 +154,7 @@ def _row(
 
 
 def _sums(named: Iterable[tuple[Any, ...]]) -> dict[str, tuple[int, ...]]:
-    """By name: a closure may have two payments of one label, one for each method."""
+    """Sums by name: a closure may have two payments with one label, one per method."""
     found: dict[str, tuple[int, ...]] = {}
     for name, *amounts in named:
         before = found.get(name, (0,) * len(amounts))

@@ -1,1 +1,1 @@
-"""What headquarters keeps, on SQLite or PostgreSQL behind one contract; the only place with SQL."""
+"""Storage of headquarters on SQLite or PostgreSQL with one interface; the only package with SQL."""

@@ -1,5 +1,4 @@
-"""One database, SQLite or PostgreSQL: its connections, transactions that are durable when they end, its migrations, and many rows in one
-statement."""
+"""A SQLite or PostgreSQL database: connections, durable transactions, migration, and statements for many rows."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ from headquarters.store.tables import HEAD, NewerVersion, upgrade, version_of
 
 POOL = 6
 READ_AT_ONCE = 1000
-"""Rows of a long answer that are in memory at a time."""
+"""Rows of a long result in memory at a time."""
 BUSY_SECONDS = 20
 WAL_AGAIN_SECONDS = 0.02
 MIGRATING = 8_490_001
-"""The advisory lock: two instances that start at once migrate one after the other."""
+"""Advisory lock: instances that start together migrate one after the other."""
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -32,22 +31,22 @@ InsertOf = Callable[[Table], sqlite.Insert | postgresql.Insert]
 
 
 class StoreError(Exception):
-    """The database cannot be used now; nothing of the call was stored."""
+    """The database is unusable at the moment; nothing of the call was stored."""
 
 
 class BadContent(StoreError):
-    """The database refuses a value, and will refuse it again."""
+    """The database rejects a value, and would reject it again."""
 
 
 class BadUrl(ValueError):
-    """Not the URL of a database that headquarters can use; says why, and shows no password."""
+    """Not a usable database URL; the message has the reason and never a password."""
 
 
 def parse_url(text_url: str) -> URL:
-    """`sqlite:///FILE` or `postgresql://…`."""
+    """Accepts `sqlite:///FILE` and `postgresql://…`. Raises BadUrl."""
     try:
         url = make_url(text_url)
-    except (ArgumentError, ValueError):  # a port that is no number
+    except (ArgumentError, ValueError):  # the port is not a number
         raise BadUrl("not a URL; sqlite:///FILE or postgresql://USER@HOST/DATABASE") from None
     if url.drivername in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
@@ -59,7 +58,7 @@ def parse_url(text_url: str) -> URL:
 
 
 class Database:
-    """For any number of threads. Errors of the database itself come out as StoreError."""
+    """Thread-safe. Database errors are raised as StoreError."""
 
     def __init__(self, url: str) -> None:
         parsed = parse_url(url)
@@ -70,23 +69,23 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
-        """One transaction, on disk when it ends; on SQLite the only one that writes."""
+        """One transaction, durable when it ends; on SQLite there is only one writer."""
         with _store_errors(), self.engine.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        """One snapshot, which waits for no writer."""
+        """One snapshot; waits for no writer."""
         with _store_errors(), self._reading.begin() as connection:
             yield connection
 
     def rows(self, kind: Callable[..., T], query: Select[Any]) -> list[T]:
-        """Each row as `kind`, whose fields are called as the columns."""
+        """Each row as `kind`, with the columns as keyword arguments."""
         with self.read() as connection:
             return [kind(**row) for row in connection.execute(query).mappings()]
 
     def found(self, query: Select[Any]) -> Sequence[RowOfQuery[Any]]:
-        """Each row with the names of the columns."""
+        """Rows with the columns as attributes."""
         with self.read() as connection:
             return connection.execute(query).all()
 
@@ -95,12 +94,13 @@ class Database:
             return connection.scalar(query)
 
     def update_one(self, statement: Update) -> bool:
-        """False when there is no such row."""
+        """False if no row matches."""
         with self.write() as connection:
             return connection.execute(statement).rowcount == 1
 
     def migrate(self) -> None:
-        """From any version on; at once with other instances, one after the other."""
+        """From any older version; concurrent instances migrate one after the other. Raises StoreError if the tables
+        are newer."""
         with self.read() as connection:
             if version_of(connection) == HEAD:
                 return
@@ -117,7 +117,7 @@ class Database:
 
 
 class Part:
-    """What is asked of one database about one matter."""
+    """Queries on one subject."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -131,14 +131,14 @@ def _store_errors() -> Iterator[None]:
         raise StoreError("every connection is in use") from error
     except DataError as error:
         raise BadContent(_reason(error.orig)) from error
-    except UnicodeEncodeError as error:  # of a command line that is no UTF-8
+    except UnicodeEncodeError as error:  # a command-line argument that is not UTF-8
         raise BadContent(error.reason) from error
     except DBAPIError as error:
         raise StoreError(_reason(error.orig)) from error
 
 
 def _reason(error: BaseException | None) -> str:
-    """Its first line: the rest is SQL and its values."""
+    """The first line of the message; the rest is SQL with values."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
@@ -147,7 +147,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def settle(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # the driver begins nothing by itself
+        connection.isolation_level = None  # the driver starts no transactions
         _use_wal(connection, engine.dialect.loaded_dbapi.OperationalError)
         for pragma in ("synchronous = FULL", "foreign_keys = ON", "cache_size = -16000"):
             connection.execute(f"PRAGMA {pragma}")
@@ -155,14 +155,14 @@ def _sqlite(url: URL) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         reading = connection.get_execution_options().get("reading", False)
-        # A writer takes the lock at once: one that reads first and writes then can be refused in the middle.
+        # A writer locks at once: a transaction that reads first could be rejected at its first write.
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     return engine
 
 
 def _use_wal(connection: Any, locked: type[Exception]) -> None:
-    """SQLite does not wait for another connection that does the same in a new file at that moment; so we do."""
+    """Retries, since SQLite does not wait for another connection that switches a new file to WAL at the same time."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -194,7 +194,7 @@ def _postgresql(url: URL) -> Engine:
 
 
 def parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
-    """So many at a time as a statement takes, and the memory."""
+    """Chunks limited by statement size and memory."""
     for first in range(0, len(rows), READ_AT_ONCE):
         yield rows[first : first + READ_AT_ONCE]
 
@@ -204,25 +204,25 @@ def is_sqlite(connection: Connection) -> bool:
 
 
 def insert_of(connection: Connection) -> InsertOf:
-    """With `on_conflict_…`, which both have, each in its own dialect."""
+    """The dialect's insert; both have `on_conflict_…`."""
     return sqlite.insert if is_sqlite(connection) else postgresql.insert
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Those that are there already stay as they are."""
+    """Inserts rows; existing ones stay unchanged."""
     if rows:
         connection.execute(insert_of(connection)(table).on_conflict_do_nothing(), rows)
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[Row], replaced: Sequence[str]) -> None:
-    """New rows, or where there is one with that primary key, its columns `replaced`. Each key once."""
+    """Inserts rows; if the primary key exists, updates the columns `replaced`. Each key may occur once."""
     if rows:
         connection.execute(_upserting(insert_of(connection), table, tuple(replaced)), rows)
 
 
 @cache
 def _upserting(insert: InsertOf, table: Table, replaced: tuple[str, ...]) -> sqlite.Insert | postgresql.Insert:
-    """Made once: making it takes as long as executing it."""
+    """Cached: building the statement takes as long as executing it."""
     statement = insert(table)
     values = {name: statement.excluded[name] for name in replaced}
     return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=values)

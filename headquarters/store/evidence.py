@@ -1,4 +1,5 @@
-"""What was refused: counted by day and reason, and kept to be looked at. Strangers can fill neither: theirs is bounded."""
+"""Refused messages: counts by day and reason, and samples. Both are bounded, so that strangers cannot fill the
+database."""
 
 from __future__ import annotations
 
@@ -30,18 +31,18 @@ from headquarters.store.database import Part, insert_new, insert_of
 from headquarters.store.findings import LIVE, keep_fact, nims_of
 
 SAMPLES = 200
-"""Kept of each reason; the newest."""
+"""Samples of each reason; older ones are deleted."""
 WHOLE_REASONS: Final[frozenset[Reason]] = frozenset({"fork", "withdrawn"})
-"""Closures that a key of the box has signed: every one, and whole."""
+"""Closures signed by a box's key: all of them are stored, unshortened."""
 SAMPLE_BYTES = 8192
 Refusal = tuple[Message, MessageRefused]
 
 
 class RefusedCount(msgspec.Struct, frozen=True):
-    """What was refused on one day."""
+    """Number of refused messages of one day, way and reason."""
 
     day: str
-    """as YYYY-MM-DD"""
+    """YYYY-MM-DD"""
     via: str
     reason: str
     count: int
@@ -56,7 +57,7 @@ def keep_fork(connection: Connection, received: Received | ReceivedCalendar, now
 
 
 def keep_withdrawn(connection: Connection, rows: Sequence[RowMapping], now: int) -> None:
-    """Closures that were in the table, whole."""
+    """Stores withdrawn closures, unshortened."""
     for row in rows:
         message = Message(via=row["via"], headers=msgspec.json.decode(row["headers"]), body=bytes(row["body"]))
         _sample(connection, message, MessageRefused("withdrawn", f"Z {row['z']}, id {row['id']}", row["nim"]), now)
@@ -64,8 +65,8 @@ def keep_withdrawn(connection: Connection, rows: Sequence[RowMapping], now: int)
 
 class EvidenceStore(Part):
     def refuse(self, refusals: Sequence[Refusal], now: int) -> None:
-        """Counts each, and keeps the beginning of it among the samples of its reason."""
-        # In one order, so that two instances wait for each other in turn.
+        """Counts refusals and stores shortened samples."""
+        # Sorted, so that two instances cannot deadlock.
         counted = Counter((refused.reason, message.via) for message, refused in refusals)
         samples = {_digest(refused.reason, message): (message, refused) for message, refused in refusals}
         with self._database.write() as connection:
@@ -78,13 +79,13 @@ class EvidenceStore(Part):
             _find(connection, refusals, now)
 
     def counted(self, since: str) -> list[RefusedCount]:
-        """From that day (YYYY-MM-DD, UTC) on."""
+        """From the day `since` (YYYY-MM-DD, UTC) on."""
         table = tables.refused.c
         query = select(table.day, table.via, table.reason, table.count).where(table.day >= since)
         return self._database.rows(RefusedCount, query.order_by(table.day.desc(), table.reason))
 
     def samples(self, limit: int = 50) -> Sequence[Row[Any]]:
-        """The beginning of each, but of `body` itself; newest first."""
+        """Newest first, without `body`."""
         table = tables.evidence.c
         query = select(table.id, table.at, table.via, table.reason, table.nim, table.detail)
         return self._database.found(query.order_by(table.id.desc()).limit(limit))
@@ -100,7 +101,8 @@ def _count(connection: Connection, reason: Reason, via: Via, now: int, count: in
 
 
 def _find(connection: Connection, refusals: Sequence[Refusal], now: int) -> None:
-    """What no box sends, but came with the NATS key of one: a finding for each shop, reason and day, of boxes that are known."""
+    """A finding for each known shop, reason and day if the message can be from no box, but came with a box's NATS
+    key."""
     found = {
         (machine_of(message.nim or ""), refused.reason, day_of(message.at or now, UTC))
         for message, refused in refusals

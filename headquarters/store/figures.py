@@ -1,4 +1,4 @@
-"""What the page and the exports show: closures by shop and day, totals, one closure in full."""
+"""Data for the page and the exports: closures by shop and day, totals, one closure in full."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _HALF = 32
 
 
 class CursorPlace(NamedTuple):
-    """Of a closure in such an order: its instant or its number, then what tells two of one apart. Its bounds are for one that comes from outside."""
+    """Sort key of a closure: time or arrival number, then machine, Z and id. The bounds apply to cursors of
+    clients."""
 
     number: Big
     machine: Written
@@ -34,7 +35,7 @@ class CursorPlace(NamedTuple):
 
 
 class ClosureLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A closure without its proof. Amounts in whole XOF, times in milliseconds."""
+    """A closure without its proof. Amounts in XOF, times in ms."""
 
     machine: str
     nim: str
@@ -59,7 +60,7 @@ class ClosureLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A shop's day: how many closures, sales and money in it, and its last Z."""
+    """Closures, sales and amount of a shop's day, and its last Z."""
 
     machine: str
     day: str
@@ -72,7 +73,7 @@ class Cell(msgspec.Struct, frozen=True):
 class Total(msgspec.Struct, frozen=True):
     day: str
     shops: int
-    """That have closed."""
+    """Shops with a closure."""
     closures: int
     certs: int
     ttc: int
@@ -81,7 +82,7 @@ class Total(msgspec.Struct, frozen=True):
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """One closure with its proof: headers and body as they came."""
+    """One closure with its proof: original headers and body."""
 
     line: ClosureLine
     headers: dict[str, str]
@@ -105,7 +106,7 @@ class Figures(Part):
         after: CursorPlace | None = None,
         limit: int = 1000,
     ) -> list[ClosureLine]:
-        """Made in start ≤ t < end, in that order; those behind `after`."""
+        """Closures created in start ≤ t < end, in this order, after the cursor `after`."""
         table = tables.closure.c
         query = select(*_LINE).where(table.mode == mode, table.created_at >= start)
         if end is not None:
@@ -122,8 +123,8 @@ class Figures(Part):
     def days_read(
         self, first: str, last: str, *, machines: Sequence[str] | None = None
     ) -> Iterator[Callable[[], Iterator[ClosureLine]]]:
-        """Of those days, both included, by shop and Z; as often as they are read: what arrives meanwhile is in none of the readings. Read as they are used,
-        so that a month of 10 000 shops needs no room."""
+        """Closures of the days `first` to `last` (inclusive), by shop and Z. The function may be called repeatedly and
+        always reads the same snapshot; rows are streamed, so that a month of 10 000 shops needs little memory."""
         query = _days(select(*_LINE), first, last, machines)
         query = query.order_by(tables.closure.c.machine, tables.closure.c.z, tables.closure.c.id)
         with self._database.read() as connection:
@@ -139,7 +140,7 @@ class Figures(Part):
         return [Cell(machine, day, closures, certs, ttc, z) for machine, day, closures, z, certs, ttc in rows]
 
     def totals(self, first: str, last: str, *, machines: Sequence[str] | None = None) -> list[Total]:
-        """By day; days without a closure are left out."""
+        """By day; days without closures are omitted."""
         table = tables.closure.c
         sums = _sums(table.certs, table.ttc, table.ht, table.tva)
         counts = (func.count(table.machine.distinct()), func.count())
@@ -149,7 +150,7 @@ class Figures(Part):
             return [Total(*row[:3], *_whole(row[3:])) for row in rows]
 
     def calendar(self, machine: str, year: str) -> Sequence[Row[Any]]:
-        """The closed months of that year, and the year, of the live book, as they came."""
+        """Closed months of the year, and the year itself, of the live book."""
         table = tables.calendar_closure.c
         columns = (table.period, table.number, table.first_z, table.last_z, table.certs, table.ttc, table.grand_ttc)
         mine = (table.machine == machine, table.mode == "live", table.period.startswith(year, autoescape=True))
@@ -173,7 +174,7 @@ class Figures(Part):
         return Whole(line, headers, row["body"], row["key_id"], row["via"])
 
     def instants(self, since: int) -> Iterator[tuple[str, list[int]]]:
-        """When each shop closed, from that day on; to learn when it usually does."""
+        """Closing times of each shop since `since`, to learn the usual time."""
         table = tables.closure.c
         query = select(table.machine, table.created_at).where(table.mode == "live", table.created_at >= since)
         query = query.order_by(table.machine, table.created_at).execution_options(yield_per=READ_AT_ONCE)
@@ -182,7 +183,7 @@ class Figures(Part):
                 yield machine, [at for _, at in rows]
 
     def last_closure(self, machine: str) -> ClosureRecord | None:
-        """What is kept in mind of its last closure; None when there is none."""
+        """The record of its last live closure, or None."""
         table = tables.closure.c
         query = (
             select(table.held).where(table.machine == machine, table.mode == "live").order_by(table.z.desc()).limit(1)
@@ -192,13 +193,13 @@ class Figures(Part):
 
 
 def _sums(*columns: ColumnElement[int]) -> list[ColumnElement[Any]]:
-    """Two sums of each, of its upper and its lower bits: a sum of its own can be larger than what SQLite counts with."""
+    """Two sums per column, of the upper and lower 32 bits: a single sum can exceed SQLite's integers."""
     halves = ((column.bitwise_rshift(literal(_HALF, Integer)), column.bitwise_and(2**_HALF - 1)) for column in columns)
     return [func.sum(half) for both in halves for half in both]
 
 
 def _whole(halves: Sequence[Any]) -> list[int]:
-    """The sums that `_sums` has split; PostgreSQL adds bigints up as numeric."""
+    """The sums from the halves of `_sums`; PostgreSQL returns them as numeric."""
     return [(int(upper) << _HALF) + int(lower) for upper, lower in zip(halves[::2], halves[1::2], strict=True)]
 
 

@@ -1,6 +1,7 @@
-"""Findings and their life: found, seen by a person, solved by themselves or by a person, notified once and once more.
+"""Findings and their states: open, seen by a person, solved by a person or automatically, notified when found and when
+solved.
 
-What time brings about: who has been silent, and when each shop usually closes."""
+Also the input of time-based findings: silent boxes and usual closing times."""
 
 from __future__ import annotations
 
@@ -33,22 +34,22 @@ from headquarters.store.database import READ_AT_ONCE, Part, insert_new, is_sqlit
 
 NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
 MOST_ID = 2**31 - 1
-"""Of the column."""
+"""Maximum of the column."""
 LONGEST_PAUSE, MOST_TRIES = 3_600_000, 20
 A_DAY = AHEAD_MILLIS = 86_400_000
-"""What is that far ahead was written while our clock was."""
+"""A time further ahead was written when our clock was ahead."""
 CLAIMING = 8_490
-"""The group of advisory locks: two instances claim for one teller one after the other."""
+"""Group of advisory locks: instances claim one after the other per notifier."""
 
 PASSED = tables.finding.c.key + " " + cast(tables.finding.c.id, Text)
-"""The key of a finding that is over: what it says may be found again."""
+"""Key of a past finding, so that the same fact can be found again."""
 LIVE = "live"
 SLACK_MILLIS = 60_000
-"""By which the clocks of two instances may differ."""
+"""Clock difference between two instances."""
 
 
 class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in milliseconds; `solved_by` is empty when it solved itself, `label` when the shop has no name."""
+    """Times in ms; `solved_by` is empty if solved automatically, `label` if the shop has no name."""
 
     id: int
     kind: str
@@ -67,7 +68,7 @@ class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Silent(msgspec.Struct, frozen=True):
-    """A box that has said nothing for a while; times in milliseconds, 0 for never."""
+    """A silent box; times in ms, 0 for never."""
 
     machine: str
     nim: str
@@ -86,7 +87,7 @@ def for_programs(finding: StoredFinding) -> dict[str, object]:
 
 
 def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fact, now: int) -> None:
-    """Unless it is there already, also when a person has solved it: it stands in the books for ever."""
+    """Adds the finding unless it exists, even if solved by a person: the fact is permanent."""
     table = tables.finding.c
     same = and_(table.machine == book[0], table.mode == book[1], table.kind == fact.kind, table.key == fact.key)
     if connection.scalar(select(table.id).where(same).limit(1)) is None:
@@ -96,9 +97,9 @@ def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fac
 def settle_passing(
     connection: Connection, kinds: Sequence[str], facts: Mapping[tuple[str, str], Sequence[Fact]], now: int
 ) -> None:
-    """The open findings of these kinds become, for each book, exactly its `facts`: what is no longer so has solved itself, and
-    of what goes on being so the newest values are kept: days and hours grow. What a person has solved stays so: a gap
-    until it has passed, a late closure for its day, anything else for a day."""
+    """Makes the open findings of these kinds equal to `facts`, per book: others are solved automatically, and values
+    such as days and hours are updated. A finding solved by a person stays solved: a gap until it is past, a late
+    closure for its day, others for a day."""
     if not facts:
         return
     table = tables.finding.c
@@ -153,7 +154,8 @@ def _written(fact: Fact) -> str:
 def invalidate(
     connection: Connection, book: tuple[str, str], is_gone: Callable[[Facts], bool], note: str, now: int
 ) -> None:
-    """What stands in the books of closures that are in the table no more is solved by that note. What the true ones show, when they come, is found anew."""
+    """Solves, with the note, findings about closures that are no longer in the table. Findings of the correct closures
+    are made anew when they arrive."""
     table = tables.finding.c
     standing = and_(table.machine == book[0], table.mode == book[1], table.kind.not_in(PASSING))
     query = select(table.id, table.facts).where(standing, table.solved_at.is_(None))
@@ -164,7 +166,7 @@ def invalidate(
 
 
 def nims_of(connection: Connection, machines: Collection[str]) -> dict[str, str]:
-    """The label of each box; none of a machine that was not added."""
+    """NIM of each registered machine."""
     query = select(tables.box.c.machine, tables.box.c.nim).where(tables.box.c.machine.in_(machines))
     return {row.machine: row.nim for row in connection.execute(query)} if machines else {}
 
@@ -178,7 +180,7 @@ class FindingStore(Part):
         before: int = MOST_ID,
         limit: int | None = None,
     ) -> list[StoredFinding]:
-        """Newest first, those that were found before that one."""
+        """Newest first, with ids below `before`."""
         table = tables.finding.c
         query = _with_label().order_by(table.id.desc()).limit(limit)
         if is_open is not None:
@@ -190,7 +192,7 @@ class FindingStore(Part):
         return self._database.rows(_finding, query)
 
     def open_by_machine(self, machines: Sequence[str]) -> dict[str, int]:
-        """How many are open of each that has any."""
+        """Number of open findings, for machines that have any."""
         table = tables.finding.c
         query = select(table.machine, func.count()).where(table.machine.in_(machines), table.solved_at.is_(None))
         with self._database.read() as connection:
@@ -201,20 +203,20 @@ class FindingStore(Part):
         return self._database.scalar(select(func.count(table.id)).where(table.solved_at.is_(None))) or 0
 
     def see(self, id_: int, who: str, now: int) -> bool:
-        """A person knows of it; False when there is no open one of that id."""
+        """Marks it as seen. False if no open finding has this id."""
         unseen = _open(id_).where(tables.finding.c.seen_at.is_(None))
         return self._database.update_one(unseen.values(seen_at=now, seen_by=who))
 
     def solve(self, id_: int, who: str, note: str, now: int) -> bool:
-        """A person says what became of it; False when there is no open one of that id."""
+        """Solves it with a note. False if no open finding has this id."""
         return self._database.update_one(_open(id_).values(solved_at=now, solved_by=who, note=note))
 
     def claim_notifications(
         self, *, older_than: int, now: int, lease: int, limit: int = 50, teller: str = ""
     ) -> list[StoredFinding]:
-        """Those that this teller has to tell, the worst first, for this instance alone until `lease` milliseconds are over: open ones, of which
-        those that may pass by themselves were found before `older_than`, and solved ones that it sent when they were open. One that solved
-        itself before is never sent."""
+        """Claims findings for this notifier (`teller`) and instance for `lease` ms, worst kind first: open ones
+        (temporary kinds only if found before `older_than`), and solved ones that it sent while open. A finding solved
+        before its first notification is never sent."""
         finding, mine, ahead = tables.finding.c, tables.telling.c, now + AHEAD_MILLIS
         claimed_until = func.coalesce(mine.claimed_until, 0)
         state = func.coalesce(mine.told, finding.told)
@@ -256,7 +258,7 @@ class FindingStore(Part):
     def postpone(
         self, findings: Sequence[StoredFinding], teller: str, *, now: int, again: int, is_refused: bool
     ) -> None:
-        """They come again after `again` milliseconds; those that were refused as they are, each time after twice as long."""
+        """Retries after `again` ms; if the content was refused, after twice the delay each time."""
         table = tables.telling.c
         with self._database.write() as connection:
             mine = and_(table.teller == teller, table.finding.in_([finding.id for finding in findings]))
@@ -269,8 +271,8 @@ class FindingStore(Part):
 
 class Watching(Part):
     def silent(self, since: int, now: int) -> Iterator[Silent]:
-        """Boxes whose last word came before that, or in a time that is still to come, which says nothing. A closure that was made then, by its box's
-        clock, was made when it came."""
+        """Boxes whose last presence arrived before `since`, or in the future, which is no evidence. A closing time in
+        the future is replaced with the arrival."""
         box, presence, book = tables.box.c, tables.presence.c, tables.book.c
         joined = tables.box.outerjoin(tables.presence, presence.machine == box.machine).outerjoin(
             tables.book, (book.machine == box.machine) & (book.mode == LIVE)
@@ -288,7 +290,7 @@ class Watching(Part):
                 yield Silent(**row)
 
     def settle_late(self, late: Mapping[str, Fact], now: int) -> None:
-        """The open findings of that kind become exactly these, by machine."""
+        """Makes the open late findings equal to `late`, by machine."""
         table = tables.finding.c
         is_open = select(table.machine).where(table.kind == "late", table.solved_at.is_(None))
         with self._database.write() as connection:
@@ -307,7 +309,7 @@ class Watching(Part):
 
 
 def _open(id_: int) -> Update:
-    """0, which no finding has, for what is no id of the column."""
+    """Uses id 0, which no finding has, for ids outside the column's range."""
     table = tables.finding.c
     number = id_ if 0 < id_ <= MOST_ID else 0
     return update(tables.finding).where(table.id == number, table.solved_at.is_(None))

@@ -1,4 +1,4 @@
-"""Codes by which boxes join, and the boxes that have joined: a code is for one box, and for the machines that it names."""
+"""Join codes and joined boxes. A code is valid for one box and the machines named in it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from headquarters.store.register import add_key, revoke_keys
 from headquarters.store.revision import RegisterPart, changing
 
 RETENTION_MILLIS = 30 * 86_400_000
-"""How long a code that has ended is known as one that has ended, or as one that was used."""
+"""How long an ended code is still reported as expired or used."""
 
 
 class JoinRefused(Exception):
-    """`machines`: those that the code is for, where it is for others."""
+    """`machines` are those of the code, if it is for other machines."""
 
     def __init__(self, reason: JoinRefusal, machines: Sequence[str] = ()) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class JoinRefused(Exception):
 
 
 class JoinCode(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in ms. `used_by`: the public key of the box that has joined by it; None while it is unused."""
+    """Times in ms. `used_by` is the public key of the joined box; None while unused."""
 
     nims: tuple[str, ...]
     label: str
@@ -42,7 +42,7 @@ class JoinCode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NatsUsers(NamedTuple):
-    """Public keys (`U…`) of boxes: those that the servers may let in, and those that they may not."""
+    """Public keys (`U…`) of boxes that the NATS servers accept or reject."""
 
     valid: frozenset[str]
     revoked: frozenset[str]
@@ -52,7 +52,7 @@ class Joining(RegisterPart):
     def make_code(
         self, nims: Sequence[str], *, now: int, ends_at: int, by: str, label: str = "", region: str = ""
     ) -> str:
-        """The code, which is shown once. Unused codes for one of these machines are withdrawn."""
+        """Returns the code, which is shown once. Unused codes for one of these machines expire."""
         code, table = new_code(), tables.join_code
         machines = {machine_of(nim) for nim in nims}
         row = {"nims": msgspec.json.encode(nims).decode(), "label": label, "region": region, "made_by": by}
@@ -65,8 +65,8 @@ class Joining(RegisterPart):
         return code
 
     def nats_users(self) -> NatsUsers:
-        """A key is revoked as a user when it is valid for no machine any more, or when one of its machines has another key since: what it is let
-        in for would be another box's."""
+        """A user key is revoked if it is valid for no machine, or if one of its machines has a newer key: it would
+        give access to another box's subjects."""
         valid: dict[str, set[str]] = {}
         revoked: dict[str, set[str]] = {}
         table = tables.box_key.c
@@ -80,14 +80,14 @@ class Joining(RegisterPart):
         return NatsUsers(frozenset(valid) - out, frozenset(out))
 
     def waiting(self, now: int) -> list[JoinCode]:
-        """Codes that a box may still use, those that end first before the others."""
+        """Unused codes by time of expiry."""
         with self._database.read() as connection:
             return sorted((code for _, code in _unused(connection, now)), key=lambda code: code.ends_at)
 
     def join(self, code: str, line: str, nims: Sequence[str], now: int) -> JoinCode:
-        """The box with the public key `line` (`whpk_…`) has these machines from now on, and no other key is valid for them. The same again by
-        the same box changes nothing. JoinRefused."""
-        with self.settled.reading() as connection:  # a guess changes nothing, and costs no revision
+        """Registers these machines for the box with the public key `line` (`whpk_…`); their other keys are revoked.
+        Idempotent for the same box. Raises JoinRefused."""
+        with self.settled.reading() as connection:  # a wrong code changes nothing and makes no revision
             found = _find(connection, code)
             if _is_joined(connection, found, line, nims, now):
                 return found
@@ -116,7 +116,7 @@ def _find(connection: Connection, code: str) -> JoinCode:
 
 
 def _is_joined(connection: Connection, code: JoinCode, line: str, nims: Sequence[str], now: int) -> bool:
-    """Whether that box has joined by that code already; JoinRefused when it may not."""
+    """Whether this box has already joined with the code. Raises JoinRefused if it may not."""
     machines = {machine_of(nim) for nim in nims}
     if code.used_by not in (None, line):
         raise JoinRefused("CODE_USED")

@@ -1,4 +1,4 @@
-"""Who may look: people with passwords and sessions, programs with keys. Secrets are kept as hashes."""
+"""Access: people with passwords and sessions, programs with keys. Secrets are stored as hashes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from headquarters.store import tables
 from headquarters.store.revision import RegisterPart, after, changing
 
 ROLES = ("reader", "accountant", "admin")
-"""Each may what those before it may."""
+"""In ascending order of rights."""
 IDLE = 12 * 3_600_000
 LONGEST = 30 * 86_400_000
-"""Of a session, however often it is used."""
+"""Maximum age of a session, in ms."""
 TOUCH = 60_000
 
 
 class HqPerson(NamedTuple):
-    """Who asks; a program is one too, called `key`."""
+    """The authenticated person; a program has the name `key`."""
 
     name: str
     role: str
-    """of `ROLES`"""
+    """one of `ROLES`"""
     disabled: bool = False
 
     def may(self, role: str) -> bool:
@@ -38,7 +38,8 @@ def hashed(secret: str) -> str:
 
 class HqPeople(RegisterPart):
     def create(self, name: str, password: str, role: str, now: int) -> bool:
-        """`password` as `common.passwords` hashes it, `role` of `ROLES`. One who was disabled comes back. False when the name is taken."""
+        """`password` is a hash of `common.passwords`, `role` one of `ROLES`. A disabled person is enabled again. False
+        if the name is taken."""
         table, row = tables.person, {"password": password, "role": role, "disabled": False}
         with changing(self._database) as connection:
             again = update(table).where(table.c.name == name, table.c.disabled.is_(True))
@@ -50,7 +51,7 @@ class HqPeople(RegisterPart):
             return True
 
     def change(self, name: str, now: int, *, password: str | None = None, disabled: bool | None = None) -> bool:
-        """Either ends the person's sessions at once; False when there is no such name."""
+        """Ends the person's sessions at once. False if the name is unknown."""
         values = {"password": password, "disabled": disabled}
         changes = {key: value for key, value in values.items() if value is not None}
         table = tables.person.c
@@ -62,14 +63,14 @@ class HqPeople(RegisterPart):
             return done
 
     def rehash(self, name: str, before: str, hashed: str) -> None:
-        """The same password, hashed at a higher cost; unless it was changed meanwhile."""
+        """Stores a new hash of the same password, at a higher cost, unless the password has changed meanwhile."""
         table = tables.person.c
         with self._database.write() as connection:
             one = update(tables.person).where(table.name == name, table.password == before)
             connection.execute(one.values(password=hashed))
 
     def password(self, name: str) -> str | None:
-        """The hash; None for an unknown name, and for a disabled person."""
+        """The hash; None if the person is unknown or disabled."""
         table = tables.person.c
         with self.settled.reading() as connection:
             one = select(table.password).where(table.name == name, table.disabled.is_(False))
@@ -80,7 +81,7 @@ class HqPeople(RegisterPart):
         return self._database.rows(HqPerson, select(table.name, table.role, table.disabled).order_by(table.name))
 
     def begin(self, name: str, now: int) -> str:
-        """A session; its token, of which only the hash is kept."""
+        """Starts a session and returns its token; only the hash is stored."""
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:
             row = {"hash": hashed(token), "name": name, "begun_at": now, "used_at": now}
@@ -89,13 +90,13 @@ class HqPeople(RegisterPart):
         return token
 
     def of_session(self, token: str, now: int) -> HqPerson | None:
-        """Who it is of, unless it was ended, idle for 12 hours, begun 30 days ago, or its person disabled."""
+        """The session's person; None if it was ended, idle for 12 hours, 30 days old, or if the person is disabled."""
         table, person = tables.session.c, tables.person.c
         query = select(person.name, person.role, person.disabled, table.used_at).where(
             table.hash == hashed(token),
             person.name == table.name,
             person.disabled.is_(False),
-            table.used_at.between(now - IDLE, now + IDLE),  # one of a wrong clock ends with it
+            table.used_at.between(now - IDLE, now + IDLE),  # also ends sessions dated by a wrong clock
             table.begun_at > now - LONGEST,
         )
         with self.settled.reading() as connection:
@@ -109,7 +110,7 @@ class HqPeople(RegisterPart):
         return HqPerson(found.name, found.role, found.disabled)
 
     def end(self, token: str) -> None:
-        """A change of the register: a database that is put back to before it is noticed, and the session stays ended."""
+        """A change of the register, so that a restored older database is detected and the session stays ended."""
         one = tables.session.c.hash == hashed(token)
         if self._database.scalar(select(tables.session.c.name).where(one)) is None:
             return
@@ -117,7 +118,7 @@ class HqPeople(RegisterPart):
             connection.execute(delete(tables.session).where(one))
 
     def create_key(self, role: str, label: str, now: int) -> str:
-        """The key itself, which is shown once."""
+        """Returns the key, which is shown once."""
         key = f"hq_{secrets.token_urlsafe(32)}"
         row = {"hash": hashed(key), "id": hashed(key)[:12], "role": role, "label": label, "added_at": now}
         with changing(self._database) as connection:
@@ -130,7 +131,7 @@ class HqPeople(RegisterPart):
             return connection.scalar(select(table.role).where(table.hash == hashed(key), table.revoked_at.is_(None)))
 
     def api_keys(self) -> Sequence[Row[Any]]:
-        """`revoked_at` is None while it works."""
+        """`revoked_at` is None while the key is valid."""
         table = tables.api_key.c
         query = select(table.id, table.role, table.label, table.revoked_at)
         return self._database.found(query.order_by(table.added_at))

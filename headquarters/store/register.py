@@ -1,6 +1,7 @@
-"""The register: which boxes there are, what verifies their signatures, who may look. Each change counts its revision up.
+"""The register: boxes, their keys and names, people. Each change makes a new revision.
 
-It is all that headquarters cannot ask the boxes for again, so it can be written to a file and read back (`copied`, `from_copy`)."""
+Headquarters cannot get this data from the boxes again, so it can be copied to a file and merged back (`copied`,
+`from_copy`)."""
 
 from __future__ import annotations
 
@@ -27,15 +28,15 @@ from headquarters.store.revision import RegisterPart, after, be_alone, changing,
 MOST_NAME = 64
 COPIED: tuple[Table, ...] = tuple(tables.metadata.tables[name] for name in MERGED)
 OF_A_LEDGER = ("gap", "fork", "chain")
-"""Kinds of findings that end with the ledger they are about."""
+"""Findings that end with their ledger."""
 _ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
 _NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
 _OF_PRESENCE = ("late", "tax-server", "version", "clock", "deferred", "clone")
-"""Kinds without a meaning for a shop that is closed for good."""
+"""Findings without meaning for a retired shop."""
 
 
 class RegisteredBox(msgspec.Struct, frozen=True, kw_only=True):
-    """`closes_at` is the minute of the day set by a person, `usual_at` the one learnt, counted from 04:00."""
+    """`closes_at`, set by a person, is a minute of the day; `usual_at`, learnt, is counted from 04:00."""
 
     machine: str
     nim: str
@@ -46,13 +47,13 @@ class RegisteredBox(msgspec.Struct, frozen=True, kw_only=True):
     usual_days: int
     added_at: int
     changed_at: int | None = None
-    """ms, when a person has changed it last"""
+    """ms, of the last change by a person"""
     retired_at: int | None = None
     """ms; None while the shop is open"""
 
 
 class RegisterContent(msgspec.Struct, frozen=True):
-    """The register as a file: JSON, rows as they stand in the tables, each decoded when it is needed."""
+    """The register as a JSON file; rows of the tables, decoded one by one when needed."""
 
     revision: int
     rows: dict[str, list[msgspec.Raw]]
@@ -65,14 +66,14 @@ class Register(RegisterPart):
 
     def ring(self) -> KeysOfRevision:
         with self.settled.reading() as connection:
-            # First: keys that are newer than it are looked at again, older ones never.
+            # Read first: keys newer than the revision are read again, older ones would never be.
             revision = revision_of(connection)
             keys = connection.execute(_streamed(tables.box_key)).mappings()
             return KeysOfRevision(revision, (RegisteredKey(**row) for row in keys))
 
     def add(self, nim: str, line: str, *, now: int, label: str = "", region: str = "") -> str:
-        """Another key for that box, which is made when there is none; the key's id. ValueError for a NIM or key that is none.
-        The same key again is valid again."""
+        """Adds a key of the box, and the box if it is new; makes a revoked key valid again. Returns the key's id.
+        Raises ValueError for an invalid NIM or key."""
         if not is_nim(nim):
             raise ValueError(f"{nim} is not a NIM")
         key = verifying_key(line)
@@ -82,7 +83,8 @@ class Register(RegisterPart):
         return key.id
 
     def revoke(self, machine: str, key_id: str, now: int) -> bool:
-        """From the next message on, and what a box has said under it alone is taken back; False when there is no such key that is valid."""
+        """Revokes a key from the next message on, and discards statements that only this key signed. False if the box
+        has no such valid key."""
         table = tables.box_key.c
         one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_(None))
         with changing(self._database) as connection:
@@ -93,7 +95,8 @@ class Register(RegisterPart):
             return bool(done)
 
     def revoke_box(self, machine: str, now: int) -> list[str]:
-        """All keys of that box, for each of its machines: it is cut off, whatever it signs with. Their ids; empty when it has no valid one."""
+        """Revokes all keys of the box for all its machines, so that no signature of it is accepted. Returns their ids;
+        empty if none was valid."""
         table = tables.box_key.c
         with changing(self._database) as connection:
             mine = select(table.key_id).where(table.machine == machine, table.revoked_at.is_(None))
@@ -102,8 +105,8 @@ class Register(RegisterPart):
             return ids
 
     def retire(self, machine: str, now: int) -> bool:
-        """The shop is closed for good: its keys are revoked, it is not missed, and it is in no list. Its closures stay, with its name. False
-        when there is no such box that is open. To add it again opens it again."""
+        """Closes a shop for good: revokes its keys and removes it from lists and alarms. Its closures and name remain.
+        False if there is no such open shop. Adding it again reopens it."""
         keys, findings = tables.box_key.c, tables.finding.c
         still = and_(findings.machine == machine, findings.kind.in_(_OF_PRESENCE), findings.solved_at.is_(None))
         with changing(self._database) as connection:
@@ -117,8 +120,8 @@ class Register(RegisterPart):
             return True
 
     def withdraw(self, machine: str, key_id: str, since: int, now: int) -> int | None:
-        """What headquarters got under that key from `since` on (ms) was perhaps not the box's: it is taken out of the table, and the box sends
-        it. How many closures that were; None when that box has no such key, or it was not revoked."""
+        """Withdraws closures received under a stolen key since `since` (ms); the box sends its own again. Returns
+        their number; None if the box has no such key or it is not revoked."""
         table = tables.box_key.c
         one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_not(None))
         with changing(self._database) as connection:
@@ -126,8 +129,8 @@ class Register(RegisterPart):
             return withdraw(connection, machine, key_id, since, now) if done else None
 
     def accept_ledger(self, machine: str, ledger_id: str, who: str, now: int) -> bool:
-        """The box goes on with that ledger: the one before is lost. What was found of that one is solved by it; False when there is no such
-        box, ValueError for an id that is none. The book follows from the next closure or presence on."""
+        """Accepts a new ledger in place of a lost one and solves the findings about the lost one. The book follows it
+        from the next closure or presence on. False if the box is unknown; ValueError for an invalid id."""
         if _ID.fullmatch(ledger_id) is None:
             raise ValueError(f"{ledger_id} is not the id of a ledger")
         table = tables.finding.c
@@ -138,7 +141,7 @@ class Register(RegisterPart):
             last = connection.scalar(
                 select(func.max(tables.ledger.c.accepted_at)).where(tables.ledger.c.machine == machine)
             )
-            # The newest counts, whatever the clock was at the one before.
+            # The newest is valid, whatever the clock showed at an earlier one.
             at = max(now, (last or 0) + 1)
             row = {"machine": machine, "ledger_id": ledger_id, "accepted_at": at, "accepted_by": who}
             upsert(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
@@ -148,18 +151,18 @@ class Register(RegisterPart):
             return True
 
     def ledgers(self, machine: str) -> Sequence[Row[Any]]:
-        """Those that were accepted in the place of a lost one, newest first."""
+        """Accepted ledgers, newest first."""
         table = tables.ledger.c
         query = select(tables.ledger).where(table.machine == machine).order_by(table.accepted_at.desc())
         return self._database.found(query)
 
     def set_closing(self, machine: str, minute: int | None, now: int = 0) -> bool:
-        """When that shop usually closes, in minutes of the day; None to learn it."""
+        """Sets the usual closing time in minutes of the day; None to learn it."""
         with changing(self._database) as connection:
             return _change_box(connection, machine, now, closes_at=minute)
 
     def boxes(self, region: str | None = None) -> list[RegisteredBox]:
-        """Also those of shops that are closed for good."""
+        """Includes retired shops."""
         query = select(tables.box).order_by(tables.box.c.machine)
         if region is not None:
             query = query.where(tables.box.c.region == region)
@@ -168,8 +171,8 @@ class Register(RegisterPart):
     def some(
         self, region: str | None, page: int, most: int, since: int | None = None
     ) -> tuple[list[RegisteredBox], int, int]:
-        """A page of them, by region and machine; how many there are in all, and which page it is: the last when there are not so many. With those
-        that were open at `since` (ms) or later."""
+        """A page of boxes by region and machine, their total number, and the page's number, which is at most the last.
+        With `since` (ms) it includes shops that were open then or later."""
         table = tables.box.c
         wanted = [
             table.retired_at.is_(None) if since is None else or_(table.retired_at.is_(None), table.retired_at >= since)
@@ -198,15 +201,15 @@ class Register(RegisterPart):
 
     @contextlib.contextmanager
     def copied(self, since: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The revision of a `RegisterContent`, and its pieces: of ten thousands of boxes it is larger than all else that is held here. PutBack when the
-        database has not come from the revision `since`."""
+        """The revision and the pieces of a `RegisterContent`, streamed because of its size. Raises PutBack if the
+        database does not descend from revision `since`."""
         with self._database.read() as connection:
             revision = check_descent(connection, since)
             yield revision, _pieces(connection, revision)
 
     def from_copy(self, copy: RegisterContent, now: int) -> bool:
-        """What the copy knows comes to what the database has, row by row (`core.register_merge`), so that it does not matter which of them is
-        newer. False when there was nothing that the database did not know."""
+        """Merges the copy row by row (`core.register_merge`), so that the order of the two does not matter. False if
+        nothing was new to the database."""
         with self._database.write() as connection:
             be_alone(connection)
             is_newer = copy.revision > revision_of(connection)
@@ -218,7 +221,7 @@ class Register(RegisterPart):
                     changed = _merge(connection, table, rows, is_newer=is_newer) or changed
             if changed:
                 connection.execute(update(tables.book).values(asked=None))
-            connection.execute(delete(tables.session))  # one that was ended may be there again
+            connection.execute(delete(tables.session))  # an ended one may have come back
             for machine, key_id in connection.execute(_revoked_that_spoke()).all():
                 withdraw_statements(connection, machine, key_id, now)
             key = tables.box_key.c
@@ -233,12 +236,12 @@ def is_nim(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Of a person, a shop or a region; an answer to a box that joins takes no longer ones."""
+    """Of a person, shop or region; the answer to a joining box limits the length."""
     return text.isprintable() and len(text) <= MOST_NAME
 
 
 def add_key(connection: Connection, nim: str, key_id: str, line: str, now: int, **named: str) -> None:
-    """The key is valid for that box, which is made, or opened again; `named`: its label and its region, where they are said."""
+    """Makes the key valid for the box, which is created or reopened. `named` are its label and region, if given."""
     machine = machine_of(nim)
     row = {"closes_at": None, "usual_at": None, "usual_days": 0, "added_at": now}
     insert_new(connection, tables.box, [{"machine": machine, "nim": nim, "label": "", "region": "", **row}])
@@ -252,7 +255,7 @@ def add_key(connection: Connection, nim: str, key_id: str, line: str, now: int, 
 
 
 def revoke_keys(connection: Connection, which: ColumnElement[bool], now: int) -> None:
-    """Each of those, with what was said under it alone."""
+    """Revokes these keys and discards statements that only they signed."""
     table = tables.box_key.c
     found = connection.execute(select(table.machine, table.key_id).where(which)).all()
     _revoke(connection, which, now)
@@ -273,7 +276,7 @@ def _pieces(connection: Connection, revision: int) -> Iterator[bytes]:
 
 
 def _merge(connection: Connection, table: Table, rows: Sequence[RegisterRow], *, is_newer: bool) -> bool:
-    """Whether any has changed the database."""
+    """True if any row has changed."""
     names, key = [column.name for column in table.columns], [column.name for column in table.primary_key]
     first = table.c[key[0]]
     found = connection.execute(select(table).where(first.in_({row[key[0]] for row in rows}))).mappings()
@@ -298,7 +301,7 @@ def _change_box(connection: Connection, machine: str, now: int, **values: object
 
 
 def _revoke(connection: Connection, which: ColumnElement[bool], now: int) -> int:
-    """How many."""
+    """Returns the number of revoked keys."""
     revoked_at = after(tables.box_key.c.restored, now)
     return connection.execute(update(tables.box_key).where(which).values(revoked_at=revoked_at)).rowcount
 
@@ -308,7 +311,7 @@ def _streamed(table: Table) -> Select[Any]:
 
 
 def _revoked_that_spoke() -> Select[Any]:
-    """Keys under which something was said last, and which were revoked since."""
+    """Revoked keys that signed a stored statement."""
     key, book, word = tables.box_key.c, tables.book.c, tables.presence.c
     spoke = or_(
         exists().where(book.machine == key.machine, book.told_by == key.key_id),

@@ -1,7 +1,7 @@
-"""The revision of the register: every change has one of its own, and is alone while it is made.
+"""Revision of the register: each change makes a new one and excludes other changes meanwhile.
 
-It counts up, and its lower half is drawn, so that two histories of a database that was put back never have the same one. `TRAIL` are the last
-ones: a database that has not come from a known revision has lost something."""
+The upper half counts, the lower half is random, so that two histories of a restored database never have the same
+revision. `TRAIL` contains the last ones: a database that does not descend from a known revision has lost data."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ REVISION, TRAIL = "revision", "trail"
 MOST_TRAIL = 100
 _DRAWN_BITS = 32
 _CHANGING = 8_490_002
-"""The advisory lock. Not the row alone: PostgreSQL lets new readers of a row pass a waiting writer, for as long as they come."""
+"""Advisory lock, since PostgreSQL lets new readers of a row pass a waiting writer."""
 _REVISION = select(tables.meta.c.value).where(tables.meta.c.name == REVISION)
 ARRIVAL = "arrival"
 TRIES = 5
 
 
 class PutBack(Exception):
-    """The database has not come from the revision that is known."""
+    """The database does not descend from the known revision."""
 
 
 class StaleRing(Exception):
-    """Keys were added or revoked since these signatures were looked at: look again."""
+    """Keys have changed since the signatures were verified: verify again."""
 
 
 def revision_of(connection: Connection) -> int:
@@ -41,8 +41,8 @@ def revision_of(connection: Connection) -> int:
 
 
 def check_descent(connection: Connection, last: int) -> int:
-    """The revision; PutBack when the database has not gone on from the one that is known. It has kept the last `MOST_TRAIL` alone, so that the same
-    is said of one that was changed very often meanwhile."""
+    """The current revision. Raises PutBack if the database does not descend from `last`; also if there were more than
+    `MOST_TRAIL` changes since."""
     revision = revision_of(connection)
     if last not in (0, revision) and str(last) not in _trail(connection):
         raise PutBack
@@ -50,8 +50,8 @@ def check_descent(connection: Connection, last: int) -> int:
 
 
 def hold_revision(connection: Connection, looked_with: int | None) -> None:
-    """StaleRing unless the keys are those of that revision, and none is added or revoked before this transaction ends. A change of
-    them is waited for first."""
+    """Raises StaleRing if the keys are not those of `looked_with`. Waits for a running change, and blocks changes
+    until this transaction ends."""
     if looked_with is None:
         return
     if not is_sqlite(connection):
@@ -63,8 +63,8 @@ def hold_revision(connection: Connection, looked_with: int | None) -> None:
 
 @contextlib.contextmanager
 def changing(database: Database) -> Iterator[Connection]:
-    """A transaction that changes the register, under a revision of its own; no word that an old key has signed is on its way any more. Also when
-    nothing changes: the price is one more look at the keys."""
+    """A transaction with a new revision; no message verified with older keys is stored after it. An unneeded revision
+    only costs one more reading of the keys."""
     with database.write() as connection:
         be_alone(connection)
         count_up(connection)
@@ -72,18 +72,18 @@ def changing(database: Database) -> Iterator[Connection]:
 
 
 def after(before: ColumnElement[int], now: int | ColumnElement[int]) -> Case[int]:
-    """The time of a change (ms): now, but always later than that of the one before, whatever the clock was then."""
+    """Time of a change (ms): now, but later than `before`, whatever the clock was."""
     return case((before >= now, before + 1), else_=now)
 
 
 def be_alone(connection: Connection) -> None:
-    """Until this transaction ends, no other one changes the register or has its revision."""
+    """Excludes other changes and readers of the revision until this transaction ends."""
     if not is_sqlite(connection):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHANGING})
 
 
 def count_up(connection: Connection, beyond: int = 0) -> None:
-    """The next revision, which comes from `beyond` as well."""
+    """Sets a new revision, with the current one and `beyond` as predecessors."""
     insert_new(
         connection, tables.meta, [{"name": name, "value": value} for name, value in ((REVISION, "0"), (TRAIL, ""))]
     )
@@ -99,13 +99,13 @@ def _trail(connection: Connection) -> list[str]:
 
 
 def next_arrival(connection: Connection, now: int) -> int:
-    """ClosureRecord until the transaction ends."""
+    """The next arrival number; its row is locked until the transaction ends."""
     return int(connection.scalar(_arriving(insert_of(connection)), {"now": now}) or 0)
 
 
 @cache
 def _arriving(insert: InsertOf) -> ReturningInsert[tuple[str]]:
-    """Made once: making it takes as long as executing it."""
+    """Cached: building the statement takes as long as executing it."""
     meta, now = tables.meta, bindparam("now", type_=BigInteger)
     following = after(cast(meta.c.value, BigInteger), now)
     statement = insert(meta).values(name=ARRIVAL, value=cast(now, SqlText))
@@ -114,8 +114,8 @@ def _arriving(insert: InsertOf) -> ReturningInsert[tuple[str]]:
 
 
 class Settled:
-    """`look` makes good what the database has lost, and says up to which revision; without it the database is believed. `beside`: of the same program,
-    which reads by other connections."""
+    """`look` restores data that the database has lost and returns the settled revision; without it the database is
+    trusted. `beside` is a store of the same process with other connections; both share the state."""
 
     def __init__(self, database: Database, beside: Settled | None = None) -> None:
         self._database = database
@@ -126,13 +126,13 @@ class Settled:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One snapshot of a register that lacks nothing of what is known here."""
+        """One snapshot of a register without losses."""
         with contextlib.ExitStack() as stack:
             connection = stack.enter_context(self._database.read())
             for _ in range(TRIES):
                 if self.state.look is None or revision_of(connection) == self.state.revision:
                     break
-                stack.close()  # no waiter looks while a connection is in use
+                stack.close()  # `look` may wait for others: release the connection
                 self._settle(self.state.look)
                 connection = stack.enter_context(self._database.read())
             else:
@@ -143,12 +143,12 @@ class Settled:
         with self.state.looking:
             with self._database.read() as connection:
                 is_settled = revision_of(connection) == self.state.revision
-            if not is_settled:  # by the first
+            if not is_settled:  # another thread may have done it
                 self.state.revision = look()
 
 
 class RegisterPart(Part):
-    """What is asked of the register."""
+    """Queries on the register."""
 
     def __init__(self, database: Database, settled: Settled | None = None) -> None:
         super().__init__(database)

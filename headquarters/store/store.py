@@ -1,4 +1,4 @@
-"""All that headquarters keeps, by what it is for."""
+"""All storage of headquarters, by subject."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headquarters.store.taken import TakenMessages
 
 
 class HqStore:
-    """Methods block and may be called from any thread; StoreError when the database cannot be used."""
+    """Methods block and are thread-safe; they raise StoreError if the database is unusable."""
 
     def __init__(self, url: str, beside: HqStore | None = None) -> None:
-        """`beside`: with connections of its own, for who must not take those of the other one; of the register both know the same."""
+        """`beside` is a store whose connections this one must not use up; both share the state of the register."""
         self.database = Database(url)
         self.closures = Closures(self.database)
         self.evidence = EvidenceStore(self.database)
@@ -34,7 +34,7 @@ class HqStore:
         self.watching = Watching(self.database)
 
     def open(self) -> None:
-        """Tables made or brought up to date."""
+        """Creates or migrates the tables."""
         self.database.migrate()
 
     def close(self) -> None:

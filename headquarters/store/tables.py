@@ -1,8 +1,9 @@
-"""The tables as they are now: a new database gets them as they stand here, an older one by the `STEPS` (a test compares).
+"""Current definition of the tables: a new database gets them as defined here, an older one by the `STEPS` (a test
+compares both).
 
 Times are milliseconds since 1970, amounts whole XOF; columns are NOT NULL unless they are optional or written out.
 
-A step runs in the transaction of the caller. A released step never changes."""
+A step runs in the caller's transaction. Released steps never change."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
 }
 HEAD: Final = max(STEPS)
 _VERSION: Final = "alembic_version"
-"""The table of the version; its name is of the time when Alembic made the steps."""
+"""Table of the version; named by Alembic, which ran the first steps."""
 
 
 def _of(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
@@ -84,8 +85,9 @@ def _named(name: str) -> Column[str]:
 
 meta = Table("meta", metadata, _named("name"), *_texts("value"))
 
-# closes_at: minute of the day, set by a person; None: learnt. usual_at, learnt: minutes after 04:00. usual_days, learnt: bit 0 is Monday.
-# changed_at, as of a person: when a person changed the row last; None: before that was kept. retired_at: since when its shop is closed for good.
+# closes_at: minute of the day, set by a person; None: learnt. usual_at (learnt): minutes after 04:00. usual_days
+# (learnt): bit 0 is Monday. changed_at: last change by a person; None: before this was stored. retired_at: since when
+# the shop is closed for good.
 box = Table(
     "box",
     metadata,
@@ -98,8 +100,8 @@ box = Table(
     Index("box_region", "region", "machine"),
 )
 
-# line: whpk_… or whsec_…, as `common.wire.keys.verifying_key` reads it. stolen_since: closures that headquarters got under the key from then on (by
-# its own clock) were withdrawn; None: it was never in the wrong hands. restored: the revocation that was taken back last.
+# line: whpk_… or whsec_…, see `common.wire.keys.verifying_key`. stolen_since: closures received under the key since
+# then (headquarters' clock) were withdrawn; None: never stolen. restored: time of the last revocation that was undone.
 box_key = Table(
     "box_key",
     metadata,
@@ -109,7 +111,7 @@ box_key = Table(
     PrimaryKeyConstraint("machine", "key_id"),
 )
 
-# hash: SHA-256 of a code by which one box may join. nims: JSON. used_by: the public key (whpk_…) of the box that has joined by it.
+# hash: SHA-256 of a join code for one box. nims: JSON. used_by: public key (whpk_…) of the joined box.
 join_code = Table(
     "join_code",
     metadata,
@@ -121,9 +123,10 @@ join_code = Table(
     *_optional(BigInteger, "used_at"),
 )
 
-# held: closures of it in the table, fewer than max_z when some are missing. told_z: the box says it has closed that one; told_by: the key that has
-# said it last; None: said before that was kept, as key_id of a presence. last: the ClosureRecord of max_z, made at closed_at. ledger: the accepted ledger
-# that it follows; None: the one it began with. asked, in MessagePack: what the box shall send, each with its times (`core.checks`).
+# held: stored closures of the book, fewer than max_z if some are missing. told_z: last Z stated by the box; told_by:
+# key of this statement; None: before this was stored, like key_id of a presence. last: ClosureRecord of max_z, created
+# at closed_at. ledger: accepted ledger; None: the first one. asked: requested ranges with their times, in MessagePack
+# (`core.checks`).
 book = Table(
     "book",
     metadata,
@@ -136,7 +139,7 @@ book = Table(
     PrimaryKeyConstraint("machine", "mode"),
 )
 
-# The newest of a machine counts.
+# The newest of a machine is valid.
 ledger = Table(
     "ledger",
     metadata,
@@ -146,8 +149,9 @@ ledger = Table(
     PrimaryKeyConstraint("machine", "ledger_id"),
 )
 
-# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.checks.ClosureRecord`. The key is not the id alone: no one
-# takes another shop's id first. arrival: the number of the transaction that kept it; 0: before there were numbers.
+# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.checks.ClosureRecord`.
+# The key includes the machine, so that no shop can occupy another one's id. arrival: number of the storing
+# transaction; 0: before this was numbered.
 closure = Table(
     "closure",
     metadata,
@@ -168,7 +172,7 @@ closure = Table(
     Index("closure_arrival", "mode", "arrival", "machine", "z", "id"),
 )
 
-# Of months and years. body: the message as it came; digest: of the report in it.
+# Month and year closures. body: the original message; digest: of its report.
 calendar_closure = Table(
     "calendar_closure",
     metadata,
@@ -193,7 +197,7 @@ message = Table(
     PrimaryKeyConstraint("machine", "id"),
 )
 
-# at: by the box's clock. body: JSON as it came. boots, in MessagePack: the last starts of its daemon that were heard (`core.lateness`).
+# at: by the box's clock. body: original JSON. boots: last starts of its daemon, in MessagePack (`core.lateness`).
 presence = Table(
     "presence",
     metadata,
@@ -205,7 +209,7 @@ presence = Table(
     Index("presence_received", "received_at"),
 )
 
-# facts: JSON. solved_by: empty for by itself. told and claimed_until: of before there was `telling`.
+# facts: JSON. solved_by: empty if automatic. told and claimed_until: from before the table `telling`.
 finding = Table(
     "finding",
     metadata,
@@ -229,8 +233,8 @@ finding = Table(
     Index("finding_told", "told", "found_at"),
 )
 
-# How far each teller is with a finding. told: 0 not yet, 1 that it is there, 2 that it is solved. claimed_until: when it is tried again, or by
-# another instance. tries: that failed.
+# State of a finding per notifier. told: 0 nothing sent, 1 sent as open, 2 sent as solved. claimed_until: end of a
+# claim or delay. tries: failed attempts.
 telling = Table(
     "telling",
     metadata,
@@ -250,7 +254,7 @@ refused = Table(
     PrimaryKeyConstraint("day", "via", "reason"),
 )
 
-# nim: as it says; only of a fork it is proven. digest: the same message again is the same evidence.
+# nim: as claimed; proven only for a fork. digest: makes repeated messages one row.
 evidence = Table(
     "evidence",
     metadata,
@@ -264,7 +268,7 @@ evidence = Table(
 
 position = Table("position", metadata, _named("stream"), *_numbers("seq"))
 
-# ranges, in MessagePack: the numbers of a stream's messages that this database has, both ends included.
+# ranges: numbers of the stream's messages stored in this database, inclusive, in MessagePack.
 taken = Table("taken", metadata, _named("stream"), _named("created"), *_of(LargeBinary, "ranges"))
 
 person = Table(
@@ -290,7 +294,7 @@ api_key = Table(
 
 
 class NewerVersion(Exception):
-    """The tables are of a version that is not known here."""
+    """The tables have a newer version than this program."""
 
 
 def version_of(connection: Connection) -> str:

@@ -1,7 +1,7 @@
-"""Which messages of a stream are in this database: all of them in ranges, not a last number alone, so that a database that goes back to
-an older copy, even under running instances, shows what it has lost.
+"""Stored message numbers of each stream, as ranges instead of a last number: a database that was restored from an
+older copy, even under running instances, shows its losses.
 
-A stream is known by its name and by when it was made: the numbers of one that was begun anew say nothing of those of the one before."""
+A stream is identified by name and creation time: numbers of a recreated stream are unrelated to the earlier ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headquarters.store import tables
 from headquarters.store.database import Part, insert_new
 
 Ranges = list[tuple[int, int]]
-"""In order, both ends included, and none beside the next."""
+"""Sorted, inclusive, not adjacent."""
 
 
 class StreamName(NamedTuple):
@@ -24,7 +24,7 @@ class StreamName(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Messages of that stream that a transaction has taken."""
+    """Messages of a stream taken in one transaction."""
 
     stream: str
     created: str
@@ -33,8 +33,8 @@ class Taken(NamedTuple):
 
 class TakenMessages(Part):
     def missing(self, stream: str, created: str, floor: int, last: int) -> Ranges:
-        """What of 1…`floor`, which was acknowledged, is not here. `last` is the stream's newest message: a stream that has gone back itself
-        is read again as a whole."""
+        """Acknowledged messages (1…`floor`) that are not stored. If `last`, the stream's newest number, is below the
+        stored ones, the stream itself was restored and is read again in full."""
         with self._database.read() as connection:
             found = _read(connection, stream, created)
         if found and found[-1][1] > last:
@@ -48,7 +48,7 @@ class TakenMessages(Part):
 
 
 def keep_taken(connection: Connection, taken: Taken) -> None:
-    """Every instance writes this row, and its writer delays the others until the commit: the last thing of a transaction."""
+    """Every instance writes this row and locks it until the commit: call it last in a transaction."""
     _write(connection, taken.stream, taken.created, [(number, number) for number in sorted(taken.numbers)])
 
 
@@ -63,7 +63,7 @@ def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def missing(ranges: Ranges, floor: int) -> Ranges:
-    """What of 1…`floor` is in none of them."""
+    """Numbers of 1…`floor` outside the ranges."""
     found: Ranges = []
     at = 1
     for first, last in ranges:

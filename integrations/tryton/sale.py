@@ -179,10 +179,11 @@ def _item(line):
     groups = [tax.mcf_group for tax in line.taxes if tax.mcf_group]
     if len(groups) != 1:
         raise ValueError(gettext("mcf.msg_line_group", product=line.product.rec_name))
+    price = line.unit_gross_price  # with more decimals than the machine takes, mcfd derives it from the amount
     return {
         "name": line.product.rec_name,
         "taxGroup": groups[0],
-        "unitPrice": _number(line.unit_gross_price),
+        **({"unitPrice": _number(price)} if price == round(price, 2) else {}),
         "quantity": _number(Decimal(str(line.quantity))),
         "amountTtc": _number(line.gross_amount),
     }

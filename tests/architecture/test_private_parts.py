@@ -8,8 +8,6 @@ TREE = Path(__file__).parents[2]
 PACKAGES: list[str] = tomllib.loads((TREE / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
 EXCEPTIONS = {
     "bridge/port_network.py: device._socket": "pyserial gives its socket in no other way, and a polite close is no way to give up",
-    "daemon/usecases/worker/machine_queue.py: self._queue._step_back": "our own: the two classes are one thing",
-    "daemon/usecases/worker/machine_queue.py: self._queue._leave": "our own: the two classes are one thing",
 }
 
 

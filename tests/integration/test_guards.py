@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from support.memory_shop import LAST, MemoryShop, around_write, in_service
+from support.memory_shop import DEFAULTS, LAST, MemoryShop, around_write, in_service
 
 from daemon.core.errors import (
     CreditExceedsOriginal,
@@ -15,6 +16,7 @@ from daemon.core.errors import (
     MachineOffline,
     StorageError,
 )
+from daemon.core.invoice.rules import Rules, StampDuty
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
 from simulator.machine.options import SimulatorOptions
@@ -152,6 +154,20 @@ async def test_a_credit_note_without_vat_is_compared_by_the_machine_s_total(tmp_
             with pytest.raises(CreditExceedsOriginal):
                 await shop.certify("K-3", **line, payments=paid, **credit)
             assert [entry.total for entry in shop.on_machine] == [total, total]
+
+
+async def test_the_stamp_duty_is_on_what_the_machine_has_in_cash(tmp_path: Path) -> None:
+    """4 238 F without VAT are 5 000.84 F: of a machine that rounds down 5 000, which carry 30 F (Tax Code, art. 519), not the 50 F of 5 001. What
+    the till itself names stays."""
+    defaults = msgspec.structs.replace(DEFAULTS, rules=Rules(stamp_duty=StampDuty(is_charged=True)))
+    options = SimulatorOptions(vat="down", credit_check=0)
+    async with in_service(tmp_path / "ledger", options=options, defaults=defaults) as shop:
+        line: dict[str, Any] = {"priceMode": "HT", "items": [{"name": "x", "taxGroup": "B", "unitPrice": 4238}]}
+        paid = [{"method": "E", "amount": 5001}]
+        sale = (await shop.certify("A", **line, payments=paid)).value
+        assert (sale.total_ttc, sale.invoice.stamp_duty) == (5000, 30)
+        named = (await shop.certify("B", **line, payments=paid, stampDuty=40)).value
+        assert (named.total_ttc, named.invoice.stamp_duty) == (5000, 40)
 
 
 async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(shop: MemoryShop) -> None:

@@ -14,7 +14,7 @@ from support.shop import NIM, invoice
 from daemon.core.audit import Actor, key_hash_of
 from daemon.core.errors import MachineNonsense, RequestExpired
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.machine.agreement import agree
 from daemon.core.machine.state import Subtotal
 from daemon.store.maintenance.backup import backup, restore
@@ -142,6 +142,8 @@ async def test_one_whose_number_the_machine_has_certified(tmp_path: Path) -> Non
         await shop.until(lambda: not worker.attention, "the decision in force")
         sale = shop.store.ledger.peek(deferred.by_key, worker.book, key_hash_of("A"))
         assert sale is not None
+        with pytest.raises(NotWaiting):  # by its till: only a person can tell what became of it
+            await take_back(worker, "A", by=PERSON)
         await release(worker, sale, "its paper is not there", by=PERSON)
         await defer(shop, "B")
         await shop.until(lambda: state(shop, "B") == "certified", "the one behind it certified")

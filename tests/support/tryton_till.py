@@ -21,7 +21,7 @@ TRIES = 200
 
 
 def set_up(config: Any) -> None:
-    """A company that sells one article at 118 F with 18 % of VAT, and is paid in cash."""
+    """A company that sells one article at 118 F, with three decimals in its price list, and 18 % of VAT, and is paid in cash."""
     currency = get_currency("XOF", config=config)
     currency.digits, currency.rounding = 0, Decimal(1)
     currency.save()
@@ -39,7 +39,7 @@ def set_up(config: Any) -> None:
     (unit,) = Model.get("product.uom").find([("name", "=", "Unit")])
     template = Model.get("product.template")(name="Riz", default_uom=unit, type="goods", salable=True)
     template.account_category = category
-    template.gross_price = Decimal(118)
+    template.gross_price = Decimal("117.996")
     template.save()
     Model.get("sale.point.payment.method")(name="Cash", account=accounts["cash"], cash=True).save()
 

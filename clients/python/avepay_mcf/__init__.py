@@ -1,4 +1,4 @@
-"""Certify invoices through mcfd: one request, repeated with the same key until there is an answer. See README.md."""
+"""Client that certifies invoices through mcfd; repeats a request with the same key until an answer. See README.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STOP = ONCE_MORE | {"BOX_AMBIGUOUS", "MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "
 
 
 class Got(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What comes back. Fields that a later mcfd adds are ignored."""
+    """Decoded answer; fields of later versions of mcfd are ignored."""
 
 
 class TaxDetail(Got, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestState(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a request: `status` is waiting, on_the_line, in_doubt, certified, refused, abandoned or answered."""
+    """`status` is waiting, on_the_line, in_doubt, certified, refused, abandoned or answered."""
 
     status: str
     receipt: Receipt | None = None
@@ -94,11 +94,11 @@ class RequestState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class McfError(Exception):
-    """Root of all of them."""
+    """Base class of all errors."""
 
 
 class NoAnswer(McfError):
-    """Not known yet within the client's patience. Send the same again later with the same key: it is certified at most once."""
+    """No answer within the client's patience. Repeat it later with the same key: it is certified at most once."""
 
     def __init__(self, key: str, last: str) -> None:
         self.key = key
@@ -106,7 +106,7 @@ class NoAnswer(McfError):
 
 
 class Answered(McfError):
-    """mcfd said no, and nothing was certified by this request."""
+    """mcfd refused the request; it has certified nothing."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -118,15 +118,15 @@ class Answered(McfError):
 
 
 class NeedsAPerson(Answered):
-    """Stop selling, and call who looks after the box."""
+    """Stop selling, and call the box's support."""
 
 
 class NotAllowed(Answered):
-    """Another key is needed."""
+    """A valid key with this right is needed."""
 
 
 class Refused(Answered):
-    """The request has to be corrected, and sent with a new key."""
+    """Correct the request and send it with a new key."""
 
 
 class InvalidRequest(Refused):
@@ -136,18 +136,18 @@ class InvalidRequest(Refused):
 
 
 class MachineRefused(Refused):
-    """In the machine's own words."""
+    """The message is the machine's own."""
 
 
 class DuplicateInvoice(Refused):
     @property
     def certification(self) -> Receipt | None:
-        """What the number stands for: this sale, or another one."""
+        """The certification with this number: of this sale or of another one."""
         return self.problem.certification
 
 
 class CreditExceedsOriginal(Refused):
-    """Both sums are in `problem`."""
+    """Both totals are in `problem`."""
 
 
 _BY_CODE: dict[str, type[Answered]] = {
@@ -159,7 +159,7 @@ _BY_CODE: dict[str, type[Answered]] = {
 
 
 def error_of(problem: Problem, status: int) -> Answered:
-    """A code of a later mcfd is judged by its status."""
+    """The error of a problem; an unknown code is classified by its status."""
     if problem.code in STOP:
         return NeedsAPerson(problem)
     if found := _BY_CODE.get(problem.code):
@@ -170,8 +170,9 @@ def error_of(problem: Problem, status: int) -> Answered:
 
 
 class Mcf:
-    """One till at one machine. Bodies are as docs/integrate.md has them. `till` begins each key, so that no two tills of a shop use the same one; `patience` is how long a call may take in
-    all (seconds), `timeout` one try. A `key` that signs (`whsk_…`, through the relay) is not sent; it needs the extra `signed`. `verify` is the box's authority (`mcfd tls export-ca`), `test` the case of `Mcfd-Test` for a test key."""
+    """One till at one machine. Bodies: docs/integrate.md. `till` is the prefix of each key and unique in the shop.
+    `patience` limits a call, `timeout` one attempt (seconds). A signing `key` (`whsk_…`, relay) is not sent; it needs
+    the extra `signed`. `verify`: the box's authority (`mcfd tls export-ca`); `test`: `Mcfd-Test` for a test key."""
 
     def __init__(
         self,
@@ -209,22 +210,22 @@ class Mcf:
         self._http.close()
 
     def certify(self, invoice: Mapping[str, Any], *, key: str = "") -> Receipt:
-        """The receipt, and the same one at each repetition. The key is made of the invoice's number; keep a key of your own with the
-        invoice where the box gives the numbers."""
+        """The receipt; repetitions return the same one. The default key contains the invoice's number. If the box
+        assigns the numbers, store a key of your own with the invoice."""
         return self._receipt("/certify", invoice, key)
 
     def credit_note(self, credit: Mapping[str, Any], *, key: str = "") -> Receipt:
-        """As `certify`; the tax server checks it, which may take a minute."""
+        """Like `certify`; the tax server checks it, which may take a minute."""
         return self._receipt("/credit-note", credit, key)
 
     def preview(self, invoice: Mapping[str, Any]) -> Preview:
-        """The totals and warnings that it would get; nothing is certified."""
+        """Totals and warnings of the invoice, without certification."""
         path = "/credit-note" if invoice.get("invoiceType") in ("FA", "EA") else "/certify"
         answer = self._send("POST", f"{path}?dry_run=true", invoice, f"{self.till}-preview-{uuid.uuid4()}")
         return msgspec.json.decode(answer.content, type=Preview)
 
     def find_request(self, key: str) -> RequestState | None:
-        """What became of the request with that key; None for one that is not known."""
+        """State of the request with this key; None if unknown."""
         try:
             answer = self._send("GET", _state_of(key))
         except Refused as error:
@@ -234,21 +235,21 @@ class Mcf:
         return msgspec.json.decode(answer.content, type=RequestState)
 
     def close_period(self, *, key: str) -> dict[str, Any]:
-        """Z. The key is the till's name for this closing, as its date: pressed again, it is the same Z."""
+        """Closes the period (Z). `key` is the till's name for this closing, such as its date; it makes one Z."""
         return self._object("POST", "/reports/z", {}, f"{self.till}-z-{key}")
 
     def move_cash(self, kind: str, amount: int, reason: str, *, key: str) -> dict[str, Any]:
-        """`deposit` or `withdrawal`."""
+        """`kind` is `deposit` or `withdrawal`."""
         body = {"kind": kind, "amount": amount, "reason": reason}
         return self._object("POST", "/cash", body, f"{self.till}-cash-{key}")
 
     def ticket(self, code: str, *, width: int = 42, html: bool = False) -> str:
-        """What is printed: as text of `width` characters, or as a page with the QR code in it."""
+        """The ticket as text of `width` characters, or as HTML with the QR code."""
         form = "format=html" if html else f"width={width}"
         return self._send("GET", f"/certifications/{code}/ticket?{form}").text
 
     def get(self, path: str, **query: Any) -> Any:
-        """Any other reading: `info`, `reports/x`, `certifications`."""
+        """Reads any other resource: `info`, `reports/x`, `certifications`."""
         return msgspec.json.decode(self._send("GET", f"/{path}?{httpx.QueryParams(query)}").content)
 
     def _receipt(self, path: str, invoice: Mapping[str, Any], key: str) -> Receipt:
@@ -259,7 +260,7 @@ class Mcf:
         return msgspec.json.decode(answer.content, type=Receipt)
 
     def _later(self, key: str) -> Receipt:
-        """Accepted, and certified when the machine is back."""
+        """Waits for the certification of an accepted sale."""
         deadline = time.monotonic() + self.patience
         while (found := self._look(key)) is None or found.receipt is None:
             if found is not None and found.problem is not None:
@@ -305,8 +306,8 @@ class Mcf:
                 return httpx.Response(200, content=msgspec.json.encode(found.receipt))
 
     def _look(self, key: str) -> RequestState | None:
-        """As `find_request`, once: whatever is no answer to that says nothing of the request, which may well be certified. Refused for a sale that
-        somebody has taken back: sent again, it would be certified."""
+        """One attempt of `find_request`. None if it fails, which says nothing about the request. Raises Refused for a
+        sale that was taken back: sent again, it would be certified."""
         try:
             answer = self._http.get(self._base + _state_of(key))
             found = msgspec.json.decode(answer.content, type=RequestState) if answer.is_success else None
@@ -329,7 +330,7 @@ def _state_of(key: str) -> str:
 
 
 def _problem(answer: httpx.Response) -> Problem:
-    """What is in between may answer without one."""
+    """Intermediaries may answer without a problem document."""
     try:
         return msgspec.json.decode(answer.content, type=Problem)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Requests through the relay that are signed (RFC 9421, Ed25519) instead of showing their key: `mcfd keys create --via relay --signed`."""
+"""Signed requests for the relay, without the key (RFC 9421, Ed25519): `mcfd keys create --via relay --signed`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import httpx
 
 PRIVATE = "whsk_"
 COVERED = ("content-digest", "content-type", "idempotency-key", "mcfd-not-after", "mcfd-strict", "mcfd-test", "prefer")
-"""Headers that decide what a request does: those that are there are covered."""
+"""Headers that determine the effect of a request; those present are covered."""
 SEED_BYTES = 32
 
 
 class RequestSignature(httpx.Auth):
-    """Each try is signed afresh, and counts for `seconds`: a late one is refused by the box (410), and sent again."""
+    """Signs each attempt, valid for `seconds`: the box refuses a late one (410), and it is repeated."""
 
     requires_request_body = True
 

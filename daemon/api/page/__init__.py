@@ -1,1 +1,1 @@
-"""The shop's page under `/ui/`: what the API's use cases give, as screens for people."""
+"""The shop's page under `/ui/`: the API's use cases as screens for people."""

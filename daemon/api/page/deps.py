@@ -1,4 +1,4 @@
-"""What the composition root hands to the page beside what the API has."""
+"""Dependencies of the page in addition to the API's, passed by the composition root."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_RESULTS = 8
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """As `mcfd doctor --json` says it; `state` is ok, warn or fail."""
+    """An entry of `mcfd doctor --json`; `state` is ok, warn or fail."""
 
     check: str
     state: str
@@ -32,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Copy(NamedTuple):
-    """A backup that is there."""
+    """An existing backup."""
 
     name: str
     at: int
@@ -42,23 +42,23 @@ class Copy(NamedTuple):
 
 
 class LogLine(NamedTuple):
-    """An event of the log in words."""
+    """An event of the log, worded for people."""
 
     at: int
     """ms"""
     level: str
-    """as the log has it"""
+    """the log's level"""
     words: str
     values: str
-    """what stands beside the words"""
+    """further values of the event"""
 
 
 Tell = Callable[[int, int], None]
-"""How much is done, of how much (0: not known)."""
+"""Arguments: amount done, total (0: unknown)."""
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """What `mcfd verify --json` says."""
+    """Result of `mcfd verify --json`."""
 
     ok: bool
     problems: tuple[str, ...]
@@ -68,22 +68,23 @@ class Verified(msgspec.Struct, frozen=True):
 
 
 class HeadquartersInfo(NamedTuple):
-    """Where closures go."""
+    """Destination of closures."""
 
     address: str = ""
-    """empty: nowhere"""
+    """empty: none"""
     is_configured: bool = False
-    """By the file of the configuration: the page neither joins nor leaves."""
+    """Set in the configuration file: then the page can neither join nor leave."""
 
 
 class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
-    """`examine` is what `mcfd doctor` finds, `back_up` makes a copy into the box's folder and gives its name, `verify` goes
-    through the ledger (all three in processes of their own, so that no till waits for them); `export` writes the journal of a year, from
-    and to in ms, into a file and gives its name; `authority` is the certificate that tills trust, empty without one. `send_again` offers
-    what receivers refused once more and says how many; it is what writes that into the audit log. `log_lines` are the
-    newest events since the start, newest first; `restore` has a copy put back by the next
-    start, which comes at once; `support` is whom to call when nothing can be sold; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it.
-    `join` takes a code of a headquarters and its address, and may raise BoxRefused; `leave` undoes it."""
+    """`examine` returns the findings of `mcfd doctor`; `back_up` copies the ledger into the box's folder and returns
+    the file's name; `verify` checks the ledger (separate processes, so that tills do not wait). `export` writes a
+    year's journal (from, to in ms) and returns the file's name. `authority` is the certificate to be trusted by tills,
+    or empty. `send_again` retries events that receivers refused, returns their number and writes the audit entry.
+    `log_lines` are the newest events since the start, newest first. `restore` orders a copy to be restored by a
+    restart at once. `support` is the contact when sales stop; `labels` are names of payment methods; `probe` compares
+    assumptions with a disabled machine. `join` takes a code and an address of headquarters and may raise BoxRefused;
+    `leave` reverts it."""
 
     ledger: Ledger
     decisions: OperatorDecisions
@@ -98,14 +99,14 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     read_backup: Callable[[str], Any]
     support: str
     share_key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))
-    """Signs the links to shared invoices: they end with the daemon that made them."""
+    """Signs links to shared invoices; they end with the daemon's process."""
     restore: Callable[[str, Actor], Awaitable[None]]
     export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]]
     exports: Callable[[], Sequence[Copy]]
     read_export: Callable[[str], Any]
     jobs: Jobs = msgspec.field(default_factory=Jobs)
     form_results: dict[str, asyncio.Task[str]] = msgspec.field(default_factory=dict)
-    """The newest, in memory alone."""
+    """The newest results, in memory only."""
     send_again: Callable[[int, Actor], Awaitable[int]]
     authority: Callable[[], bytes]
     labels: Callable[[Language], Mapping[str, str]]
@@ -116,7 +117,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     log_lines: Callable[[Language], Sequence[LogLine]]
 
     async def run_once(self, form: str, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
-        """What `make` gives, and the same again for a form that is among the newest."""
+        """The result of `make`; a repeated form among the newest gets the same result."""
         results = self.form_results
         task = results.get(form)
         if task is None or (task.done() and task.exception()):
@@ -127,7 +128,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Probed(msgspec.Struct, frozen=True):
-    """One assumption about a machine."""
+    """One assumption about a machine, compared with its answer."""
 
     expected: str
     came: str
@@ -137,7 +138,7 @@ class Probed(msgspec.Struct, frozen=True):
 
 
 class SetupRequest(msgspec.Struct, frozen=True):
-    """What the person decided; `network` is local, https or plain, and `name` with `password` the first technician."""
+    """The person's choices; `network` is local, https or plain; `name` and `password` are the first technician's."""
 
     nims: tuple[str, ...]
     network: str
@@ -148,8 +149,8 @@ class SetupRequest(msgspec.Struct, frozen=True):
 
 
 class FirstStart(Protocol):
-    """`code` is on the box's screen and lets in; `language` is that of the box. `search` asks every port (or `place`), `carry_out`
-    writes ledger and configuration, BoxFailed says why it could not; `leave` ends the page and starts mcfd."""
+    """`code` is shown on the box and gives access; `language` is the box's. `search` tries all ports (or `place`);
+    `carry_out` writes ledger and configuration or raises BoxFailed; `leave` ends the page and starts mcfd."""
 
     @property
     def code(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Files that the browser keeps, and days and months as the calendar has them."""
+"""File downloads; days and months of the calendar."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from daemon.core.people import Right
 
 
 class Day(msgspec.Struct, frozen=True):
-    """`total` in whole XOF, net; `zs` are the numbers of its closures."""
+    """`total` in XOF, net; `zs` are the numbers of the day's closures."""
 
     date: date
     total: int
@@ -33,12 +33,12 @@ class Day(msgspec.Struct, frozen=True):
 
 
 def month_of(text: str, today: date) -> str:
-    """YYYY-MM; this month for anything else."""
+    """YYYY-MM; the current month for other text."""
     return text if is_month(text) else f"{today:%Y-%m}"
 
 
 def day_of(text: str) -> date | None:
-    """YYYY-MM-DD of this century, as a month is; none for anything else."""
+    """YYYY-MM-DD in this century; None for other text."""
     try:
         return date.fromisoformat(text) if is_month(text[:7]) else None
     except ValueError:
@@ -46,12 +46,12 @@ def day_of(text: str) -> date | None:
 
 
 def change_in_percent(now: int, before: int) -> int | None:
-    """Rounded; None where there was nothing to compare with."""
+    """Rounded; None without a value to compare with."""
     return None if before <= 0 else ((now - before) * 200 + before) // (2 * before)
 
 
 def range_of_a(visit: Visit, usual: date | None = None) -> tuple[date, date]:
-    """First and last day of the query; from `usual`, or else this month's first day, to today for what it does not say."""
+    """First and last day of the query; missing ones are `usual`, by default the month's first day, and today."""
     first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
     today = visit.today()
     first, last = first or usual or today.replace(day=1), last or today
@@ -59,12 +59,12 @@ def range_of_a(visit: Visit, usual: date | None = None) -> tuple[date, date]:
 
 
 def as_file(name: str) -> tuple[bytes, bytes]:
-    """The header that says so."""
+    """Content-Disposition of a download."""
     return b"content-disposition", f'attachment; filename="{name}"'.encode()
 
 
 def streamed(visit: Visit, pieces: AsyncGenerator[bytes, None], kind: bytes, name: str) -> Stream:
-    """A file as it is read, for as long as its person is logged in; TooManyRequests beyond as many as a key may have."""
+    """Streams a file while the person is logged in. Raises TooManyRequests beyond the limit per key."""
     return Stream(
         pieces,
         media_type=kind,
@@ -84,7 +84,8 @@ def file_route(
     *,
     absent: str,
 ) -> HTTPRouteHandler:
-    """GET of one of the stored files, in pieces; `kind` gives its media type by its name. Nothing outside `files` is read."""
+    """Route for one of the stored files, streamed; `kind` returns the media type for a name. Only names in `files` are
+    read."""
 
     @screen(path, right, whole=False)
     async def download(visit: Visit) -> Reply:
@@ -100,14 +101,14 @@ PATH: Final = "/ui/authority.pem"
 
 
 def address_here(visit: Visit) -> str:
-    """How this browser reaches the box, as a till in the same network will."""
+    """The box's address as this browser uses it, valid for tills in the same network."""
     headers = visit.request.scope["headers"]
     host = next((value.decode("latin-1") for name, value in headers if name == b"host"), "localhost")
     return f"{'https' if visit.page.tls else 'http'}://{host}"
 
 
 async def authority_link(visit: Visit) -> tuple[str, str] | None:
-    """Its address and that as a QR code; None where this box has no authority of its own."""
+    """Address of the box's authority, and its QR code; None without an authority of its own."""
     if not visit.page.authority():
         return None
     address = address_here(visit) + PATH
@@ -116,7 +117,7 @@ async def authority_link(visit: Visit) -> tuple[str, str] | None:
 
 @get(PATH)
 async def authority(request: AnyRequest) -> Reply:
-    """Without a login: a phone that scans its address has none, and it is in every TLS handshake anyway."""
+    """Without login: a phone that scans the address has none, and the certificate is public in every TLS handshake."""
     page: PageDeps = request.app.state["page"]
     if not (pem := page.authority()):
         return await fault_page(request, NotFound("this box shows no certificate of its own"))

@@ -1,4 +1,4 @@
-"""Login, logout, the language, and the files of the page."""
+"""Login, logout, language, and static files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORGET_RETURN_URL: Final[Header] = (b"set-cookie", security.return_cookie(RETURN
 
 @get("/")
 async def root(request: AnyRequest) -> Reply:
-    """A browser gets the page, a program that accepts JSON a 404."""
+    """The page for a browser; 404 for a program that accepts JSON."""
     accepted = request.headers.get("accept", "")
     if "text/html" not in accepted:
         raise NotFoundException
@@ -58,7 +58,7 @@ async def login_form(request: AnyRequest) -> Reply:
 
 @post("/ui/login", status_code=200)
 async def login(request: AnyRequest) -> Reply:
-    """The same answer, in the same time, for a name that is wrong and for a password that is."""
+    """Wrong names and wrong passwords get the same answer in the same time."""
     deps: ApiDeps = request.app.state["deps"]
     page: PageDeps = request.app.state["page"]
     headers = request.scope["headers"]
@@ -81,7 +81,7 @@ async def login(request: AnyRequest) -> Reply:
 
 
 def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
-    """Where a person goes who has just logged in."""
+    """The path after a login."""
     if session is None:
         return security.FIRST
     return security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role))
@@ -116,8 +116,8 @@ async def static(request: AnyRequest) -> Reply:
 
 
 async def nowhere(scope: HTTPScope, receive: Receive, send: Send, error: Exception) -> Reply | None:
-    """The page for what the router refuses: an address it does not know, a number that is none, a form's address typed in. None for a program, and
-    for every other error."""
+    """Error page for requests that the router refuses: unknown paths, invalid numbers, wrong methods. None for
+    programs and other errors."""
     if not isinstance(error, HTTPException) or not _is_by_browser(scope):
         return None
     return await _page(Request[Any, Any, Any](scope, receive, send))
@@ -129,7 +129,7 @@ def _is_by_browser(scope: HTTPScope) -> bool:
 
 
 async def _page(request: AnyRequest) -> Reply:
-    """With the menu for who is logged in. (Before the first start no one is.)"""
+    """With the menu if the person is logged in. (Before the first start no one is.)"""
     visit = None
     try:
         if "deps" in request.app.state:

@@ -1,4 +1,5 @@
-"""What was typed in a form whose session had ended, kept by the browser until a login has led back to its screen."""
+"""Preserves a form submitted after its session had ended: a cookie stores it until a login leads back to its
+screen."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ TYPED_COOKIE: Final = "mcfd_typed"
 
 
 async def remember_typed(request: AnyRequest) -> tuple[Header, ...]:
-    """`Set-Cookie` beside the way to the login; none for a form that is long."""
+    """`Set-Cookie` for the redirect to the login; none for a long form."""
     with contextlib.suppress(Refusal):
         raw = await read_bytes(request.scope["headers"], request.receive, SMALL_BODY)
         if value := typed_value(request, raw):
@@ -27,6 +28,6 @@ async def remember_typed(request: AnyRequest) -> tuple[Header, ...]:
 
 
 def typed_cookie(request: AnyRequest, value: str) -> Header:
-    """Empty: it was shown."""
+    """An empty `value` deletes it, once shown."""
     tls = request.app.state["page"].tls
     return b"set-cookie", set_cookie(TYPED_COOKIE, value, tls=tls, age=COOKIE_SECONDS).encode()

@@ -1,4 +1,5 @@
-"""Long work that a person begins and may leave: it goes on in the box, and every screen can show how far it is."""
+"""Long background work started by a person: it continues without the screen, and every screen can show its
+progress."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from daemon.api.page.rendering import Fault, fault_of
 Kind = Literal["backup", "verify", "export"]
 State = Literal["running", "done", "failed"]
 MOST_JOBS: Final = 8
-"""Of the last ones."""
+"""Including finished ones."""
 
 
 class Job(msgspec.Struct):
@@ -25,27 +26,27 @@ class Job(msgspec.Struct):
     done: int = 0
     """pages or records"""
     of: int = 0
-    """how many there are; 0 where it is not known"""
+    """total; 0 if unknown"""
     result: str = ""
-    """what came of it: a file's name, or a sentence's values"""
+    """a file's name, or values of a sentence"""
     fault: Fault | None = None
-    """why nothing came of it"""
+    """the reason of a failure"""
 
     def tell(self, done: int, of: int) -> None:
         self.done, self.of = done, of
 
     @property
     def percent(self) -> int | None:
-        """None where it is not known."""
+        """None if the total is unknown."""
         return min(100, self.done * 100 // self.of) if self.of else None
 
 
 Work = Callable[[Job], Awaitable[str]]
-"""Gives the job's result; an error is the job's fault."""
+"""Returns the job's result; an exception becomes the job's fault."""
 
 
 class Jobs(msgspec.Struct):
-    """One of a kind at a time: a second one while one runs is that one."""
+    """At most one running job per kind: starting a second one returns the running one."""
 
     jobs: list[Job] = msgspec.field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
@@ -61,11 +62,11 @@ class Jobs(msgspec.Struct):
         return job
 
     def of(self, *kinds: Kind) -> list[Job]:
-        """Newest first, as they are now: a job that ends while a screen is made stays as the screen's other values have it."""
+        """Newest first, as copies, so that they do not change while a screen is rendered."""
         return [msgspec.structs.replace(job) for job in reversed(self.jobs) if job.kind in kinds]
 
     async def close(self) -> None:
-        """What runs is broken off."""
+        """Cancels running jobs."""
         for task in self._tasks:
             task.cancel()
         for task in tuple(self._tasks):
@@ -77,5 +78,5 @@ async def _run(job: Job, work: Work) -> None:
     try:
         job.result = await work(job)
         job.state = "done"
-    except Exception as error:  # noqa: BLE001  on the screen, and logged where it is unexpected
+    except Exception as error:  # noqa: BLE001  shown on the screen; unexpected ones are logged
         job.fault, job.state = fault_of(error), "failed"

@@ -1,7 +1,8 @@
-"""Screens from templates, and what can go wrong at one, in words for the shop's staff.
+"""Renders templates, and words errors for the shop's staff.
 
-A screen takes milliseconds to render and a template tens of them to compile, on the one loop that also answers tills and machines. So a
-screen leaves the loop to others after each slice, screens take turns, and what has not been compiled yet is compiled in a thread."""
+Rendering takes milliseconds and compiling a template tens of them, on the event loop that also serves tills and
+machines. So rendering yields after each slice, screens are rendered one at a time, and templates are compiled in a
+thread."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import NotWaiting
 from daemon.core.ledger.take_over import TakeOverRefused
 
-if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
+if TYPE_CHECKING:  # loaded by the first screen, in a thread: many boxes never show one
     from jinja2 import Environment
 
 log = structlog.get_logger(__name__)
@@ -40,11 +41,11 @@ STATIC: Final = {
     "sse.min.js": "daemon.api.page",
 }
 SLICE: Final = 0.0003
-"""Seconds of the loop that a screen takes at a time; a certification comes back to it a dozen times."""
+"""Seconds of the loop per slice; a certification waits for the loop about a dozen times."""
 
 
 class Rendering:
-    """One for each loop."""
+    """One per event loop."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -55,13 +56,13 @@ class Rendering:
             if template not in _compiled:
                 await asyncio.to_thread(compile_template, template)
             pieces = environment().get_template(template).generate(values)
-            while _added_for(SLICE, pieces, text):  # noqa: ASYNC110  others are let in, nothing is waited for
+            while _added_for(SLICE, pieces, text):  # noqa: ASYNC110  yields to others, waits for nothing
                 await asyncio.sleep(0)
         return "".join(text).encode()
 
 
 def _added_for(seconds: float, pieces: Iterator[str], text: list[str]) -> bool:
-    """Adds pieces for that long; whether there may be more."""
+    """Adds pieces for `seconds`; True if there may be more."""
     until = time.perf_counter() + seconds
     for piece in pieces:
         text.append(piece)
@@ -74,7 +75,7 @@ _compiled: Final[set[str]] = set()
 
 
 def compile_template(name: str) -> None:
-    """It and whatever it extends, includes or imports."""
+    """Compiles a template and those it extends, includes or imports."""
     from jinja2.meta import find_referenced_templates  # noqa: PLC0415  see above
 
     templates = environment()
@@ -89,7 +90,7 @@ def compile_template(name: str) -> None:
 
 @cache
 def environment() -> Environment:
-    """Templates do not change while a daemon runs."""
+    """Cached: templates do not change at run time."""
     from jinja2 import (  # noqa: PLC0415  see above
         ChoiceLoader,
         Environment,
@@ -115,27 +116,27 @@ def environment() -> Environment:
 
 
 class NotLoggedIn(Exception):
-    """The person gets the login form."""
+    """The person is redirected to the login."""
 
 
 class Foreign(Exception):
-    """A change from a page of another site."""
+    """A change requested by a page of another site."""
 
 
 class ShareEnded(Exception):
-    """To a shared invoice: too old, altered, or of an earlier daemon."""
+    """The link to a shared invoice is too old, altered, or of an earlier process."""
 
 
 class PeriodClosed(Exception):
-    """An entry that was before the last Z, for who may see the open period alone."""
+    """The entry is before the last Z, and the role sees the open period only."""
 
 
 class BoxFailed(Exception):
-    """A command of the box failed; which one, and why as far as it is known."""
+    """A command of the box failed; the message names it and, if known, the reason."""
 
 
 class BoxRefused(BoxFailed):
-    """As things are it cannot be done, and nothing is broken; why."""
+    """Not possible at present, though nothing is broken; the message has the reason."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -144,7 +145,7 @@ class Fault(msgspec.Struct, frozen=True):
     error: Exception | None = None
 
     def message(self, say: Speaker) -> str:
-        """With what was wrong exactly, where the error knows it."""
+        """The message, with the error's detail if it has one."""
         sentence = self.text.in_language(say.language)
         has_detail = isinstance(self.error, WITH_DETAIL) and not isinstance(self.error, COMPLETE_TEXTS)
         detail = _detail(self.error, say.language) if has_detail else ""
@@ -197,12 +198,12 @@ WITH_DETAIL = (
 )
 
 COMPLETE_TEXTS = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention, errors.LineLost)
-"""Whose sentence says all that there is to say to who stands in the shop."""
+"""Errors whose sentence is complete for the shop's staff."""
 
 
 def fault_of(error: Exception) -> Fault:
-    """The nearest class that is known; anything else is logged with its trace. A known one loses it: its frames have this fault, and would keep
-    the request until the collector comes."""
+    """The fault of the nearest known class; unknown errors are logged with a traceback. A known error loses its
+    traceback, whose frames refer to this fault and would keep the request in memory until garbage collection."""
     for kind in type(error).__mro__:
         if kind in FAULTS:
             status, text = FAULTS[kind]
@@ -233,12 +234,12 @@ FIELDS = {
     "time": Text("Time"),
     "counters": Text("Counters"),
 }
-"""What a field is called on the screen."""
+"""Field names as on the screen."""
 NAMED = Text("{name}: {found}")
 
 
 def _detail(error: Exception | None, language: Language) -> str:
-    """In the person's language as far as it was written as a text; no path of the box is in it."""
+    """The detail in the person's language if it is a Text; contains no path of the box."""
     if isinstance(error, errors.InvalidRequest):
         details = [
             NAMED(name=FIELDS.get(e.field, e.field), found=e.message).in_language(language) for e in error.errors

@@ -1,4 +1,4 @@
-"""Who looks at a screen, at which machine, in which language; and how a screen is answered."""
+"""The context of a request (person, machine, language), and answers with screens."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ WITHIN: Final = {
     "/ui/box": ("/ui/log", "/ui/welcome", "/ui/spare"),
     "/ui/journal": ("/ui/outages",),
 }
-"""Screens without an item of the menu, by the item that they belong to."""
+"""Screens that are not in the menu, by their menu item."""
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
 TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """One request of a person who is logged in. `query` and `form` hold the first value of each field; `fault` is why a form comes once more, and
-    `action` the path that it leads to."""
+    """A request of a logged-in person. `query` and `form` have the first value of each field; `fault` is the reason
+    why a form is shown again, `action` the form's path."""
 
     request: AnyRequest
     deps: ApiDeps
@@ -76,7 +76,7 @@ class Visit(msgspec.Struct, frozen=True):
     action: str = ""
 
     def typed(self, action: str) -> dict[str, str]:
-        """What stands in the form that leads there, on a screen that has several."""
+        """The form's values, for the form with this path on a screen with several."""
         return self.form if self.action == action else {}
 
     @property
@@ -89,33 +89,32 @@ class Visit(msgspec.Struct, frozen=True):
 
     @property
     def actor(self) -> Actor:
-        """For the audit log."""
         return Actor(f"user:{self.session.name}", self.address)
 
     @property
     def holder(self) -> str:
-        """Whose places among exports and streams are taken."""
+        """Holder of places for exports and streams."""
         return f"page {self.session.person_id}"
 
-    def call(self, key: str = "") -> Call:
-        """This request as a use case takes it; `key` has all that makes a form the same one again."""
-        fingerprint = hashlib.sha256(key.encode()).digest()[:16] if key else b""
+    def call(self, key: str = "", content: str = "") -> Call:
+        """The `Call` of a form; one with the same `key` and `content` is a repeat, also after an upgrade of mcfd."""
+        fingerprint = hashlib.sha256(content.encode()).digest()[:16] if content else b""
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
 
     async def run_once(self, make: Callable[[], Coroutine[Any, Any, str]]) -> str:
-        """What `make` gives, and that again where the same form comes once more on this day."""
+        """The result of `make`; the same form repeated on this day gets the same result."""
         form = {"form": secrets.token_urlsafe(9), **self.form}
         place = (self.session.person_id, self.request.scope["path"], self.worker.book.id, self.today())
         return await self.page.run_once(repr((place, sorted(form.items()))), make)
 
     async def backlogs(self) -> Sequence[Backlog]:
-        """What headquarters has not had yet; nothing where closures stay here."""
+        """Events not yet received by headquarters; none if closures stay here."""
         headquarters = self.page.headquarters()
         sends = headquarters.is_configured or headquarters.address
         return await self.deps.upstream() if self.deps.upstream and sends else ()
 
     def is_logged_in(self) -> bool:
-        """For answers that go on: until logout, idleness or the end of the account; looking alone does not prolong a session."""
+        """For streams: False after logout, idleness or disabling. Does not prolong the session."""
         logins = self.deps.logins
         return logins is not None and logins.is_open(self.request.scope["headers"])
 
@@ -124,7 +123,8 @@ class Visit(msgspec.Struct, frozen=True):
 
     @property
     def worker(self) -> MachineWorker:
-        """The machine that is looked at: `m` of the query or the form (`NIM`, or `NIM:test`), or else the first, or its spare while that stands for it."""
+        """The selected machine: `m` of query or form (`NIM` or `NIM:test`), by default the first one or, during a
+        take-over, its spare."""
         name = self.form.get("m") or self.query.get("m") or ""
         return next((worker for worker in self.deps.workers.all() if name_of(worker) == name), self._usual)
 
@@ -136,11 +136,10 @@ class Visit(msgspec.Struct, frozen=True):
         return formats.moment(at, self.page.zone, self.language)
 
     def clock(self, at: int) -> str:
-        """Hours and minutes there."""
         return f"{datetime.fromtimestamp(at / 1000, self.page.zone):%H:%M}"
 
     def since(self, at: int) -> str:
-        """What stands behind *since*: the time of today, day and time of another day."""
+        """For "since": the time, with the day unless it is today."""
         day, clock = self.day_of(at), self.clock(at)
         if day == self.today():
             return clock
@@ -153,34 +152,31 @@ class Visit(msgspec.Struct, frozen=True):
         return self.day_of(self.worker.now())
 
     def day_bounds(self, day: date, days: int = 1) -> tuple[int, int]:
-        """Milliseconds from the beginning of a local day to the end of the last of so many."""
+        """Start of the local day and end of the last of `days`, in ms."""
         ends = (datetime.combine(each, time(), self.page.zone) for each in (day, day + timedelta(days=days)))
         start, end = (int(each.timestamp() * 1000) for each in ends)
         return start, end
 
     def link(self, path: str, **query: object) -> str:
-        """To another screen of the same machine."""
         values = {"m": name_of(self.worker), **query} if len(self.deps.workers.all()) > 1 else query
         pairs = {name: value for name, value in values.items() if value not in (None, "")}
         return f"{path}?{urlencode(pairs)}" if pairs else path
 
     def look(self, path: str) -> str:
-        """The same, to look: a page of the machine that is in use goes on with its spare once that stands for it."""
+        """Link without the default machine's name, so that the screen follows a take-over."""
         return path if self.worker is self._usual else self.link(path)
 
 
 def name_of(worker: MachineWorker) -> str:
-    """How a machine is called in an address: its NIM, with `:test` for its sandbox."""
+    """The machine's name in URLs: its NIM, with `:test` for its sandbox."""
     return worker.book.nim if worker.book.mode == "live" else f"{worker.book.nim}:test"
 
 
 def is_fetched(request: AnyRequest) -> bool:
-    """Whether a screen requests a part of itself (htmx)."""
     return "hx-request" in request.headers
 
 
 def is_from_here(headers: Headers) -> bool:
-    """Whether a page of this box sent it, and no other site's in the same browser."""
     return is_own_form({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
 
 
@@ -196,15 +192,15 @@ def language_of(request: AnyRequest, configured: Language) -> Language:
 
 
 def without_thousands(text: str) -> str:
-    """An amount as people write it, without what parts its thousands: "15 000", "15.000" and "15,000" are fifteen thousand, since no amount
-    has three decimals."""
+    """Removes thousands separators: "15 000", "15.000" and "15,000" are fifteen thousand, since amounts never have
+    three decimals."""
     plain = text.translate(BLANKS)
     return plain.replace(".", "").replace(",", "") if THOUSANDS.fullmatch(plain) else plain
 
 
 async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) -> Visit:
-    """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site. `unattended`: a request of the screen itself,
-    which does not prolong the session."""
+    """Raises NotLoggedIn, RoleNotAllowed, or Foreign for a change from another site. `unattended` marks automatic
+    requests, which do not prolong the session."""
     deps: ApiDeps = request.app.state["deps"]
     page: PageDeps = request.app.state["page"]
     headers = request.scope["headers"]
@@ -243,8 +239,9 @@ def screen(
     form: Screen | None = None,
     faults: tuple[type[Exception], ...] = (),
 ) -> Callable[[Screen], HTTPRouteHandler]:
-    """A handler that is only reached by whom may; every error of it is a page too. `whole`: a screen of its own, to which a login
-    leads back; not a part of one, and not a file. After one of the `faults` of a change its `form` comes once more, with what was typed."""
+    """Route of a screen for roles with `right`; errors are shown as a page. `whole` is False for parts of screens and
+    files, to which a login does not return. After one of the `faults` of a change, `form` is shown again with the
+    input."""
 
     def route(show: Screen) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
@@ -276,8 +273,8 @@ def screen(
 async def fault_page(
     request: AnyRequest, error: Exception, visit: Visit | None = None, more: tuple[Header, ...] = ()
 ) -> Reply:
-    """With the menu for who is logged in. A part of a screen cannot show the login: the whole screen goes
-    there, with `more` headers."""
+    """Error page, with the menu if logged in. A part of a screen cannot show the login: the whole screen is
+    redirected, with the headers `more`."""
     page: PageDeps | FirstStart = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
         way_back = remember_return_url(request)
@@ -299,12 +296,12 @@ async def fault_page(
 
 
 async def cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
-    """Of each machine that the ledger knows, also of one that is no longer in the configuration."""
+    """Cases of all machines in the ledger, including ones removed from the configuration."""
     return [(each, await visit.page.decisions.case(each.book)) for each in visit.deps.workers.everyone()]
 
 
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
-    """A screen with its frame: menu, machine, person, and what was wrong with a form."""
+    """A screen with its frame: menu, machine, person, and the fault of a form."""
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
     to_decide = [case for _, case in await cases(visit) if case.is_open] if visit.may("administer") else []
@@ -344,18 +341,18 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
 
 
 def _has_one_till(visit: Visit) -> bool:
-    """One machine beside its sandbox, and the machine is looked at: the choice between both is in the account's menu."""
+    """True for a single live machine that is displayed: then the choice of the sandbox is in the account menu."""
     live = [each for each in visit.deps.workers.all() if each.book.mode == "live"]
     return visit.worker.book.mode == "live" and len(live) == 1
 
 
 def is_within(path: str, here: str) -> bool:
-    """Whether the screen `here` belongs to the menu's `path`."""
+    """Whether the screen `here` belongs to the menu item `path`."""
     return any(is_here(each, here) for each in (path, *WITHIN.get(path, ())))
 
 
 async def _brand(visit: Visit) -> str:
-    """The shop's name from the machine; while that is away, as it was known last."""
+    """The shop's name from the machine; if it is offline the last known one."""
     await inspect.learn_taxpayer(visit.worker)
     return visit.deps.paper.shop(visit.worker, visit.language).name or "mcfd"
 
@@ -396,5 +393,4 @@ RETURN_COOKIE: Final = "mcfd_asked"
 
 
 def remember_return_url(request: Request[Any, Any, Any]) -> Header:
-    """`Set-Cookie` beside the way to the login."""
     return b"set-cookie", security.return_cookie(RETURN_COOKIE, security.return_url(request)).encode()

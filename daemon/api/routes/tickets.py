@@ -166,7 +166,8 @@ def _routes(
     more: str = "",
 ) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
     """The routes GET …/ticket and POST …/print of one document. `key`: its name in operation ids; `more`: text for the
-    description of the ticket."""
+    description of the ticket. A report of a range is stored in the journal when it is printed."""
+    problems = (*problems, *STORED) if parameters else problems
 
     @get(
         f"{place}/ticket",
@@ -277,14 +278,7 @@ async def customer_page(request: ApiRequest) -> Answer:
 TICKETS = (
     *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look", problems=STORED),
     *_routes(
-        "/reports/x",
-        "x_report",
-        "X report",
-        _x,
-        "report",
-        parameters=RANGE,
-        problems=STORED,
-        more="With `from` or `to`: a periodic X.",
+        "/reports/x", "x_report", "X report", _x, "report", parameters=RANGE, more="With `from` or `to`: a periodic X."
     ),
     *_routes("/reports/z/{z:str}", "closure", "Z report", _z, "report"),
     *_routes("/reports/month/{period:str}", "month", "Closure of a month", _calendar("month"), "report"),
@@ -296,7 +290,7 @@ TICKETS = (
         _articles,
         "report",
         parameters=RANGE,
-        problems=(TooManyRequests, *STORED),
+        problems=(TooManyRequests,),
         more="Without a range: since the last one that was closed.",
     ),
     *_routes(
@@ -306,13 +300,7 @@ TICKETS = (
         handler
         for each in RANGE_REPORTS
         for handler in _routes(
-            f"/reports/{each.name}",
-            f"{each.name}_report",
-            each.summary,
-            _of_range(each),
-            "report",
-            parameters=RANGE,
-            problems=STORED if each.kind else (),
+            f"/reports/{each.name}", f"{each.name}_report", each.summary, _of_range(each), "report", parameters=RANGE
         )
     ),
 )

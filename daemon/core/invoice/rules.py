@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from common.language import Text
 from common.language.reasons import STAMP_DUTY_DIFFERS, STAMP_DUTY_LEFT_OUT, to_stored
 from daemon.core.errors import FieldError
-from daemon.core.invoice.invoice import CASH, Payment, Warn
+from daemon.core.invoice.invoice import CASH, Invoice, Payment, Warn
 
 IFU_PATTERN = "[0-9]{8}[A-Z]"
 """Eight digits and a capital letter."""
@@ -40,6 +40,14 @@ class StampDuty(msgspec.Struct, frozen=True):
         last, duty = self.steps[-1] if self.steps else (0, 0)
         return duty - (last - cash) // self.every * self.more
 
+    def amended(self, entered: Invoice, agreed: Invoice) -> Invoice:
+        """`agreed`, which the machine's total may have moved over a step; a duty of the till's own stays."""
+        if agreed is entered or entered.is_credit or not self.is_charged:
+            return agreed
+        if entered.stamp_duty != self.on(cash_of(entered.payments)):
+            return agreed
+        return msgspec.structs.replace(agreed, stamp_duty=self.on(cash_of(agreed.payments)))
+
 
 class Rules(msgspec.Struct, frozen=True):
     """`ifu_pattern` is a regular expression for the IFU of a company or trader in a local sale (annex of the SFE)."""
@@ -57,11 +65,15 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
+def cash_of(payments: Iterable[Payment]) -> int:
+    return sum(payment.amount for payment in payments if payment.method == CASH)
+
+
 def stamp_duty(
     client_duty: int, payments: Sequence[Payment], table: StampDuty, errors: list[FieldError], *, credit: bool
 ) -> tuple[int, tuple[Warn, ...]]:
     """`client_duty` is what the till says, 0 where it says nothing. A credit note is no receipt of cash."""
-    cash = 0 if credit else sum(payment.amount for payment in payments if payment.method == CASH)
+    cash = 0 if credit else cash_of(payments)
     due = table.on(cash)
     if not client_duty:
         return (due if table.is_charged else 0), ()

@@ -79,7 +79,7 @@ def _make_room(ledger: Path) -> None:
     for file in old[: -(MOST_FILES - 1)]:
         _remove(file)
     needed = sum(_size(ledger.with_name(ledger.name + suffix)) for suffix in ("", "-wal"))
-    for file in old[-(MOST_FILES - 1) :]:
+    for file in old:
         if _free(ledger) < needed:
             _remove(file)
     if (free := _free(ledger)) < needed:

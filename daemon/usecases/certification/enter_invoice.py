@@ -71,7 +71,7 @@ async def enter(
 
     def agreed_payments(subtotal: Subtotal) -> Sequence[Payment]:
         nonlocal agreed
-        agreed = agree(invoice, subtotal)
+        agreed = worker.defaults.rules.stamp_duty.amended(invoice, agree(invoice, subtotal))
         return agreed.payments if agreed is invoice else ()
 
     try:

@@ -120,9 +120,10 @@ def _sale(
 
 
 async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundRequest | None:
-    """Withdraws the deferred sale with that key; its status, None for an unknown key; NotWaiting if too late."""
+    """Withdraws the deferred sale with that key; its status, None for an unknown key; NotWaiting if too late, or
+    doubtful: then a person decides."""
     sale = worker.ledger.peek(deferred.by_key, worker.book, key_hash_of(key))
-    if sale is None or not sale.is_open:
+    if sale is None or sale.state != "waiting":
         found = await find_request(worker, key)
         if found is None or found.status == "abandoned":
             return found

@@ -37,10 +37,10 @@ class QueueEntry:
 
     def step_back(self) -> None:
         """Gives the turn back and keeps the place: the machine was lost before the turn was used."""
-        self._queue._step_back(self)  # noqa: SLF001  the two classes are one thing
+        self._queue.step_back(self)
 
     def leave(self) -> None:
-        self._queue._leave(self)  # noqa: SLF001  the two classes are one thing
+        self._queue.leave(self)
 
     def __enter__(self) -> Self:
         return self
@@ -125,13 +125,13 @@ class MachineQueue:
         self._empty.clear()
         return entry
 
-    def _step_back(self, entry: QueueEntry) -> None:
+    def step_back(self, entry: QueueEntry) -> None:
         entry.turn = asyncio.get_running_loop().create_future()
         if self._closed:
             self._send_away(entry, self._closed)
         self._call_next()
 
-    def _leave(self, entry: QueueEntry) -> None:
+    def leave(self, entry: QueueEntry) -> None:
         self._queue.remove(entry)
         if not self._queue:
             self._empty.set()

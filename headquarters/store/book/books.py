@@ -1,4 +1,4 @@
-"""Books: how far each goes, what of it is here, and which ledger it follows. Their rows are the locks under which closures are kept."""
+"""Books: last number, stored closures, followed ledger. Their rows are the locks for writing closures."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from headquarters.store.database import insert_new, upsert
 from headquarters.store.findings import settle_passing
 
 Key = tuple[str, str]
-"""A book: machine and mode."""
+"""Key of a book: machine and mode."""
 PLAIN_COLUMNS = ("max_z", "held", "told_z", "told_by", "closed_at", "ledger")
 
 
 class LockedBook(msgspec.Struct):
-    """A row of `book` under lock, and what of its closures is at hand, by number. `ledger` is None until a person has accepted
-    another ledger than the one it began with; from then on only that one's closures count in it."""
+    """A locked row of `book`, with the closures loaded so far by number. `ledger` is None until a person accepts
+    another ledger than the first one; from then on only closures of the accepted ledger count in the book."""
 
     machine: str
     mode: str
     max_z: int = 0
     held: int = 0
-    """closures"""
+    """number of stored closures"""
     told_z: int = 0
-    """the last number that its box has named"""
+    """last Z number stated by the box"""
     closed_at: int = 0
     ledger: str | None = None
     told_by: str | None = None
-    """the key under which it was named last"""
+    """id of the key that signed this statement"""
     around: dict[int, ClosureRecord] = {}
     was_whole: bool = True
     is_newly_followed: bool = False
@@ -58,7 +58,7 @@ class LockedBook(msgspec.Struct):
 
 
 def lock_books(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedBook]:
-    """Rows of `book`, made where there are none, held until the transaction ends."""
+    """Locks rows of `book` until the end of the transaction; creates missing ones."""
     if not keys:
         return {}
     found = _locked(connection, keys)
@@ -94,22 +94,22 @@ def book_of(row: Row[Any]) -> LockedBook:
 
 
 def accepted_ledgers(connection: Connection, machines: Sequence[str]) -> dict[str, str]:
-    """The newest of each machine that has any."""
+    """The last accepted ledger of each machine that has one."""
     table = tables.ledger.c
     query = select(table.machine, table.ledger_id).where(table.machine.in_(machines))
     return {row.machine: row.ledger_id for row in connection.execute(query.order_by(table.accepted_at))}
 
 
 def _follow(connection: Connection, book: LockedBook, ledger: str | None) -> None:
-    """The book is from now on that ledger's: what of it is here already counts, and what others sent does not."""
+    """The book follows this ledger from now on: its stored closures count, those of other ledgers do not."""
     book.ledger = ledger
     count_closures(connection, book)
     book.told_z, book.told_by = 0, None
-    book.was_whole, book.is_newly_followed = False, True  # whatever was missing before is looked at again
+    book.was_whole, book.is_newly_followed = False, True  # settles the book's gaps again
 
 
 def count_closures(connection: Connection, book: LockedBook) -> None:
-    """How far it goes and what of it is here, as the closures say that are in the table now."""
+    """Recomputes last number and count of the book from the stored closures."""
     table = tables.closure.c
     book.held, last = connection.execute(
         select(func.count(table.z.distinct()), func.max(table.z)).where(of_book(book))
@@ -124,14 +124,14 @@ def count_closures(connection: Connection, book: LockedBook) -> None:
 
 
 def of_book(book: LockedBook) -> ColumnElement[bool]:
-    """The closures that count in it."""
+    """Condition: closures that count in the book."""
     table = tables.closure.c
     mine = and_(table.machine == book.machine, table.mode == book.mode)
     return mine if book.ledger is None else and_(mine, table.ledger_id == book.ledger)
 
 
 def keep_books(connection: Connection, books: Sequence[LockedBook], received_at: int | None) -> None:
-    """`received_at` when closures of them have come."""
+    """`received_at` is given if new closures arrived."""
     rows = [
         {name: getattr(book, name) for name in ("machine", "mode", *PLAIN_COLUMNS)}
         | {"last": book.last and msgspec.msgpack.encode(book.last), "received_at": received_at or 0, "asked_at": 0}
@@ -142,20 +142,21 @@ def keep_books(connection: Connection, books: Sequence[LockedBook], received_at:
 
 
 def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -> None:
-    """The open gaps of these books become what is missing of them now."""
+    """Replaces the open gaps of these books with the current ones."""
     changed = [book for book in books if not (book.was_whole and book.is_whole)]
     found = {book.key: [] if book.is_whole else [*map(gap_of, missing_of(connection, book))] for book in changed}
     settle_passing(connection, ("gap",), found, now)
 
 
 def ask_anew(connection: Connection, machine: str) -> None:
-    """Something has changed by which what was refused may be taken: what was requested in vain may be requested again."""
+    """Allows repeated requests for refused closures, because a change may now make them acceptable."""
     connection.execute(update(tables.book).where(tables.book.c.machine == machine).values(asked=None))
 
 
 def withdraw_statements(connection: Connection, machine: str, key_id: str, now: int) -> None:
-    """What that key alone has said of the machine is no longer believed: the last Z it has named, and its last word. Who is there says it
-    again within minutes. What was said before headquarters kept by whom goes with any key."""
+    """Discards statements about the machine that only this key signed: the last Z number and the last presence. A
+    running box repeats them within minutes. Statements stored before the key was recorded are discarded with any
+    key."""
     table, word = tables.book.c, tables.presence.c
     theirs = select(table.machine, table.mode).where(
         table.machine == machine, table.told_z > 0, _by_key(table.told_by, key_id)
@@ -173,8 +174,9 @@ def _by_key(column: ColumnElement[Any], key_id: str) -> ColumnElement[bool]:
 
 
 def missing_of(connection: Connection, book: LockedBook) -> list[Missing]:
-    """Found beside each other in the database: a book of ten years is not read here for one gap. What a ledger says it never had is gone;
-    in one that was accepted in the place of another, that is as it has to be."""
+    """Gaps in the book's numbers, found in the database: a book of ten years is not loaded for one gap. A gap that the
+    ledger itself declares is `is_gone`; it is omitted if the ledger was accepted in place of another, where it is
+    expected."""
     table = tables.closure.c
     following = func.lead(table.z).over(order_by=table.z).label("following")
     numbered = select(table.z.label("z"), following).where(of_book(book)).subquery().c

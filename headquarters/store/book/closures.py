@@ -1,7 +1,7 @@
-"""Closures: each kept once, in one transaction with what it shows, or not at all.
+"""Closures: each is stored exactly once, in one transaction with its findings.
 
-The rows of the books that a batch touches are locked first, in order, so that two instances that hold closures of one shop take
-turns and each sees what the other has kept."""
+The books of a batch are locked first and in order, so that two instances with closures of one shop run in turn and
+each sees the other's result."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Closures(Part):
         revision: int | None = None,
         taken: Taken | None = None,
     ) -> list[TakeOutcome]:
-        """What became of each, durable when this returns; StaleRing when the keys are no longer those of `revision`.
+        """Outcome of each closure, durable on return. Raises StaleRing if the keys are no longer those of `revision`.
 
-        `taken` are the messages that the batch came in, with those that were refused. `now` in milliseconds."""
+        `taken` are the messages of the batch, including refused ones. `now` in milliseconds."""
         with self._database.write() as connection:
             hold_revision(connection, revision)
             closures = [one for one in batch if isinstance(one, Received)]
@@ -68,8 +68,8 @@ class Closures(Part):
 
 
 def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int) -> TakeOutcome:
-    """A month or year: there are few. Another one with its id is never said to be delivered; another one of its number is kept beside it: a ledger that
-    was put back closes it again."""
+    """Stores a month or year closure. Another closure with the same id is a fork, never acknowledged. Another one with
+    the same number is stored beside it: a restored ledger closes the period again."""
     table, data = tables.calendar_closure, received.data
     digest = hashlib.sha256(received.data.body.encode()).digest()
     mine = and_(table.c.machine == received.machine, table.c.id == data.report_id)
@@ -98,7 +98,7 @@ def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int)
 
 
 class _Taking:
-    """One batch in one transaction."""
+    """Stores one batch in one transaction."""
 
     def __init__(self, connection: Connection, batch: Sequence[Received], now: int) -> None:
         self._connection = connection
@@ -121,12 +121,13 @@ class _Taking:
         return [outcomes[index] for index in range(len(self._batch))]
 
     def _look(self, books: dict[Key, LockedBook]) -> None:
-        """Loads which of them are known, and the closures beside those that do not simply come next."""
+        """Loads the known closures of the batch, and the neighbours of those that do not follow directly."""
         ids: dict[str, list[str]] = {}
         for received in self._batch:
             ids.setdefault(received.machine, []).append(received.record.id)
         table = tables.closure.c
-        # By machine: of pairs in one `IN` SQLite would read every closure, and SQLAlchemy compiles `VALUES` anew each time.
+        # Grouped by machine: for pairs in one `IN` SQLite would read every closure, and SQLAlchemy compiles `VALUES`
+        # each time.
         wanted = or_(*(and_(table.machine == machine, table.id.in_(of_it)) for machine, of_it in ids.items()))
         query = select(table.machine, table.id, table.held).where(wanted)
         for machine, id_, record in self._connection.execute(query):
@@ -166,7 +167,8 @@ class _Taking:
         self._new.append(received)
 
     def _late(self, received: Received, book: LockedBook) -> TakeOutcome:
-        """Of a ledger in whose place another one was accepted: money, but no longer a part of the book."""
+        """Stores a closure of a ledger that was replaced by an accepted one: it has sales, but is no part of the
+        book."""
         table, record = tables.closure.c, received.record
         mine = and_(table.machine == book.machine, table.mode == book.mode, table.ledger_id != book.ledger)
         other = self._connection.scalar(select(table.id).where(mine, table.z == record.z).limit(1))
@@ -186,7 +188,8 @@ class _Taking:
                 yield Fact("fork", f"{after.z}:previous", {"z": after.z, "what": "previous", "other": sibling})
 
     def _sibling(self, book: LockedBook, record: ClosureRecord) -> int | None:
-        """Another closure of the book that says it follows the same one: the ledger was put back in between."""
+        """Number of another closure with the same predecessor: the ledger was restored in between. None if there is
+        none."""
         if record.previous_id is None:
             return None
         table = tables.closure.c
@@ -202,7 +205,7 @@ class _Taking:
         return next((z for z in (found, *new) if z is not None and z != record.z), None)
 
     def _fork(self, received: Received, what: str, other: str = "") -> TakeOutcome:
-        """Two closures where there can be one: the second is kept as evidence, and is never said to be delivered."""
+        """Two closures for one place: the second is stored as evidence and never acknowledged."""
         keep_fork(self._connection, received, self._now)
         facts: Facts = {"z": received.record.z, "what": what, "id": received.record.id, "other": other}
         key = f"{received.record.z}:{received.record.id}:{received.record.digest.hex()[:8]}"
@@ -238,7 +241,7 @@ def _row(received: Received, now: int) -> dict[str, object]:
 
 
 def _of_both(received: Received | ReceivedCalendar, now: int) -> dict[str, object]:
-    """The columns that a Z has like a month or a year."""
+    """Columns that days have in common with months and years."""
     data = received.data
     return {
         **{name: getattr(data, name) for name in ("nim", "mode", "ledger_id", "epoch")},
@@ -258,8 +261,8 @@ def _message(received: Received) -> dict[str, object]:
 
 
 def withdraw(connection: Connection, machine: str, key_id: str, since: int, now: int) -> int:
-    """Those that headquarters got under that key from `since` on (ms, by its own clock: the thief says what he likes of his): how many. They
-    are kept as evidence, and what they have shown is no longer a finding."""
+    """Withdraws closures received under this key since `since` (ms, by headquarters' clock: a thief chooses the times
+    in forged closures). Returns their number. They are stored as evidence; their findings are solved."""
     table = tables.closure.c
     theirs = and_(table.machine == machine, table.key_id == key_id, table.received_at >= since)
     modes = connection.scalars(select(table.mode).where(theirs).distinct().order_by(table.mode)).all()
@@ -267,13 +270,13 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     numbers = {book.key: _taken_out(connection, book, theirs, now) for book in books}
     for book in books:
         count_closures(connection, book)
-        book.was_whole = False  # whatever was missing before is looked at again
+        book.was_whole = False  # settles the book's gaps again
     keep_books(connection, books, None)
     note = f"withdrawn with key {key_id}"
     for key, found in numbers.items():
         invalidate(connection, key, partial(_is_about, found | {z + 1 for z in found}), note, now)
     settle_gaps(connection, books, now)
-    # Nothing is on its way, and nothing was requested: the answer to its next presence requests it.
+    # Nothing is in transit and nothing requested: the answer to the next presence requests these closures.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
     connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
     return sum(map(len, numbers.values())) + _calendar_taken_out(
@@ -286,7 +289,8 @@ def _is_about(numbers: set[int], facts: Facts) -> bool:
 
 
 def _calendar_taken_out(connection: Connection, machine: str, key_id: str, note: str, *, since: int, now: int) -> int:
-    """The months and years among them; the box sends its own with the Z behind each. Two of one number are a finding as long as both are here."""
+    """Withdraws the month and year closures among them; the box sends its own again. A finding about two closures with
+    one number is solved when only one is left."""
     table = tables.calendar_closure.c
     of_number = (table.mode, table.kind, table.number, table.ledger_id)
     theirs = and_(table.machine == machine, table.key_id == key_id, table.received_at >= since)
@@ -307,7 +311,7 @@ def _calendar_taken_out(connection: Connection, machine: str, key_id: str, note:
 
 
 def _taken_out(connection: Connection, book: LockedBook, theirs: ColumnElement[bool], now: int) -> set[int]:
-    """Their numbers."""
+    """Moves the book's closures to the evidence. Returns their numbers."""
     table, message = tables.closure.c, tables.message.c
     query = (
         select(table.id, table.z, table.nim, table.via, message.headers, message.body)

@@ -1,4 +1,4 @@
-"""The last presence of each box, and what it says of its books; by the hundred, in one transaction."""
+"""The last presence of each box and its statements about the books; stored in batches, in one transaction."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class LastWord(msgspec.Struct, frozen=True):
 
 
 class HeardPresence(msgspec.Struct, frozen=True):
-    """What a box has said, and its bytes as they came. Nothing is requested of a book that got a closure less than `quiet` milliseconds ago,
-    since more is on its way; with `quiet` below 0 nothing is requested at all."""
+    """A presence and its original bytes. No closures are requested of a book that received one less than `quiet` ms
+    ago, because more are in transit; a negative `quiet` requests nothing."""
 
     presence: Presence
     content: bytes
     key_id: str
-    """of the key that has signed it"""
+    """id of the signing key"""
     quiet: int = 0
     heard_at: int | None = None
-    """When it was said, where it has waited since (ms); else it is said now."""
+    """When it arrived (ms), if it waited in a stream; None: now."""
     counts: bool = True
-    """What is missing counts as requested: it is in the answer that goes to the box."""
+    """The returned ranges count as requested, because the box receives them in its answer."""
 
     @property
     def machine(self) -> str:
@@ -55,7 +55,7 @@ class HeardPresence(msgspec.Struct, frozen=True):
 
     @property
     def at(self) -> int:
-        """By the box's clock."""
+        """Time by the box's clock, in ms."""
         return instant_millis(self.presence.at, "at")
 
 
@@ -63,8 +63,8 @@ class Presences(Part):
     def take(
         self, words: Sequence[HeardPresence], *, now: int, newest_version: str = "", revision: int | None = None
     ) -> list[list[WantedClosures]]:
-        """Each is kept when it is newer than the last of its box, with what it shows; and what to request of each box. StaleRing as
-        for closures."""
+        """Stores each presence that is newer than the last of its box, with its findings. Returns the closures to
+        request, per presence. Raises StaleRing like `Closures.take`."""
         with self._database.write() as connection:
             hold_revision(connection, revision)
             books = lock_books(connection, sorted({word.book for word in words}))
@@ -75,10 +75,10 @@ class Presences(Part):
             return _wanted(connection, words, now)
 
     def last_z(self, machine: str, mode: str) -> int:
-        """The last Z number that was heard of: received, or said by the box; 0 for none."""
+        """The last known Z number, received or stated by the box; 0 if there is none."""
         book, word, closure = tables.book.c, tables.presence.c, tables.closure.c
         of_book = select(book.max_z, book.told_z).where(book.machine == machine, book.mode == mode)
-        # Also of a ledger in whose place another one was accepted: no number of a machine comes twice.
+        # Includes replaced ledgers: a machine never uses a number twice.
         of_all = select(func.max(closure.z)).where(closure.machine == machine, closure.mode == mode)
         with self._database.read() as connection:
             numbers: list[int] = [*(connection.execute(of_book).first() or ()), connection.scalar(of_all) or 0]
@@ -87,7 +87,7 @@ class Presences(Part):
         return max(*numbers, presence.z if presence is not None and presence.mode == mode else 0)
 
     def contents(self, machines: Sequence[str]) -> dict[str, bytes]:
-        """The last word of each of them, as it came."""
+        """The original bytes of each machine's last presence."""
         table = tables.presence.c
         with self._database.read() as connection:
             query = select(table.machine, table.body).where(table.machine.in_(machines))
@@ -106,8 +106,9 @@ class Presences(Part):
 
 
 def _keep_boots(connection: Connection, words: Sequence[HeardPresence], now: int) -> dict[Key, list[HeardBoot]]:
-    """The starts of each box that has spoken just now, this word included: also of one whose clock is behind the other's. Written where another start
-    has spoken than the last time; a word that has waited in a stream says nothing of who is there."""
+    """Recent starts of each box that has just sent a presence, including this one and regardless of the clocks of two
+    boxes. Written when the start differs from the last one. A presence that waited in a stream does not show which
+    boxes run now."""
     table = tables.presence
     just_now = [word for word in words if word.heard_at is None and word.presence.mode == "live"]
     query = select(table.c.machine, table.c.boots).where(
@@ -141,9 +142,10 @@ def _settle_clones(connection: Connection, boots: dict[Key, list[HeardBoot]], no
 
 
 def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[HeardPresence]:
-    """The last word of each book, where it is newer than what was here: two ways upstream need not agree on the order, and each word
-    comes on both. By the box's clock, unless that was set back: one that is heard an hour after the last counts as the newer, at once where the last was ahead of our time. So does one
-    whose last was heard in a time that is still to come: our own clock was wrong."""
+    """The last presence of each book that is newer than the stored one: two upstream ways may deliver in different
+    orders, and each presence arrives on both. Newer by the box's clock; if that was set back, a presence that arrives
+    an hour later is newer, or at once if the stored time was ahead of ours. It is also newer if the stored arrival is
+    in the future: our own clock was wrong."""
     table = tables.presence.c
     machines = sorted({word.machine for word in words})
     query = select(tables.presence).where(table.machine.in_(machines))
@@ -153,7 +155,7 @@ def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> 
         last: Any = stored.get(word.machine)
         if last is None or word.at > last.at or last.received_at > now + FORGETS_MILLIS:
             return True
-        # What was said ahead of our time was not newer than what was heard then.
+        # A time ahead of ours says nothing about the order of arrival.
         is_ahead = last.at - last.received_at > checks.CLOCK_SECONDS * 1000
         return _heard_at(word, now) - int(last.received_at) > (0 if is_ahead else FORGETS_MILLIS)
 
@@ -172,7 +174,7 @@ def _heard_at(word: HeardPresence, now: int) -> int:
 
 
 def _columns(word: HeardPresence, before: Any) -> dict[str, str | bytes | None]:
-    """While a box asks for its last Z number, what it said before it lost it is the only thing that knows."""
+    """While a box requests its last Z number, its earlier presence is preserved: only that one has the number."""
     if before is not None and word.presence.wants_last_z:
         body: bytes = before.body
         if msgspec.json.decode(body, type=Presence).z > word.presence.z:
@@ -183,7 +185,7 @@ def _columns(word: HeardPresence, before: Any) -> dict[str, str | bytes | None]:
 def _settle(
     connection: Connection, books: dict[Key, LockedBook], words: Sequence[HeardPresence], now: int, newest: str
 ) -> None:
-    """`words` has one of each book."""
+    """`words` has one presence per book."""
     changed = [books[word.book] for word in words if _tell(books[word.book], word)]
     keep_books(connection, sorted(changed, key=lambda book: book.key), None)
     settle_gaps(connection, [books[word.book] for word in words], now)
@@ -199,7 +201,8 @@ def _settle(
 
 
 def _tell(book: LockedBook, word: HeardPresence) -> bool:
-    """Whether the book has changed: by what the box has closed, or under which key, or by the ledger that it follows since the last look."""
+    """Updates the book's last stated Z and its key. True if they changed, or if the book follows another ledger since
+    the last call."""
     before, presence = (book.told_z, book.told_by), word.presence
     if book.follows(presence.ledger):
         z = presence.z if presence.waiting == 0 else min(presence.z, book.max_z)
@@ -216,7 +219,7 @@ def _facts(book: LockedBook, word: HeardPresence, now: int, newest: str) -> Iter
 
 
 def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[list[WantedClosures]]:
-    """For each, what is missing of each book of that box and may be requested now."""
+    """Missing closures of each presence's box that may be requested now."""
     table = tables.book.c
     asking_words = {word.machine: word for word in words if word.quiet >= 0}
     lacks = or_(table.held < table.max_z, table.held < table.told_z)

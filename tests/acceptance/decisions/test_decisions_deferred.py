@@ -244,11 +244,11 @@ def test_a_sale_that_a_restored_copy_adopts_answers_its_key(own_shop: Shop) -> N
 
 
 def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
-    """It stands in doubt until a person has looked."""
+    """It stands in doubt until a person has looked; its till cannot take it back."""
     shop, key = own_shop, fresh()
     certified_since_the_copy(shop, key)
     assert request_state(shop, key)["status"] == "in_doubt"
     problem(shop.certify(invoice(key)), 409, "DUPLICATE_INVOICE")
+    problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
+    assert request_state(shop, key)["status"] == "in_doubt"
     assert len(shop.machines[0].certified()) == 1
-    shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers())
-    assert request_state(shop, key)["status"] == "abandoned"

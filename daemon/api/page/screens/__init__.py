@@ -1,1 +1,1 @@
-"""The screens of the shop's page, one file each."""
+"""Screens of the shop's page, one file each."""

@@ -1,5 +1,5 @@
-"""One's own password; a duplicate for a customer as a PDF by a link that needs no login, as a QR code in the shop's network; and the card of a
-till: address, machine and key as a QR code, on the screen once, and as a PDF from there."""
+"""The person's password; a shared duplicate (a PDF by a link without login, as QR code, in the shop's network); the
+card of a till (address, machine and key as QR code, shown once, also as PDF)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ account = screen("/ui/account", "look")(_account)
 
 @screen("/ui/account/password", "look", change=True, form=_account, faults=(InvalidRequest,))
 async def change_own_password(visit: Visit) -> Reply:
-    """With the current one, so that a screen left open is not enough; a wrong one counts as a wrong login does."""
+    """Requires the current password, since a screen may be left open; a wrong one counts as a failed login."""
     new = visit.form.get("password", "")
     if fault := fault_of_password(new, visit.session.name):
         raise InvalidRequest.at("password", fault)
@@ -63,7 +63,7 @@ _SIGNATURE: Final = 24
 
 @screen("/ui/journal/{seq:int}/share", "look", change=True)
 async def share(visit: Visit) -> Reply:
-    """One copy is given out, however often the form is sent or the link is opened."""
+    """Repeated forms and opened links count as one copy."""
     record = await record_of(visit)
     if record.state != "certified":
         raise NotFound("only a certified invoice can be shared")
@@ -82,7 +82,7 @@ async def share(visit: Visit) -> Reply:
 
 @get("/ui/shared/{token:str}")
 async def shared(request: AnyRequest) -> Reply:
-    """The PDF, for the holder of the link."""
+    """The PDF for anyone with the link."""
     try:
         return await _shared(request)
     except Exception as error:  # noqa: BLE001  every error of a screen is a page
@@ -95,7 +95,7 @@ async def _shared(request: AnyRequest) -> Answer:
     parts = content.split("~")
     if not hmac.compare_digest(_signed(page, content).encode(), signature.encode()):
         raise ShareEnded
-    if not 0 <= int(parts[3]) - deps.clock() <= 2 * DAY:  # that of a clock which was far ahead is none either
+    if not 0 <= int(parts[3]) - deps.clock() <= 2 * DAY:  # a link of a clock far ahead is invalid too
         raise ShareEnded
     worker = next((each for each in deps.workers.all() if name_of(each) == parts[0]), None)
     if worker is None:
@@ -116,13 +116,13 @@ def _signed(page: PageDeps, text: str) -> str:
 
 
 def for_till(visit: Visit, key: str) -> str:
-    """What a till scans, as JSON: where the box is, which machine, and its key."""
+    """JSON for a till's scanner: address of the box, machine, key."""
     content = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": key}
     return msgspec.json.encode(content).decode()
 
 
 async def on_screen(visit: Visit, key: str) -> dict[str, Any]:
-    """For new_key.html."""
+    """Values of new_key.html."""
     address = address_here(visit)
     pages = f"{address}/ui/"
     return {
@@ -136,7 +136,7 @@ async def on_screen(visit: Visit, key: str) -> dict[str, Any]:
 
 @screen("/ui/box/key/card", "administer", change=True)
 async def card(visit: Visit) -> Reply:
-    """The same on paper. The box keeps no key, so the form brings it; one that is not of this machine is no card."""
+    """The same as PDF. The box stores no keys, so the form contains it; only a key of this machine is accepted."""
     key = visit.form.get("key", "")
     owner = visit.deps.keyring.find(key)
     if owner is None or owner.nim != visit.worker.book.nim:

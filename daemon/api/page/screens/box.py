@@ -1,4 +1,4 @@
-"""The box: its health (what doctor finds, lines, disk, upstream), tills and keys, people, backups, what was done, its version."""
+"""The box: health (doctor, lines, disk, upstream), tills and keys, people, backups, audit log, version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from daemon.store.tables.people import create_person, disable_person, list_peopl
 ENTRIES: Final = 100
 LONGEST_LABEL: Final = 60
 IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": money, "who": who, "whom": whom}
-"""What the screen tells the audit log with."""
+"""Functions that word entries of the audit log."""
 
 
 async def _box(visit: Visit) -> Reply:
@@ -115,7 +115,7 @@ def _done(visit: Visit) -> str:
 
 @screen("/ui/box/probe", "administer")
 async def probe(visit: Visit) -> Reply:
-    """Of a machine that is switched off: another one's line is in use."""
+    """Only for a disabled machine, since the line of an enabled one is in use."""
     nim = visit.worker.book.nim
     findings = await visit.page.probe(nim, visit.language)
     return await render(visit, "probe.html", nim=nim, findings=findings, back="/ui/box")
@@ -123,16 +123,16 @@ async def probe(visit: Visit) -> Reply:
 
 @screen("/ui/box/findings", "administer")
 async def findings(visit: Visit) -> Reply:
-    """Looked at in a process of its own, so it comes after the rest of the screen."""
+    """Doctor runs in a separate process, so its result is loaded after the rest of the screen."""
     found = await visit.page.examine(visit.language)
-    if not is_fetched(visit.request):  # followed as a link, without JavaScript
+    if not is_fetched(visit.request):  # opened as a link, without JavaScript
         return await render(visit, "findings_alone.html", findings=found)
     return await html(visit.request, visit.page, "findings.html", findings=found)
 
 
 @screen("/ui/box/key", "administer", change=True, form=_keys, faults=(InvalidRequest,))
 async def create_key(visit: Visit) -> Reply:
-    """The one time that the key is seen, with its QR code for the till's camera; a form that comes twice makes one key, and shows it again."""
+    """Shows the key once, with a QR code for the till's camera; a repeated form shows the same key."""
     label, role = visit.form.get("label", "")[:LONGEST_LABEL], visit.form.get("role", "")
     if not label:
         raise InvalidRequest.at("label", visit.say("is needed"))
@@ -196,7 +196,7 @@ async def _hashed(visit: Visit, name: str) -> str:
 
 @screen("/ui/box/jobs", "administer", whole=False)
 async def jobs(visit: Visit) -> Reply:
-    """The part that changes, requested by the screen while work is under way."""
+    """The part of the screen that is reloaded during a job."""
     return await html(visit.request, visit.page, "box_jobs.html", moment=visit.moment, **_jobs(visit))
 
 
@@ -210,7 +210,7 @@ def _jobs(visit: Visit) -> dict[str, Any]:
 
 @screen("/ui/box/backup", "administer", change=True)
 async def back_up(visit: Visit) -> Reply:
-    """Long work on a large ledger; the command writes the person into the audit log."""
+    """Takes long on a large ledger; the command writes the audit entry."""
     page, actor = visit.page, visit.actor
     page.jobs.begin("backup", "", lambda job: page.back_up(actor, job.tell))
     return redirect(visit.link("/ui/box/backups"))
@@ -233,14 +233,14 @@ async def verify(visit: Visit) -> Reply:
 
 @screen("/ui/box/send-again", "administer", change=True)
 async def send_again(visit: Visit) -> Reply:
-    """What every receiver refused; the outbox writes the person into the audit log, in the same transaction."""
+    """Retries events that receivers refused; the outbox writes the audit entry in the same transaction."""
     await visit.page.send_again(visit.deps.clock(), visit.actor)
     return redirect(visit.link("/ui/box", done="sent") + "#upstream")
 
 
 @screen("/ui/box/join", "administer", change=True, form=_box, faults=(InvalidRequest, BoxFailed))
 async def join(visit: Visit) -> Reply:
-    """By the code that headquarters shows for this box."""
+    """Joins headquarters by the code it shows for this box."""
     code, url = visit.form.get("code", ""), visit.form.get("url", "")
     if not code:
         raise InvalidRequest.at("code", visit.say("is needed"))

@@ -1,8 +1,9 @@
-"""Closures and periods; cash put into the drawer and taken out beside sales (decision 34); and the VAT of a month, ready to be declared, on the
-screen, as PDF and for a spreadsheet."""
+"""Closures and periods; cash movements beside sales (decision 34); VAT of a month for its declaration, as screen, PDF
+and CSV."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
@@ -36,9 +37,9 @@ from daemon.usecases.reports.close_period import calendar_closure
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120
 YEARS_OF_A: Final = 60
-"""At the most, with a bar for each; a longer range than any of them has no chart."""
+"""Maximum range of a chart with such bars; longer ranges have no chart."""
 FEW: Final = 15
-"""Bars from which on not each has a name under it."""
+"""From this number on, not every bar has a label."""
 NAMED_DAYS: Final = (1, 5, 10, 15, 20, 25)
 Each = Literal["day", "week", "month", "year"]
 MOST_BARS: Final = 130
@@ -71,7 +72,7 @@ async def closures(visit: Visit) -> Reply:
 
 
 async def _closed(visit: Visit, kind: CalendarKind, period: str) -> CalendarReport | None:
-    """The closure of that month, or of the year; None while there is none."""
+    """The month's or year's closure; None if there is none."""
     try:
         return msgspec.json.decode(await calendar_closure(visit.worker, kind, period), type=CalendarReport)
     except NotFound:
@@ -93,12 +94,12 @@ async def closure(visit: Visit) -> Reply:
 
 
 def count_of(z_report: ZReport) -> int | None:
-    """What was counted in the drawer, where it was."""
+    """The cash count of a Z, or None."""
     return None if isinstance(z_report.cash_count, msgspec.UnsetType) else z_report.cash_count.counted
 
 
 def _other_count(visit: Visit, z_report: ZReport) -> str:
-    """Of a closing that was sent again."""
+    """Message for a repeated closing with another count."""
     counted, number = count_of(z_report), z_report.z_number
     if counted is None:
         return visit.say(
@@ -139,7 +140,7 @@ async def a_screen(visit: Visit) -> Reply:
 
 
 def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]]:
-    """The usual ranges: words, link, whether it is this one."""
+    """Usual ranges: label, link, whether it is the current one."""
     today, say = visit.today(), visit.say
     month = today.replace(day=1)
     end_of_last = month - timedelta(days=1)
@@ -161,7 +162,7 @@ def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]
 
 
 def _bars(first: date, last: date, by: str = "") -> tuple[Each, list[date]]:
-    """What a bar is of (`by` where it fits), and where each begins in the range; none of a range of too many years."""
+    """Unit of the bars (`by` if it fits) and the first day of each; no bars if the range has too many years."""
     days = (last - first).days + 1
     if by == "week" and days <= MOST_BARS * 7:
         monday = first - timedelta(days=first.weekday())
@@ -188,7 +189,7 @@ def _years(first: date, last: date) -> list[date]:
 
 
 async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tuple[str, int, str]:
-    """As `charts.bars` takes it: what stands under it, what was sold in `days` from `at` on, and both in words."""
+    """A bar for `charts.bars`: label, sales in `days` from `at` on, and both in words."""
     sold = await _sold(visit, at, days)
     text = at.isoformat()
     named = {
@@ -201,7 +202,7 @@ async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tupl
 
 
 def _under(each: Each, at: date, bars: int) -> str:
-    """Of few bars each has its name, of many those by which the others are counted."""
+    """The label of a bar: each if there are few bars, otherwise only some."""
     if each == "week":
         return f"{at.day}/{at.month}" if bars < FEW or at.day <= DAYS_OF_A_WEEK else ""
     if each == "day":
@@ -219,14 +220,14 @@ async def _day(visit: Visit, day: date, found: Any) -> Day:
 
 
 async def _sold(visit: Visit, day: date, days: int = 1) -> int:
-    """In XOF, net, from the beginning of `day` on."""
+    """Net sales in XOF from the start of `day` on."""
     return report.net_total(
         await visit.worker.ledger.read(tally_between, visit.worker.book, *visit.day_bounds(day, days))
     )
 
 
 def _weeks(cells: list[Day]) -> list[list[Day | None]]:
-    """Rows of seven, Monday first; None before the first and after the last of the month."""
+    """Rows of seven days, Monday first; None outside the month."""
     padded: list[Day | None] = [None] * cells[0].date.weekday() + list(cells)
     padded += [None] * (-len(padded) % 7)
     return [padded[at : at + 7] for at in range(0, len(padded), 7)]
@@ -265,7 +266,7 @@ cash = screen("/ui/cash", "look")(_cash)
 
 @screen("/ui/cash", "certify", change=True, form=_cash, faults=(InvalidRequest, TooManyCashMoves, StorageError))
 async def note(visit: Visit) -> Reply:
-    """However often the form is sent, one movement; one that was changed meanwhile is another."""
+    """A repeated form notes one movement; a changed form is another one."""
     form = visit.form
     body = {
         "kind": form.get("kind", ""),
@@ -274,13 +275,14 @@ async def note(visit: Visit) -> Reply:
         "operatorName": visit.session.name,
     }
     key = form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
-    content = f"{visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
-    await move_cash(visit.worker, body, visit.call(f"page cash {key} {content}"))
+    content = f"page cash {visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
+    digest = hashlib.sha256(content.encode()).hexdigest()[:32]
+    await move_cash(visit.worker, body, visit.call(f"page {key} {digest}", content))
     return redirect(visit.link("/ui/cash", noted="1"))
 
 
 def _whole(text: str) -> Any:
-    """A whole number, also as people write it ("15 000"); anything else stays as it is, to be refused: it is money."""
+    """A whole number, also with thousands separators ("15 000"); other text is returned unchanged, to be refused."""
     number = whole_number(without_thousands(text), 15)
     return number if number is not None else text or None
 
@@ -338,7 +340,8 @@ def _bounds(visit: Visit, month: str) -> tuple[int, int]:
 
 
 async def _elsewhere(visit: Visit, bounds: tuple[int, int]) -> str:
-    """Whose sales of that time are not in this book: of the spare, or of the machine for which it stood; empty where there are none."""
+    """Names machines whose sales in this time are in another book (the spare, or the machine it replaced); empty if
+    none."""
     ledger = visit.worker.ledger
     others = [
         book.nim

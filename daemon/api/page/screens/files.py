@@ -1,5 +1,5 @@
-"""Copies, archives and exports; the log in readable words, newest first; and a copy of the ledger put back in its place: what that means, a
-confirmation, and the wait for the daemon that comes after."""
+"""Backups, archives and exports; the log in words, newest first; restoring a copy of the ledger: explanation,
+confirmation, and waiting for the restart."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def files(visit: Visit) -> Reply:
 
 @screen("/ui/files/jobs", "report", whole=False)
 async def jobs(visit: Visit) -> Reply:
-    """The part that changes, requested by the screen while a file is made."""
+    """The part of the screen that is reloaded while a file is made."""
     return await html(visit.request, visit.page, "files_jobs.html", moment=visit.moment, **_values(visit))
 
 
@@ -57,7 +57,7 @@ def _values(visit: Visit) -> dict[str, Any]:
 
 @screen("/ui/files", "report", change=True)
 async def begin(visit: Visit) -> Reply:
-    """The journal of one year of the chosen machine."""
+    """Exports one year's journal of the selected machine."""
     year, form = whole_number(visit.form.get("year", "")), visit.form.get("form", "")
     if year is None or year not in YEARS or form not in FORMS:
         raise InvalidRequest.at("year", visit.say("is needed"))
@@ -93,7 +93,7 @@ async def totals(visit: Visit) -> Reply:
 
 @screen("/ui/files/closures/{form:str}", "report", whole=False)
 async def closures(visit: Visit) -> Reply:
-    """Those of a range of days; all of them without one."""
+    """Closures of a range of days; without a range all of them."""
     first, last = (day_of(visit.query.get(side, "")) for side in ("from", "to"))
     start = visit.day_bounds(first)[0] if first else 0
     end = visit.day_bounds(last)[1] if last else EVER[1]
@@ -105,7 +105,7 @@ async def closures(visit: Visit) -> Reply:
 async def closure_pieces(
     worker: MachineWorker, start: int, end: int, as_csv: Lines | None
 ) -> AsyncGenerator[bytes, None]:
-    """Those of `start <= t < end` (ms), oldest first, as CSV or else as one JSON array; never ten years of them in memory."""
+    """Closures of `start <= t < end` (ms), oldest first, as CSV or as one JSON array; streamed in batches."""
     after, between = 0, b"["
     if as_csv:
         yield _begun(as_csv, [CLOSURE_COLUMNS])
@@ -141,7 +141,7 @@ def _row_of_closure(closure: Closure) -> tuple[Cell, ...]:
 
 
 def _form(visit: Visit) -> str:
-    """That of the path."""
+    """The format in the path."""
     form = str(visit.request.path_params["form"])
     if form not in ("csv", "json"):
         raise NotFound("there is no such file")
@@ -149,17 +149,17 @@ def _form(visit: Visit) -> str:
 
 
 def csv_of(visit: Visit, rows: Iterable[tuple[Cell, ...]]) -> bytes:
-    """A whole file, as a spreadsheet of the person's language reads it."""
+    """A complete CSV file for a spreadsheet in the person's language."""
     return _begun(_csv(visit), rows)
 
 
 def _csv(visit: Visit) -> Lines:
-    """As a spreadsheet of that language reads it."""
+    """The CSV variant for the person's language."""
     return excel_lines if visit.language == "fr" else csv_lines
 
 
 def _begun(lines: Lines, rows: Iterable[tuple[Cell, ...]]) -> bytes:
-    """From its first byte on, by which a French spreadsheet knows UTF-8."""
+    """Starts with the byte order mark by which a French spreadsheet detects UTF-8."""
     return ((MARK if lines is excel_lines else "") + lines(rows)).encode()
 
 
@@ -169,7 +169,7 @@ SERIOUS: Final = frozenset({"warning", "error", "critical"})
 
 @screen("/ui/log", "administer")
 async def log(visit: Visit) -> Reply:
-    """All of it, or what is serious, or what has a word in it."""
+    """All events, or serious ones, or those with the phrase."""
     phrase, only = visit.query.get("q", "")[:60], visit.query.get("only", "")
     wanted = phrase.casefold()
     found = [
@@ -182,7 +182,7 @@ async def log(visit: Visit) -> Reply:
 
 @screen("/ui/box/backup/{name:str}/restore", "administer")
 async def confirm(visit: Visit) -> Reply:
-    """With what was certified since, which the copy does not have."""
+    """Shows the number of certifications since the copy, which the copy lacks."""
     copy, now = _copy(visit), visit.worker.now()
     live = [worker for worker in visit.deps.workers.all() if worker.book.mode == "live"]
     since = [(worker.book.nim, (await report.a_report(worker, copy.at, now)).certs_count) for worker in live]
@@ -191,7 +191,7 @@ async def confirm(visit: Visit) -> Reply:
 
 @screen("/ui/box/backup/{name:str}/restore", "administer", change=True)
 async def restore(visit: Visit) -> Reply:
-    """The last answer of this daemon."""
+    """The last answer of this process."""
     copy = _copy(visit)
     if "sure" not in visit.form:
         raise InvalidRequest.at("sure", visit.say("is needed"))

@@ -1,6 +1,6 @@
-"""First start: a box without a configuration is set up in the browser, by who has the code that the box shows.
+"""First start: sets up a box without a configuration, for a person with the code shown by the box.
 
-Search, decide, write, start: what `mcfd setup` does. The answer to the last step is the same at each repetition."""
+Same steps as `mcfd setup`: search, decide, write, start. The last step is idempotent."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ START: Final = "/ui/setup"
 NETWORKS: Final = ("local", "https", "plain")
 LONGEST: Final = 60
 CHOSEN: Final = "nim."
-"""Before the NIM in the name of its check box."""
+"""Prefix of the NIM in a check box's name."""
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  compared with, not listened on
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 WRONG_CODES: Final = 5
-"""A minute, from one address."""
+"""Per minute and address."""
 
 Step = Callable[[AnyRequest, FirstStart, dict[str, str]], Awaitable[Reply]]
 
 
 def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandler]:
-    """A handler for a browser with the code; every error of it is a page."""
+    """Route for a browser with the code; errors are shown as a page."""
 
     def route(show: Step) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
@@ -83,7 +83,7 @@ async def beginning(request: AnyRequest) -> Reply:  # noqa: ARG001  the shape of
 
 @get(f"{START}/code")
 async def code_form(request: AnyRequest) -> Reply:
-    """Also as a link with the code in it, as the box shows it: then it is taken at once and leaves the address."""
+    """Also accepts a link that contains the code; the code then leaves the address bar."""
     code = fields(request.scope["query_string"].decode("latin-1")).get("code", "")
     return await _let_in(request, code) if code else await html(request, _first(request), "setup_code.html")
 
@@ -118,7 +118,7 @@ async def _let_in(request: AnyRequest, code: str) -> Reply:
 
 @step(START)
 async def setup(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
-    """The search begins after the screen is there, or, without a script, with `look`."""
+    """The search starts after the screen is loaded or, without a script, with `look`."""
     if first.result:
         return redirect(f"{START}/done")
     return await _form(request, first, form, looked="look" in _query(request))
@@ -150,7 +150,7 @@ async def machines(request: AnyRequest, first: FirstStart, form: dict[str, str])
 
 @step(f"{START}/probe")
 async def probe(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
-    """Compares each assumption with the machine's answers; only reading."""
+    """Compares each assumption with the machine's answers; only reads."""
     nim = _query(request).get("nim", "")
     findings = await first.probe(nim, language_of(request, first.language))
     return await html(request, first, "probe.html", nim=nim, findings=findings, back=START)
@@ -168,7 +168,7 @@ async def carry_out(request: AnyRequest, first: FirstStart, form: dict[str, str]
 
 
 def _request(form: dict[str, str]) -> SetupRequest:
-    """InvalidRequest names the first field that cannot be taken."""
+    """Raises InvalidRequest for invalid fields."""
     name, password, network = form.get("name", ""), form.get("password", ""), form.get("network", "")
     request = SetupRequest(
         nims=tuple(field.removeprefix(CHOSEN) for field in form if field.startswith(CHOSEN)),
@@ -193,7 +193,7 @@ def _request(form: dict[str, str]) -> SetupRequest:
 
 @step(f"{START}/done")
 async def done(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
-    """The keys, as long as this page is there; who looks is logged in at the daemon that comes after it."""
+    """Shows the keys while this page exists; its cookie logs the person in at the daemon."""
     route = first.result
     if route is None:
         return redirect(START)
@@ -221,7 +221,7 @@ async def authority(request: AnyRequest, first: FirstStart, form: dict[str, str]
 
 @step(f"{START}/start", change=True)
 async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
-    """The last answer of this page: it opens that of the daemon as soon as that is there."""
+    """The last answer of this page: it opens the daemon's page as soon as the daemon runs."""
     if (route := first.result) is None:
         raise NotLoggedIn
     origin = f"{route.scheme}://{in_url(_seen_from(request, route))}:{route.port}"
@@ -243,7 +243,7 @@ async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
 
 
 def _seen_from(request: AnyRequest, route: SetupResult) -> str:
-    """The name by which this browser reaches the daemon: that by which it reached this page, where the daemon listens there too."""
+    """The daemon's host name for this browser: the one of this page if the daemon listens there too."""
     here = _host_of(request)
     same = route.host in (*EVERYWHERE, here) or (route.host in LOOPBACK and here in LOOPBACK)
     return here if same else route.host
@@ -270,5 +270,5 @@ def _query(request: AnyRequest) -> dict[str, str]:
 
 
 def link(base: str, code: str) -> str:
-    """What the box shows, to be opened or scanned."""
+    """Link shown by the box, to be opened or scanned."""
     return f"{base}{START}/code?{urlencode({'code': code})}"

@@ -1,4 +1,4 @@
-"""The journal: search, and the life of one invoice."""
+"""The journal: search, and the details of one invoice."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def journal_screen(visit: Visit) -> Reply:
 
 
 async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
-    """What may have been certified, by the machine or its spare, and has no place in the journal yet: it stands above the rest."""
+    """Possibly certified invoices of the machine and its spare that are not yet in the journal; shown first."""
     found: list[Dated] = []
     if criteria.page.before_seq or criteria.page.state not in (None, "disputed"):
         return found
@@ -74,7 +74,8 @@ async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
 
 
 async def _elsewhere(visit: Visit, found: Found) -> tuple[Visit, Found]:
-    """A number or a code that only the book of another machine has, as that of a spare or of the machine for which it stands: its row leads there."""
+    """Searches the books of other machines, such as a spare, for the exact number or code; the found row links
+    there."""
     for worker in visit.deps.workers.all():
         there = msgspec.structs.replace(visit, query={**visit.query, "m": name_of(worker)})
         if worker.book.mode == visit.worker.book.mode and worker is not visit.worker:
@@ -85,7 +86,7 @@ async def _elsewhere(visit: Visit, found: Found) -> tuple[Visit, Found]:
 
 
 def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
-    """The usual searches: words, link, whether it is this one."""
+    """Usual searches: label, link, whether it is the current one."""
     today, say = visit.today(), visit.say
     begins = {
         say("Today"): today,
@@ -126,7 +127,7 @@ async def invoice_screen(visit: Visit) -> Reply:
 
 
 def _form_outcome(visit: Visit) -> str:
-    """What a form that leads here has done."""
+    """The result of the form that redirected here."""
     if visit.query.get("again"):
         return visit.say(
             "The form had made this invoice already, and made no other. Another sale begins with an empty form."
@@ -143,7 +144,7 @@ async def record_of(visit: Visit) -> Record:
 
 
 async def _entry(visit: Visit) -> Dated:
-    """What the address names; NotFound, or PeriodClosed for who may see the open period alone."""
+    """The entry in the path. Raises NotFound, or PeriodClosed if the role sees the open period only."""
     seq, worker = int(visit.request.path_params["seq"]), visit.worker
     found = await worker.journal.page(worker.book, Page(*EVER, before_seq=seq + 1, limit=1))
     if not found or found[0].seq != seq:
@@ -156,7 +157,7 @@ async def _entry(visit: Visit) -> Dated:
 
 
 def _certified(records: Sequence[Record]) -> int | None:
-    """Whole XOF, less credit notes; None where nothing is certified."""
+    """Net total in XOF; None without a certified invoice."""
     certified = [record for record in records if record.state == "certified"]
     return sum(report.net_total(contribution(each)) for each in certified) if certified else None
 
@@ -193,7 +194,7 @@ def _number(text: str) -> int | None:
 
 
 def _whole_amount(text: str) -> int | None:
-    """What stands in the one field, where it may be an amount: "15 000 F" is one."""
+    """The amount in the search text, if it may be one: "15 000 F" is."""
     plain = without_thousands(text.upper().removesuffix("CFA").strip().removesuffix("F"))
     return _number(plain) if plain.isascii() and plain.isdigit() else None
 

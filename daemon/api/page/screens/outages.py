@@ -1,4 +1,4 @@
-"""The register of outages: each with its declaration to print, and who was notified (arrêté 2025-0049, articles 6 and 7)."""
+"""Register of outages: declarations to print, and notifications (arrêté 2025-0049, articles 6 and 7)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from daemon.usecases.outages import note_notified
 
 PER_PAGE: Final = 20
 SPAN: Final = 366 * DAY
-"""An outage of more than a year ago is in the files."""
+"""Earlier outages are in the files."""
 
 
 async def _screen(visit: Visit) -> Reply:
-    """Those of the machine, and of the other one of its pair."""
+    """Outages of the machine and of the other one of its pair."""
     now, page = visit.worker.now(), whole_number(visit.query.get("page", "")) or 0
     upto = PER_PAGE * (page + 1)
     rows = [
@@ -48,7 +48,7 @@ outages = screen("/ui/outages", "report")(_screen)
 
 @screen("/ui/outages/{outage:int}", "close", change=True, form=_screen, faults=(InvalidRequest, NotFound))
 async def note(visit: Visit) -> Reply:
-    """Who was notified; the same again is noted once."""
+    """Notes a notification; idempotent."""
     number, form = visit.request.path_params["outage"], visit.form
     body: dict[str, object] = {"who": form.get("who", ""), "reference": form.get("reference", "")}
     if at := form.get("at", ""):
@@ -58,7 +58,7 @@ async def note(visit: Visit) -> Reply:
 
 
 def _instant(text: str, visit: Visit) -> str:
-    """What a browser sends of a date and time, on the shop's clock; anything else as it is, to be refused."""
+    """A browser's local date and time in the shop's time zone; invalid text is returned unchanged, to be refused."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Documents on paper: ready for the browser's own printing, or on the receipt printer of the shop."""
+"""Documents to be printed by the browser or by the shop's receipt printer."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from daemon.usecases.reports.close_period import calendar_closure
 
 WIDTH: Final[Width] = 48
 FIRST: Final = 600_000
-"""ms after a sale by hand, in which who made it prints its first paper."""
+"""Time in ms after a manual sale during which its author prints the original."""
 ALONE: Final = (
     b"content-security-policy",
     b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
 )
-"""A document to print is a page of its own; its style is in it, and it has no script."""
+"""A printable document is a separate page with its own style and no script."""
 
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", whole=False)
 async def paper(visit: Visit) -> Reply:
-    """To be printed by the browser: an invoice on this page is a duplicate that is given out."""
+    """For printing by the browser: an invoice here counts as a duplicate given out."""
     document, _, copied = await _document(visit)
     if copied:
         await acts.make_copy(visit.worker, copied, visit.call())
@@ -52,7 +52,7 @@ async def paper(visit: Visit) -> Reply:
 
 
 async def pdf_answer(deps: ApiDeps, holder: str, document: Document, name: str = "") -> Answer:
-    """A file of that name, or of the document's; TooManyRequests beyond as many at once as one may have."""
+    """A PDF file with this name, or the document's. Raises TooManyRequests beyond the limit of concurrent exports."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", name or document.name).strip("-")
     with deps.exports.take(holder):
         body = await asyncio.to_thread(as_pdf, document)
@@ -61,7 +61,7 @@ async def pdf_answer(deps: ApiDeps, holder: str, document: Document, name: str =
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", change=True)
 async def print_paper(visit: Visit) -> Reply:
-    """On the printer of `[printer]`; then the screen that it came from says so."""
+    """Prints on the printer of `[printer]` and returns to the screen with a message."""
     async with visit.worker.acts_lock:
         document, place, copied = await _document(visit)
         await visit.deps.paper.print(document)
@@ -71,19 +71,20 @@ async def print_paper(visit: Visit) -> Reply:
 
 
 async def is_first(visit: Visit, record: Record) -> bool:
-    """Whether its paper is not a duplicate yet: who made it by hand has just done so, and no copy was given out."""
+    """Whether the paper is the original: printed by the author shortly after a manual sale, and no copy was given
+    out."""
     is_own = record.invoice.operator_name == visit.session.name and visit.worker.now() - record.ended_at < FIRST
     return is_own and not await visit.worker.ledger.read(copies, visit.worker.book, record.code)
 
 
 def printed(visit: Visit) -> str:
-    """What such a screen says."""
+    """The message after printing."""
     return visit.say("Printed.") if visit.query.get("printed") else ""
 
 
 async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
-    """An invoice (a duplicate, marked so, but for the first paper of one made by hand), X or Z, the screen that shows it, and of which certification it
-    is a duplicate."""
+    """The document (an invoice, as a marked duplicate except the original of a manual one, or X or Z), its screen, and
+    the duplicated record, if any."""
     what, name = visit.request.path_params["what"], visit.request.path_params["name"]
     if what != "invoice" and not visit.may("report"):
         raise RoleNotAllowed(visit.session.role, "report")
@@ -118,7 +119,7 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
 
 @screen("/ui/poster/{size:str}", "look", whole=False)
 async def poster_file(visit: Visit) -> Reply:
-    """The sign that hangs at each till, A4 or A5."""
+    """The sign for each till, A4 or A5."""
     size = visit.request.path_params["size"]
     if size not in get_args(PaperSize):
         raise NotFound(Text("there is no poster of this size"))

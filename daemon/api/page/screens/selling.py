@@ -1,5 +1,5 @@
-"""An invoice made by hand, for a shop without a till or whose till is broken, and a credit note from the invoice's own screen: certified as any
-other, once however often the form is sent; and sales that wait for their certification, with what people decide on them."""
+"""Manual invoices, for a shop without a working till, and credit notes from an invoice's screen: certified like
+others, once per form. Also sales that wait for certification, and decisions on them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from daemon.usecases.worker.machine_workers import former_workers
 
 LINES: Final = 8
 LOOKED_AT: Final = 100
-"""Of the newest invoices, for what was sold before."""
+"""Newest invoices that are searched for articles."""
 MOST_ARTICLES: Final = 60
 LONGEST_KEY: Final = 40
 SHARES: Final = tuple(nature for nature in NATURES if nature != REBATE)
-"""What a credit note on one invoice may be."""
+"""Natures of a credit note on one invoice."""
 
 
 async def _sale(visit: Visit) -> Reply:
@@ -75,7 +75,7 @@ async def certify_sale(visit: Visit) -> Reply:
 
 
 def round_up(amount: Decimal) -> int:
-    """To whole francs, half up, as each line is certified."""
+    """Whole francs, half up, as lines are certified."""
     return int((amount + Decimal("0.5")) // 1)
 
 
@@ -110,7 +110,7 @@ async def _creditable(visit: Visit) -> Record:
 
 
 def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
-    """Of the lines that were ticked, each with the quantity that was entered; all of it with the prices and payments of the original."""
+    """Body for the selected lines and quantities; if all is selected, with the original's prices and payments."""
     invoice, form, say = record.invoice, visit.form, visit.say
     nature = form.get("nature", "")
     if nature not in SHARES:
@@ -145,7 +145,8 @@ def _paid(invoice: Invoice, amount: int) -> dict[str, Any]:
 
 
 def _paid_back(invoice: Invoice) -> list[dict[str, Any]]:
-    """As it was paid, but by what the machine's total differs from that of the prices (decision 24)."""
+    """The original payments, adjusted by the difference between the machine's total and the prices' total (decision
+    24)."""
     difference = sum(line.ttc for line in tax_lines(invoice.items, invoice.price_mode)) - invoice.total_ttc
     largest, *others = sorted(invoice.payments, key=lambda payment: -payment.amount) or [
         Payment("E", invoice.total_ttc)
@@ -155,7 +156,7 @@ def _paid_back(invoice: Invoice) -> list[dict[str, Any]]:
 
 
 def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[str, Any]:
-    """A share of a line; `part` in thousandths, as its quantity."""
+    """A share of a line; `part` is its quantity in thousandths."""
     whole = item.printed_quantity
     body: dict[str, Any] = {
         "name": item.name,
@@ -184,14 +185,14 @@ def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[
 
 
 def _is_by_price(item: Item) -> bool:
-    """Of an invoice in HT mode: whether price and quantity alone give the line."""
+    """In HT mode: whether price and quantity alone determine the line's amount."""
     step = 1 if item.line_cents else 100
     product = item.printed_price * item.printed_quantity
     return divide_half_up(product, PRODUCT * step // 100) * step == item.line_hundredths
 
 
 def _quantity(text: str, item: Item, wrong: str) -> int:
-    """In thousandths; all of it by default."""
+    """In thousandths; by default the whole quantity."""
     if not text:
         return item.printed_quantity
     quantity = _decimal(text)
@@ -213,7 +214,7 @@ def _customer(form: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _articles(visit: Visit) -> dict[str, tuple[str, int]]:
-    """What was sold before, most often first: its group and its price with VAT in hundredths, by its name."""
+    """Articles sold before, most frequent first: name to tax group and price with VAT in hundredths."""
     records = await visit.worker.journal.page(visit.worker.book, Page(*EVER, limit=LOOKED_AT))
     sold = [(record.invoice, item) for record in reversed(records) for item in record.invoice.items]
     latest = {item.name: (item.group, _price_with_vat(invoice, item)) for invoice, item in sold}
@@ -228,7 +229,7 @@ def _price_with_vat(invoice: Invoice, item: Item) -> int:
 
 
 def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[str, Any]]:
-    """Of the lines that have a name. Group and price may be left out of what was sold before."""
+    """Items of the lines with a name. Group and price default to the article's last ones."""
     form, say = visit.form, visit.say
     found, faults = [], []
     for line in range(1, LINES + 1):
@@ -266,11 +267,11 @@ def _key(visit: Visit) -> str:
 
 
 async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_credit: bool = False) -> Reply:
-    """The invoice's own screen. The number follows from the form's key, so that a form that was sent twice is one
-    invoice even where it was changed in between."""
+    """Certifies and redirects to the invoice's screen. The number depends on the form's key, so that a repeated form
+    is one invoice even if it was changed in between."""
     key, worker = _key(visit), visit.worker.in_use
-    digest = hashlib.sha256(f"page {prefix} {visit.worker.book.id} {key}".encode()).digest()
-    call = visit.call(f"page {prefix} {visit.worker.book.id} {key}")
+    form = f"page {prefix} {visit.worker.book.id} {key}"
+    call, digest = visit.call(f"page {prefix} {key}", form), hashlib.sha256(form.encode()).digest()
     try:
         content = await body()
         if visit.worker.defaults.series is None:
@@ -282,7 +283,7 @@ async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_c
 
 
 def _invoice(visit: Visit, worker: MachineWorker, record: Record, **query: str) -> Reply:
-    """The invoice's own screen, in the book of the machine that has certified it."""
+    """The invoice's screen, in the book of the certifying machine."""
     owner = worker.worker_of(record.id) or worker
     is_one = len(visit.deps.workers.all()) == 1
     return redirect(visit.link(f"/ui/journal/{record.seq}", **({} if is_one else {"m": name_of(owner)}), **query))
@@ -314,7 +315,7 @@ waiting = screen("/ui/waiting", "look")(_waiting)
 
 @screen("/ui/waiting/{sale:int}", "close", change=True, form=_waiting, faults=(InvalidRequest, NotWaiting))
 async def decide_sale(visit: Visit) -> Reply:
-    """It is taken back, or, in doubt after a restore, was not certified and waits again."""
+    """Takes the sale back or, for one in doubt after a restore, returns it to waiting."""
     for worker in (visit.worker, *former_workers(visit.worker)):
         sale = worker.ledger.peek(deferred.by_id, worker.book, visit.request.path_params["sale"])
         if sale is not None:

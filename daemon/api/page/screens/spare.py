@@ -1,4 +1,4 @@
-"""The spare: a person decides that it takes over from a machine that is out of order, and that the machine is taken back."""
+"""Decision that the spare takes over from a failed machine, or that the machine is taken back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ spare = screen("/ui/spare", "administer")(_spare)
 
 @screen("/ui/spare", "administer", change=True, form=_spare, faults=(InvalidRequest, TakeOverRefused))
 async def decide_spare(visit: Visit) -> Reply:
-    """What is on the line comes to its end before."""
+    """Waits until the line is idle."""
     first = visit.worker
     if first.spare is None:
         raise NotFound("there is no such spare")

@@ -1,5 +1,5 @@
-"""The first screen: what was sold today, X and Z; attention: what was found, ledger and machine side by side, and the decisions that fit; and after
-the first start: does the machine answer, and a first invoice that costs nothing."""
+"""The start screen: today's sales, X and Z. Attention: findings, ledger and machine compared, and possible decisions.
+After the first start: whether the machine answers, and a free test invoice."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 LATEST: Final = 8
 NOTES: Final = (10_000, 5000, 2000, 1000, 500)
 COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
-"""Of the franc CFA."""
+"""Of the CFA franc."""
 MOST_DIGITS: Final = 13
 AGAIN: Final = 2.7
-"""Seconds after which a screen is notified once more: the tick has been by then."""
+"""Seconds until a second notification of a screen, after the next tick."""
 BEAT: Final = 5.0
-"""Seconds between two signs of life, and between two looks whether the spare stands for the machine."""
+"""Seconds between signs of life, and between checks for a take-over by the spare."""
 CHANGE: Final = b"event: change\ndata: 1\n\n"
 _hours_cache: dict[tuple[int, int], int] = {}
 
@@ -68,13 +68,13 @@ async def today(visit: Visit) -> Reply:
 
 @screen("/ui/today", "look", unattended=True)
 async def today_part(visit: Visit) -> Reply:
-    """The part that changes, requested by the screen at each event."""
+    """The part of the screen that is reloaded at each event."""
     return await render(visit, "today_part.html", **await _figures(visit))
 
 
 @screen("/ui/state", "look", unattended=True)
 async def state(visit: Visit) -> Reply:
-    """The banner, requested by every screen."""
+    """The banner, loaded by every screen."""
     return await html(visit.request, visit.page, "state.html", state=await sales_state(visit))
 
 
@@ -112,7 +112,7 @@ async def _by_hour(worker: MachineWorker, start: int, count: int) -> list[int]:
 
 
 async def _latest(visit: Visit) -> list[tuple[Record, str]]:
-    """Newest first, each with its link; those of a closed period for who may see them."""
+    """Newest first, each with its link; those of closed periods only if the role sees them."""
     pair, found = visit.worker.pair, []
     for each in pair:
         dated = await journal.dated(each, await latest(each, LATEST))
@@ -123,7 +123,7 @@ async def _latest(visit: Visit) -> list[tuple[Record, str]]:
 
 
 def _opening_hours(*days: Sequence[int]) -> range:
-    """From the first hour with a sale to the last, of either day; a working day where there was none."""
+    """From the first to the last hour with a sale on any of the days; usual hours without sales."""
     sold = [at for day in days for at, total in enumerate(day) if total] or [8, 17]
     return range(max(0, min(sold) - 1), min(len(days[0]), max(sold) + 2))
 
@@ -139,7 +139,7 @@ async def x_screen(visit: Visit) -> Reply:
 
 
 async def _dialogue(visit: Visit) -> Reply:
-    """What will be closed; the key makes one Z of it, however often and by how many people it is sent."""
+    """Shows what will be closed; the key identifies one Z, however often and by whomever it is sent."""
     periods = await report.open_periods(visit.worker)
     if await _closed_together(visit) is None:
         del periods[1:]
@@ -161,7 +161,7 @@ confirm_z = screen("/ui/z", "close")(_dialogue)
 
 
 async def _waiting(visit: Visit) -> list[str]:
-    """What is still on its way, which the Z will not have, or which headquarters has not."""
+    """What the Z will not include yet, and what headquarters lacks."""
     worker, say = visit.worker, visit.say
     found = [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
     if later := (await worker.ledger.read(backlog, worker.book)).count:
@@ -180,7 +180,7 @@ async def _waiting(visit: Visit) -> list[str]:
 
 
 def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
-    """What was counted: notes and coins, or one sum; None where it was not counted. InvalidRequest names the field."""
+    """The cash count: notes and coins, or one total; None if not counted. Raises InvalidRequest."""
     pieces = [
         (value, form.get(f"{kind}{value}", "")) for kind, values in (("n", NOTES), ("c", COINS)) for value in values
     ]
@@ -205,7 +205,8 @@ def _whole(text: str, wrong: FieldError) -> int:
 
 @screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest, StorageError))
 async def close_z(visit: Visit) -> Reply:
-    """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
+    """If the machine does not answer, the dialogue is shown again with the same key. A repetition with another count
+    names the valid one."""
     key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
     counted, query = read_count(visit.form, visit.say), {}
     if (other := await _closed_together(visit, key)) is not None:
@@ -213,19 +214,19 @@ async def close_z(visit: Visit) -> Reply:
         query = {"other": before.value.z_number}
         drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
         if counted is not None and not isinstance(drawer, msgspec.UnsetType):
-            counted = max(0, counted - drawer.expected)  # there is one drawer
+            counted = max(0, counted - drawer.expected)  # both share one drawer
     done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
     stands = count_of(msgspec.json.decode(done.value.body, type=ZReport)) == counted
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}, **query))
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:
-    return visit.call(f"page {key} {worker.book.id}")
+    return visit.call(f"page {key} {worker.book.id}", f"page z {worker.book.id}")
 
 
 async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
-    """The other of a machine and its spare, where it has worked in this period or the take-over lasts: a day is closed in both books. Also where the form of
-    that `key` has closed its book, and comes again since it did not close the second one."""
+    """The other machine of the pair if it worked in this period or the take-over lasts: both books are closed
+    together. Also if the form with `key` has closed that book but not yet this one."""
     other = visit.worker.spare or visit.worker.first
     if other is None:
         return None
@@ -240,13 +241,13 @@ async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
 
 @screen("/ui/{rest:path}", "look", whole=False)
 async def nowhere(_visit: Visit) -> Reply:
-    """An address that was mistyped, or of another version: a page, with the menu."""
+    """A page with the menu for an unknown address, mistyped or of another version."""
     raise NotFound("there is no such screen")
 
 
 @screen("/ui/live", "look", whole=False)
 async def live(visit: Visit) -> Reply:
-    """Server-sent events: `change` whenever a screen of this machine has something new to show."""
+    """Server-sent events: `change` if a screen of this machine should reload."""
     return Stream(
         _changes(visit),
         media_type=b"text/event-stream; charset=utf-8",
@@ -258,7 +259,7 @@ async def live(visit: Visit) -> Reply:
 
 
 async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
-    """Of the machine that is looked at, and of its spare once that stands for it."""
+    """Events of the displayed machine, and of its spare after a take-over."""
     yield b": open\n\n"
     while visit.is_logged_in():
         worker, patience = visit.worker, BEAT
@@ -286,7 +287,7 @@ LONGEST_REASON = 200
 
 
 def reason_of(visit: Visit) -> str:
-    """Why a person decides, as the ledger takes it; InvalidRequest where it is too short."""
+    """The reason of a decision, for the ledger. Raises InvalidRequest if it is too short."""
     reason = visit.form.get("reason", "").strip()
     if len(reason) < SHORTEST_REASON:
         raise InvalidRequest.at("reason", REASON.in_language(visit.language))
@@ -353,8 +354,7 @@ async def welcome(visit: Visit) -> Reply:
 
 @screen("/ui/box/test-invoice", "administer", change=True)
 async def test_invoice(visit: Visit) -> Reply:
-    """Through everything that a till's invoice goes through, but to the machine in the box itself; however often the form is sent,
-    one invoice."""
+    """Certifies a test invoice on the simulated machine; repeated forms make one invoice."""
     worker = visit.worker
     if worker.book.mode != "test":
         raise NotFound("this is no test machine")
@@ -365,5 +365,5 @@ async def test_invoice(visit: Visit) -> Reply:
         "items": [{"name": visit.say("Test"), "taxGroup": "B", "unitPrice": AMOUNT, "quantity": 1}],
         "payments": [{"method": "E", "amount": AMOUNT}],
     }
-    done = await certify(worker, body, visit.call(f"page test {key}"))
+    done = await certify(worker, body, visit.call(f"page test {key}", f"page test {key}"))
     return redirect(visit.link(f"/ui/journal/{done.value.seq}"))

@@ -1,1 +1,1 @@
-"""What a screen shows of the box in words, colours and pictures, worked out before the template."""
+"""Values of screens (words, colours, pictures), computed before the template."""

@@ -1,4 +1,5 @@
-"""A machine as a person wants to know it: in a word and a colour; what was found where attention is needed; what moved on its line in the last day, ten minutes a bar."""
+"""State of a machine for people: word and colour, the finding if it needs attention, and charts of its line over the
+last day, ten minutes per bar."""
 
 from __future__ import annotations
 
@@ -63,25 +64,25 @@ PLAIN: Final = {
         "This ledger is empty, but another one has worked with this machine: put that one back, or its newest copy (mcfd restore)."
     ),
 }
-"""What a finding means, by its code."""
+"""Meaning of a finding, by its code."""
 
 
 def in_plain_words(found: Text, language: Language) -> str:
-    """The finding itself where it has another code, or none."""
+    """The meaning; the finding's own text if its code is unknown."""
     return next((PLAIN[code] for code in codes_of(found) if code in PLAIN), found).in_language(language)
 
 
 SLOT_MS: Final = 600_000
 EDGE: Final = 7
 NAMED_HOURS: Final = 3
-"""Between two names under the bars."""
+"""Hours between labels of bars."""
 
 Bar = tuple[str, int, str]
-"""As `common.web.charts.bars` takes it."""
+"""For `common.web.charts.bars`."""
 
 
 async def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str, list[Bar]]]:
-    """Pairs of heading and bars; none where there is no line. Oldest first. Tills are served between two of them."""
+    """Pairs of heading and bars, oldest first; none without a line. Yields to tills between the charts."""
     if not slots:
         return []
     by_time = {slot.at: slot for slot in slots}
@@ -99,7 +100,7 @@ async def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str
 
 
 def _inside(bars: list[Bar]) -> list[Bar]:
-    """A name under the first or last bars would stand half outside."""
+    """Removes labels of the first and last bars, which would be cut off."""
     edge = {*range(EDGE), *range(len(bars) - EDGE, len(bars))}
     return [("" if at in edge else name, value, words) for at, (name, value, words) in enumerate(bars)]
 
@@ -128,7 +129,7 @@ def _name(visit: Visit, at: int) -> str:
 
 
 async def qr_picture(text: str) -> str:
-    """A `data:` address for an image; drawn in a thread, so that no till waits."""
+    """A `data:` URL of the picture; drawn in a thread, so that tills do not wait."""
     return f"data:image/svg+xml;base64,{base64.b64encode(await asyncio.to_thread(draw_qr, text)).decode()}"
 
 
@@ -141,14 +142,14 @@ class MachineView(msgspec.Struct, frozen=True):
     detail: str
     waiting: int
     days: int | None
-    """since the tax server was met; None before it ever was"""
+    """since the last contact with the tax server; None if there was none"""
     days_colour: str
     unsent: int | None
     drift: int | None
     doubts: str
-    """the invoices of which it is not known whether it has certified them"""
+    """invoices in doubt"""
     unnotified: int
-    """the outage that lasts, while no one was notified of it; else 0"""
+    """number of the open outage without a notification; 0 if none"""
 
 
 def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
@@ -199,7 +200,7 @@ def _connected(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
 
 
 def _unused(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
-    """One whose spare certifies in its place, or a spare."""
+    """A machine replaced by its spare, or a spare."""
     say = visit.say
     detail = "" if worker.connected else say("not connected")
     if worker.first is None:
@@ -217,12 +218,12 @@ def _in_test_mode(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
 
 
 def _absent(since: int | None, visit: Visit) -> str:
-    """With the hour, and with the day unless it is today's."""
+    """With the time, and the day unless it is today."""
     if since is None:
         return visit.say("does not answer")
     return visit.say("does not answer (since {moment})", moment=visit.since(since))
 
 
 def _reason_text(reason: Text, visit: Visit) -> str:
-    """In the person's language, also where it was stored in English."""
+    """In the person's language, even if stored in English."""
     return without_paths(reason.in_language(visit.language), visit.language)

@@ -1,4 +1,4 @@
-"""Whether the tills can sell, in one sentence over every screen."""
+"""The banner of every screen: whether the tills can sell, in one sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from daemon.usecases.worker.machine_worker import MachineWorker
 
 AMBER_DAYS, RED_DAYS = 5, 7
-"""Without contact to the tax server; seven is the law's."""
+"""Days without contact to the tax server; the law's limit is seven."""
 DRIFT_AMBER = 60
 SPARE = "/ui/spare"
 Level = Literal["good", "amber", "bad"]
@@ -32,9 +32,9 @@ class SalesState(msgspec.Struct, frozen=True):
     level: Level
     words: str
     detail: str = ""
-    """why, after a colon"""
+    """the reason, after a colon"""
     href: str = ""
-    """where a decision is made, for who may make it"""
+    """link to the decision, if the role may make it"""
 
     @property
     def icon(self) -> str:
@@ -42,7 +42,7 @@ class SalesState(msgspec.Struct, frozen=True):
 
 
 async def sales_state(visit: Visit) -> SalesState:
-    """Of all machines of the box that are switched on: red when one of them certifies nothing."""
+    """State of all enabled machines: red if any of them cannot certify."""
     say, deps = visit.say, visit.deps
     live = [each for each in deps.workers.all() if each.book.mode == "live" and not deps.is_disabled(each.book.nim)]
     if not live:
@@ -69,7 +69,7 @@ async def sales_state(visit: Visit) -> SalesState:
             say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language))
         )
     try:
-        sandbox = msgspec.structs.replace(visit.worker.book, mode="test")  # which leaves four reserves
+        sandbox = msgspec.structs.replace(visit.worker.book, mode="test")  # it reserves four times the space
         await visit.worker.ledger.check_free_space(sandbox)
     except StorageFull:
         warnings.append(say("the disk is nearly full, and sales stop once it is"))
@@ -92,13 +92,13 @@ def _sells(worker: MachineWorker) -> bool:
 
 
 def refuses_since(worker: MachineWorker) -> int:
-    """When a machine that is there began to refuse every invoice, as a blocked one does; 0 once it has certified one."""
+    """When a connected machine began to refuse every invoice, as a blocked one does; 0 after a certification."""
     outage = worker.ledger.peek(open_outage, worker.book)
     return outage.since if outage and outage.reason == "blocked" else 0
 
 
 async def _has_met_server(worker: MachineWorker) -> bool:
-    """Of a machine that refused everything: whether it has met the tax server since, which ends most blocks."""
+    """For a machine that refused everything: whether it has contacted the tax server since, which ends most blocks."""
     contact = machine_millis(worker.server_link.last_contact) if worker.server_link else None
     return contact is not None and all(contact > record.ended_at for record in await latest(worker, 1))
 
@@ -119,7 +119,7 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
     if first.connected and len(stopped) == 1 and await _has_met_server(first):
         hope = say("the machine has met the tax server since, and the next sale will tell whether it certifies again")
         return SalesState("amber", words, _call(visit, hope))
-    if first.connected:  # nothing else that it says tells whether it takes invoices again
+    if first.connected:  # nothing else it reports shows whether it accepts invoices again
         causes = [
             REASONS["blocked"].in_language(visit.language),
             say("each sale is tried all the same: one that is certified ends this"),
@@ -140,8 +140,8 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
 
 
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
-    """Sales are taken on and certified later: while a machine is out of order, and as long as one waits for more than a day, for a person, or for a machine
-    that is gone."""
+    """Sales are accepted and certified later: during a failure, and while a sale waits for more than a day, for a
+    decision, or for a removed machine."""
     say, now, workers = visit.say, visit.deps.clock(), visit.deps.workers
     found = [await each.ledger.read(backlog, each.book) for each in (*live, *workers.former())]
     of_gone = {each.book.nim: await each.ledger.read(backlog, each.book) for each in workers.retired()}
@@ -171,7 +171,7 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
 
 
 def _left(left: int) -> Text:
-    """Of the 48 hours (ms)."""
+    """Remaining time of the 48 hours, from ms."""
     if left <= 0:
         return Text("the 48 hours of the law are over")
     if left < HOUR:
@@ -180,7 +180,7 @@ def _left(left: int) -> Text:
 
 
 def _call(visit: Visit, *causes: str) -> str:
-    """The causes, and whom to call (`[company] support`)."""
+    """The causes, and the contact (`[company] support`)."""
     call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
     return visit.say("; ").join([*causes, *call]) + "."
 

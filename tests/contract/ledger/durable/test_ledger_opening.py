@@ -15,7 +15,7 @@ from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till, quer
 
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.store.maintenance import health
-from daemon.store.maintenance.verify import verify
+from daemon.store.maintenance.verify import examine_shape, verify
 from daemon.store.sqlite import migrations
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import Migration
@@ -351,7 +351,9 @@ async def test_up_to_which_size_a_start_reads_the_whole_file(
             pass
 
 
-async def test_a_row_that_sqlite_itself_finds_wrong_is_noticed_at_the_start(path: Path) -> None:
+async def test_a_row_that_sqlite_itself_finds_wrong_is_noticed_at_the_start(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its own check says so in a row, and not by an error; `mcfd verify` tells it as well."""
     await fill(path)
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
@@ -359,6 +361,14 @@ async def test_a_row_that_sqlite_itself_finds_wrong_is_noticed_at_the_start(path
         connection.execute("UPDATE outbox SET state = 'lost'")
     assert "CHECK constraint failed in outbox" in await refusal(path)
     assert any(problem.startswith("file: CHECK constraint failed in outbox") for problem in verify(path).problems)
+    monkeypatch.setattr(health, "SMALL_BYTES", 0)
+    with pytest.raises(LedgerUnusable, match="outbox"):
+        examine_shape(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE outbox SET state = 'waiting'")
+        connection.execute("UPDATE certification SET state = 'lost' WHERE id = 1")
+    examine_shape(path)  # of a large file not every table is read
 
 
 def test_every_constraint_of_the_schema_is_one_that_verify_reads() -> None:

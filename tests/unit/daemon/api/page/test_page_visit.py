@@ -12,6 +12,7 @@ from daemon.api.http.answers import Answer, Headers
 from daemon.api.page.rendering import Fault, fault_of
 from daemon.api.page.screens.invoices import journal_screen
 from daemon.api.page.screens.today import today, today_part
+from daemon.api.page.visit import Visit
 from daemon.core.errors import (
     CertifiedElsewhere,
     LineLost,
@@ -110,3 +111,11 @@ def test_a_fault_keeps_nothing_of_its_request() -> None:
 
     body, fault = handle()
     assert (body(), fault.status) == (None, 409)
+
+
+def test_a_form_sent_again_after_an_upgrade_is_the_same_request() -> None:
+    """Key and content as 0.13.0 had them give the fingerprint that 0.13.0 stored: a repeated Z of the page is no second one."""
+    visit: Any = SimpleNamespace(request=SimpleNamespace(scope={"state": {"request_id": "r"}}), actor="user:awa")
+    call = Visit.call(visit, "page abc 7", "page z 7")
+    assert (call.key, call.fingerprint.hex()) == ("page abc 7", "e2f6093a9343e972c81f21113f0f8f5f")
+    assert Visit.call(visit).fingerprint == b""

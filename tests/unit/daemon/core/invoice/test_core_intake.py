@@ -1,6 +1,7 @@
 """The door: an invoice, or every fault of a request (decisions 1 to 4)."""
 
 import unicodedata
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import msgspec
@@ -9,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.core_samples import DEFAULTS, NIM, RATES, body, credit_body, item, read
 
+from daemon.core.clock import DAY, millis
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import escaped_length, read_invoice
 from daemon.core.invoice.invoice import Comment, Customer
+from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
 
 
@@ -208,6 +211,18 @@ def test_a_number_that_the_machine_s_texts_cannot_hold_is_refused(number, is_tak
         read_invoice(body(invoiceNumber=number), defaults=defaults, rates=RATES)
     assert [error.field for error in caught.value.errors] == ["invoiceNumber"]
     assert read(body(invoiceNumber=number)).number == number
+
+
+def test_the_year_of_a_number_is_that_of_the_shop():
+    """SFE 2.18: it turns at local midnight; on the first day a number of the day before is taken too."""
+    zone = timezone(timedelta(hours=-3))
+    turn = millis(datetime(2027, 1, 1, tzinfo=zone))
+    yearly, ever, series = NumberScope(zone), NumberScope(), Series(zone=zone)
+    assert [yearly.year_of(at) for at in (turn - 1, turn)] == [2026, 2027]
+    assert [series.prefix("FV", NIM, at) for at in (turn - 1, turn)] == ["FV-2026-", "FV-2027-"]
+    assert (series.number("FV-2027-", 12), Series().prefix("FV", NIM, turn - DAY)) == ("FV-2027-000012", "FV-2026-")
+    assert yearly.taken_from(turn + 5) == (2027, turn, turn + 5 - DAY)
+    assert (ever.year_of(turn), ever.taken_from(turn)) == (0, (0, 2**62, 2**62))
 
 
 @pytest.mark.parametrize("kind", ["PM", "PC"])

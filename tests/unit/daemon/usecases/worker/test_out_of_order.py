@@ -1,6 +1,8 @@
 """Why a machine certifies nothing: the code of the register of outages, from the code that the loss of the line has."""
 
-from typing import get_args
+import asyncio
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
 
@@ -16,9 +18,9 @@ from common.language.reasons import (
     PORT_MISSING,
     SWITCHED_OFF,
 )
-from daemon.core.errors import LineLost, StorageFull
+from daemon.core.errors import LineLost, MachineAttention, McfdError, StorageFull
 from daemon.core.ledger.entries import OutageReason
-from daemon.usecases.worker.machine_workers import OUTAGES, outage_of
+from daemon.usecases.worker.machine_workers import OUTAGES, outage_of, registering_refusal
 
 CASES: list[tuple[object, str]] = [
     (NO_ANSWER(after="C1h"), "no_answer"),
@@ -37,6 +39,30 @@ CASES: list[tuple[object, str]] = [
 def test_the_reason_decides_by_its_code(reason: object, outage: str) -> None:
     """However deep it lies; the words of a sentence decide nothing."""
     assert outage_of(reason) == outage
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "error", "outage"),
+    [
+        ("another machine", MachineAttention("another machine"), "attention"),
+        ("", LineLost(NO_ANSWER(after="C1h")), "no_answer"),
+        ("another machine", StorageFull(Text("no room")), "disk"),
+    ],
+)
+async def test_a_refused_till_begins_an_outage(obstacle: str, error: McfdError, outage: str) -> None:
+    registered: list[str] = []
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def register(reason: str) -> None:
+        registered.append(reason)
+
+    worker: Any = SimpleNamespace(obstacle=obstacle, refuses_all=False, connected=True, closing=False)
+    worker.register_outage = register
+    worker.spawn = lambda work, _: tasks.append(asyncio.ensure_future(work))
+    with pytest.raises(type(error)), registering_refusal(worker):
+        raise error
+    await asyncio.gather(*tasks)
+    assert registered == [outage]
 
 
 def test_only_outages_of_the_register_are_named() -> None:
