@@ -16,6 +16,7 @@ from daemon.core.errors import MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.entries import OutageReason
 from daemon.store.tables.book import attempts, deferred, outages, take_overs
@@ -42,7 +43,7 @@ async def certify_or_defer(
     async def run() -> Record | DeferredSale:
         with registering_refusal(worker):
             if is_async and not worker.is_retired:
-                return await _defer(worker, body, call, out_of_order(worker))
+                return await _defer(worker, book, body, call, out_of_order(worker))
             reason = out_of_order(worker) if worker.defers else None
             if reason is None:
                 try:
@@ -50,13 +51,15 @@ async def certify_or_defer(
                 except (MachineOffline, NothingDone):
                     if not worker.defers:
                         raise
-            return await _defer(worker, body, call, reason or out_of_order(worker) or "line_lost")
+            return await _defer(worker, book, body, call, reason or out_of_order(worker) or "line_lost")
 
-    arrived = asyncio.get_running_loop().time()
+    arrived, book = asyncio.get_running_loop().time(), worker.book
     return await worker.see_through(once(worker, call, run, lambda use: use.sale or use.record), "certify")
 
 
-async def _defer(worker: MachineWorker, body: object, call: Call, reason: OutageReason | None) -> DeferredSale:
+async def _defer(
+    worker: MachineWorker, book: Book, body: object, call: Call, reason: OutageReason | None
+) -> DeferredSale:
     """`reason`: why the machine is out of order; None for a till that does not wait."""
     arrived = asyncio.get_running_loop().time()
     if not call.key:  # the till sets no headers
@@ -72,8 +75,9 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: Outage
             await worker.ledger.check_free_space(worker.book)
             taken = worker.defaults.numbers.taken_from(worker.now())
             outage = await _outage(worker, reason)
+            worker.check_book(book)
             waiting = _sale(worker, invoice, call, reason, outage)
-            sale = await worker.ledger.defer(worker.book, waiting, reason or REQUESTED, taken)
+            sale = await worker.ledger.defer(book, waiting, reason or REQUESTED, taken)
             break
         except (DuplicateInvoice, NumberWaits):
             if not is_ours:
