@@ -10,7 +10,7 @@ import httpx
 import pytest
 from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, SECOND
-from support.relay_site import RelaySite, answering, bearer, in_seconds, until_answered
+from support.relay_site import RelaySite, answering, bearer, in_seconds, mistyped, until_answered
 from support.shop import invoice
 
 from common.wire.closure import read_closure
@@ -74,7 +74,7 @@ async def test_who_may_not(site: RelaySite, http: httpx.AsyncClient) -> None:
     base = await answering(site, http, lane)
     refused = [
         ("info", site.shop.key(), 403, "WRONG_LANE"),
-        ("info", f"{lane[:-1]}x", 401, "UNAUTHENTICATED"),
+        ("info", mistyped(lane), 401, "UNAUTHENTICATED"),
         ("reports/x", seller, 403, "ROLE_NOT_ALLOWED"),
         ("events", lane, 404, "NOT_FOUND"),
         ("certifications?format=csv", lane, 404, "NOT_FOUND"),

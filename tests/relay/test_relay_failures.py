@@ -48,6 +48,7 @@ from support.relay_site import (
     check_once,
     in_seconds,
     ledger_codes,
+    mistyped,
     running,
     until_answered,
 )
@@ -263,7 +264,7 @@ async def test_keys_that_are_refused(site: RelaySite, http: httpx.AsyncClient) -
         (signed(new_key(expires_at=past, is_signing=True), "POST", f"{url}/certify", limit, body), 401),
         (bearer(revoked, "k-1"), 401),
         (signed(signing, "POST", f"{url}/certify", limit, body), 401),
-        (bearer(f"{key[:-1]}x", "k-1"), 401),
+        (bearer(mistyped(key), "k-1"), 401),
         (bearer(new_key(OTHER), "k-1"), 403),
     ]
     for headers, status in refused:
@@ -374,7 +375,7 @@ async def test_strangers_lock_nobody_out(patient: RelaySite, http: httpx.AsyncCl
     statuses = Counter(answer.status_code for answer in refused)
     assert statuses.keys() <= {401, 429, 503}
     assert 0 < statuses[401] <= 10
-    last = await http.get(f"{url}/info", headers=bearer(f"{key[:-1]}x"))
+    last = await http.get(f"{url}/info", headers=bearer(mistyped(key)))
     assert (last.status_code, last.json()["code"]) == (429, "TOO_MANY_REQUESTS")
     assert machine.counters == (2, 2, 0)
 
@@ -394,7 +395,9 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
         assert answer.headers["location"] == f"/v1/mcf/{NIM}/requests/k-1"
     other = await http.post(f"{url}/certify", json=invoice("F-2"), headers=later)
     assert (other.status_code, other.json()["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
-    stranger = await http.post(f"{url}/certify", json=body, headers={**later, "Authorization": f"Bearer {key[:-1]}x"})
+    stranger = await http.post(
+        f"{url}/certify", json=body, headers={**later, "Authorization": f"Bearer {mistyped(key)}"}
+    )
     assert stranger.json()["code"] == "BRIDGE_OFFLINE"
     without = await http.post(f"{url}/certify", json=body, headers=bearer(key, "k-3"))
     assert without.json()["code"] == "BRIDGE_OFFLINE"

@@ -391,9 +391,9 @@ MISTAKES = (
         6,
         "a sale that is accepted is not durable",
         "daemon.usecases.deferred.accept",
-        "            sale = await worker.ledger.defer(worker.book, waiting, reason or REQUESTED, taken)\n",
+        "            sale = await worker.ledger.defer(book, waiting, reason or REQUESTED, taken)\n",
         "            sale = waiting\n"
-        '            worker.spawn(worker.ledger.defer(worker.book, sale, reason or REQUESTED, taken), "defer")\n',
+        '            worker.spawn(worker.ledger.defer(book, sale, reason or REQUESTED, taken), "defer")\n',
     ),
     Mistake(
         7,

@@ -220,6 +220,11 @@ def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}", **({"Idempotency-Key": once} if once else {}), **more}
 
 
+def mistyped(key: str) -> str:
+    """The key with another last character."""
+    return key[:-1] + ("y" if key.endswith("x") else "x")
+
+
 def in_seconds(seconds: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
