@@ -4,7 +4,6 @@ others, once per form. Also sales that wait for certification, and decisions on 
 from __future__ import annotations
 
 import base64
-import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -270,12 +269,13 @@ async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_c
     """Certifies and redirects to the invoice's screen. The number depends on the form's key, so that a repeated form
     is one invoice even if it was changed in between."""
     key, worker = _key(visit), visit.worker.in_use
-    form = f"page {prefix} {visit.worker.book.id} {key}"
-    call, digest = visit.call(f"page {prefix} {key}", form), hashlib.sha256(form.encode()).digest()
+    call = visit.call(f"page {prefix} {key}", f"page {prefix} {visit.worker.book.id} {key}")
     try:
         content = await body()
         if visit.worker.defaults.series is None:
-            content["invoiceNumber"] = f"{prefix}-{visit.today():%y%m%d}-{base64.b32encode(digest[:5]).decode()}"
+            content["invoiceNumber"] = (
+                f"{prefix}-{visit.today():%y%m%d}-{base64.b32encode(call.fingerprint[:5]).decode()}"
+            )
         done = await certify(worker, content, call, credit=is_credit)
     except DuplicateInvoice as error:
         return _invoice(visit, worker, error.record, again="1")
