@@ -304,7 +304,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     """A screen with its frame: menu, machine, person, and the fault of a form."""
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
-    to_decide = [case for _, case in await cases(visit) if case.is_open] if visit.may("administer") else []
+    to_decide = [each for each in await cases(visit) if each[1].is_open] if visit.may("administer") else []
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
@@ -326,6 +326,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "shown_once": visit.request.scope["method"] != "GET",
             "person": visit.session,
             "menu": menu,
+            "cases": to_decide,
             "state": await sales_state(visit),
             "brand": await _brand(visit),
             "till": visit.worker.defaults.operator_name,

@@ -298,7 +298,6 @@ async def _attention(visit: Visit) -> Reply:
     return await render(
         visit,
         "attention.html",
-        cases=[(worker, case) for worker, case in await cases(visit) if case.is_open],
         meanings=MEANINGS,
         obstacles=OBSTACLES,
         done=visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else "",
