@@ -30,7 +30,7 @@ from headquarters.store.store import HqStore
 
 MOST = 1000
 CURSOR = "c"
-NOT_GIVEN = "not what an answer has given"
+FOREIGN_CURSOR = "not what an answer has given"
 MILLI = timedelta(milliseconds=1)
 T = TypeVar("T")
 START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,7 +85,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
     after = _place(query.get("after" if order == "arrived" else "from") or "")
     start = 0 if order == "made" and after else _instant(query.get("from"), "from", zone, 0)
     if order == "arrived" and query.get("after") and after is None:
-        raise BadQuery("after", NOT_GIVEN)
+        raise BadQuery("after", FOREIGN_CURSOR)
     lines = await threads.run(
         store.figures.lines,
         mode=_choice(query, "mode", {"": "live", "live": "live", "test": "test"}),
@@ -112,7 +112,7 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dic
     is_open = _choice(query, "open", {"": None, "true": True, "false": False})
     before = whole_number(query.get("before") or str(MOST_ID), 10)
     if before is None:
-        raise BadQuery("before", NOT_GIVEN)
+        raise BadQuery("before", FOREIGN_CURSOR)
     found = await threads.run(
         store.findings.listed, is_open=is_open, machine=_machine(query), before=before, limit=MOST
     )

@@ -72,7 +72,7 @@ def problem_of(error: Exception) -> ErrorAnswer:
         case TooManyGuesses(seconds=seconds):
             problem = ErrorAnswer(429, "TOO_MANY_REQUESTS", str(error), {"Retry-After": str(seconds)})
         case NotSigned() | BadEvent():
-            status = {NotSigned: 401, BadQuery: 422}.get(type(error), 400)
+            status = 401 if isinstance(error, NotSigned) else 422 if isinstance(error, BadQuery) else 400
             fault = (error.field, error.reason) if isinstance(error, BadQuery) else None
             problem = ErrorAnswer(status, CODES[status], str(error), fault=fault)
         case BadContent():  # a NUL, which PostgreSQL rejects: no retry would help
