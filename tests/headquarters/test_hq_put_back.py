@@ -114,11 +114,11 @@ async def test_a_closure_that_another_instance_stores_meanwhile(site, monkeypatc
     await until(lambda: site.stored_z() == {NIM: [1]})
     options = NatsOptions(url=site.server.url, credentials_file=site.nats.reader, tls_ca=site.nats.authority.path)
     intake = JetStreamIntake(options, site.store, threads, Reception(site.store, threads, UTC))
-    known = iter([2, 3])
+    numbers = iter([2, 3])
 
-    async def info(*asked):
-        found = await stream_info(*asked)
-        if (z := next(known, None)) is not None:
+    async def info(*arguments):
+        found = await stream_info(*arguments)
+        if (z := next(numbers, None)) is not None:
             await site.send(client, box, box.close())
             await until(lambda: site.stored_z() == {NIM: [*range(1, z + 1)]})
         return found
