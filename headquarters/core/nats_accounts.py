@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -60,7 +60,8 @@ LOOKUP = "$SYS.REQ.ACCOUNT.{account}.CLAIMS.LOOKUP"
 ANSWER_NANOSECONDS = 60_000_000_000
 CALL_NANOSECONDS = 120_000_000_000
 """Time for a box's answer to a call of the relay, which waits 90 s."""
-_FREE = {"subs": -1, "data": -1, "payload": -1}
+Program = Literal["reader", "relay", "administrator"]
+_FREE: dict[str, Any] = {"subs": -1, "data": -1, "payload": -1}
 _NO_STORE = {"imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
 _STORE = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
 
@@ -189,23 +190,16 @@ def box_credentials(keys: NatsSeeds, nims: Sequence[str], at: int) -> tuple[str,
     return _credentials(_account(keys.box_signer), nims[0], _box_claims(_account(keys.shops).public, nims), at)
 
 
-def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """For headquarters itself."""
-    user = Nkey(USER)
-    claims = _permissions(user, *READER_PUBLISHES) | {"resp": {"max": 1, "ttl": ANSWER_NANOSECONDS}}
-    claims["sub"]["allow"].append(ASK_SUBJECTS)
-    return _credentials(_account(keys.headquarters), "reader", claims, at, user)
-
-
-def relay_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """For all relays."""
-    user = Nkey(USER)
-    return _credentials(_account(keys.shops), "relay", _permissions(user, *RELAY_PUBLISHES), at, user)
-
-
-def administrator_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """For the one-time creation of the streams."""
-    return _credentials(_account(keys.headquarters), "administrator", _FREE, at)
+def program_credentials(keys: NatsSeeds, program: Program, at: int) -> tuple[str, str]:
+    """For headquarters (`reader`), all relays (`relay`), or the one-time creation of the streams (`administrator`)."""
+    user, claims = Nkey(USER), _FREE
+    if program == "relay":
+        claims = _permissions(user, *RELAY_PUBLISHES)
+    elif program == "reader":
+        claims = _permissions(user, *READER_PUBLISHES) | {"resp": {"max": 1, "ttl": ANSWER_NANOSECONDS}}
+        claims["sub"]["allow"].append(ASK_SUBJECTS)
+    account = keys.shops if program == "relay" else keys.headquarters
+    return _credentials(_account(account), program, claims, at, user)
 
 
 def _permissions(user: Nkey, *publishes: str) -> dict[str, Any]:

@@ -28,7 +28,12 @@ class LastWord(msgspec.Struct, frozen=True):
     machine: str
     received_at: int
     """ms"""
-    presence: Presence
+    body: bytes
+    """original JSON"""
+
+    @property
+    def presence(self) -> Presence:
+        return msgspec.json.decode(self.body, type=Presence)
 
 
 class HeardPresence(msgspec.Struct, frozen=True):
@@ -86,23 +91,12 @@ class Presences(Part):
         presence = msgspec.json.decode(body, type=Presence) if body else None
         return max(*numbers, presence.z if presence is not None and presence.mode == mode else 0)
 
-    def contents(self, machines: Sequence[str]) -> dict[str, bytes]:
-        """The original bytes of each machine's last presence."""
+    def last_words(self, machines: Sequence[str] | None = None) -> dict[str, LastWord]:
         table = tables.presence.c
-        with self._database.read() as connection:
-            query = select(table.machine, table.body).where(table.machine.in_(machines))
-            return {row.machine: row.body for row in connection.execute(query)}
-
-    def last_words(self, machines: list[str] | None = None) -> dict[str, LastWord]:
-        table = tables.presence
-        query = select(table.c.machine, table.c.received_at, table.c.body)
+        query = select(table.machine, table.received_at, table.body)
         if machines is not None:
-            query = query.where(table.c.machine.in_(machines))
-        with self._database.read() as connection:
-            return {
-                machine: LastWord(machine, received_at, msgspec.json.decode(body, type=Presence))
-                for machine, received_at, body in connection.execute(query)
-            }
+            query = query.where(table.machine.in_(machines))
+        return {word.machine: word for word in self._database.rows(LastWord, query)}
 
 
 def _keep_boots(connection: Connection, words: Sequence[HeardPresence], now: int) -> dict[Key, list[HeardBoot]]:
