@@ -27,17 +27,13 @@ from common.wire.keys import (
     encode_seed,
 )
 
-READER_PUBLISHES = (
-    "$JS.API.STREAM.INFO.CLOSURES",
-    "$JS.API.DIRECT.GET.CLOSURES",
-    "$JS.API.CONSUMER.INFO.CLOSURES.headquarters",
-    "$JS.API.CONSUMER.MSG.NEXT.CLOSURES.headquarters",
-    "$JS.ACK.CLOSURES.headquarters.>",
-    "$JS.API.STREAM.INFO.PRESENCE",
-    "$JS.API.DIRECT.GET.PRESENCE",
-    "$JS.API.CONSUMER.INFO.PRESENCE.headquarters",
-    "$JS.API.CONSUMER.MSG.NEXT.PRESENCE.headquarters",
-    "$JS.ACK.PRESENCE.headquarters.>",
+READER_PUBLISHES = tuple(
+    subject.format(stream)
+    for stream in ("CLOSURES", "PRESENCE")
+    for subject in (
+        *("$JS.API.STREAM.INFO.{}", "$JS.API.DIRECT.GET.{}", "$JS.API.CONSUMER.INFO.{}.headquarters"),
+        *("$JS.API.CONSUMER.MSG.NEXT.{}.headquarters", "$JS.ACK.{}.headquarters.>"),
+    )
 )
 ASK_SUBJECTS = "mcf.*.ask"
 SHARED = ("closure", "presence", "ask")
@@ -50,6 +46,8 @@ FOR_THE_RELAY = (
     "$JS.ACK.CALLS.relay.>",
 )
 """Further subjects of headquarters' account that the relay uses."""
+SERVICES = (*((name, f"mcf.*.{name}") for name in SHARED), *((subject, subject) for subject in FOR_THE_RELAY))
+"""Name and subject of what headquarters' account offers the shops' one."""
 RELAY_PUBLISHES = ("mcf.*.call", *(each.replace("PRESENCE.>", "PRESENCE.mcf.*.presence") for each in FOR_THE_RELAY))
 FOR_EVER = 253_402_300_799
 """Seconds since 1970: the end of the year 9999."""
@@ -136,15 +134,11 @@ def user_of(line: str) -> str:
 
 def issuer_of(keys: NatsSeeds, at: int) -> NatsIssuer:
     """`keys` must have an `operator_signer`."""
-    user, box_signer = Nkey(USER), _account(keys.box_signer)
-    updater = _permissions(user, UPDATE, LOOKUP.format(account="*"))
-    return NatsIssuer(
-        keys.operator_signer,
-        box_signer.seed,
-        _account(keys.headquarters).public,
-        _account(keys.shops).public,
-        _credentials(_account(keys.system), "updater", updater, at, user)[0],
-    )
+    user = Nkey(USER)
+    claims = _permissions(user, UPDATE, LOOKUP.format(account="*"))
+    updater, _ = _credentials(_account(keys.system), "updater", claims, at, user)
+    hq, shops = _account(keys.headquarters).public, _account(keys.shops).public
+    return NatsIssuer(keys.operator_signer, keys.box_signer, hq, shops, updater)
 
 
 def server_conf(keys: NatsSeeds, at: int, revoked: Sequence[str] = (), before: str | None = None) -> str:
@@ -212,15 +206,11 @@ def _account(seed: str) -> Nkey:
 
 
 def _hq_claims() -> dict[str, Any]:
-    # Exports are visible to the operator's accounts only: these two.
-    exports = [{"name": what, "subject": f"mcf.*.{what}", "type": "service"} for what in SHARED]
-    exports += [{"name": what, "subject": what, "type": "service"} | _answers(what) for what in FOR_THE_RELAY]
+    # Exports are visible to the operator's accounts only: these two. A consumer sends several messages per request.
+    exports = [{"name": name, "subject": subject, "type": "service"} for name, subject in SERVICES]
+    several = {"response_type": "Stream"}
+    exports = [each | (several if ".MSG.NEXT." in each["subject"] else {}) for each in exports]
     return _claims(_FREE | _NO_STORE | _STORE, exports=exports)
-
-
-def _answers(subject: str) -> dict[str, str]:
-    """A consumer sends several messages per request."""
-    return {"response_type": "Stream"} if ".MSG.NEXT." in subject else {}
 
 
 def _box_claims(shops: str, nims: Sequence[str]) -> dict[str, Any]:
@@ -229,8 +219,7 @@ def _box_claims(shops: str, nims: Sequence[str]) -> dict[str, Any]:
 
 def _shops_claims(hq: str, signer: str) -> dict[str, Any]:
     """`hq` and `signer` are the public keys of headquarters' account and of the boxes' signer."""
-    imports = [{"name": what, "subject": f"mcf.*.{what}", "account": hq, "type": "service"} for what in SHARED]
-    imports += [{"name": what, "subject": what, "account": hq, "type": "service"} for what in FOR_THE_RELAY]
+    imports = [{"name": name, "subject": subject, "account": hq, "type": "service"} for name, subject in SERVICES]
     template = {
         **_FREE,
         "pub": {"allow": [f"mcf.{{{{tag(nim)}}}}.{what}" for what in SHARED]},

@@ -70,7 +70,7 @@ class Joining(RegisterPart):
         valid: dict[str, set[str]] = {}
         revoked: dict[str, set[str]] = {}
         table = tables.box_key.c
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             rows = connection.execute(select(table.machine, table.line, table.revoked_at)).all()
         for machine, line, revoked_at in rows:
             if user := user_of(line):
@@ -87,7 +87,7 @@ class Joining(RegisterPart):
     def join(self, code: str, line: str, nims: Sequence[str], now: int) -> JoinCode:
         """Registers these machines for the box with the public key `line` (`whpk_…`); their other keys are revoked.
         Idempotent for the same box. Raises JoinRefused."""
-        with self.settled.reading() as connection:  # a wrong code changes nothing and makes no revision
+        with self._reading() as connection:  # a wrong code changes nothing and makes no revision
             found = _find(connection, code)
             if _is_joined(connection, found, line, nims, now):
                 return found

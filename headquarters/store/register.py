@@ -61,11 +61,11 @@ class RegisterContent(msgspec.Struct, frozen=True):
 
 class Register(RegisterPart):
     def revision(self) -> int:
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             return revision_of(connection)
 
     def ring(self) -> KeysOfRevision:
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             # Read first: keys newer than the revision are read again, older ones would never be.
             revision = revision_of(connection)
             keys = connection.execute(_streamed(tables.box_key)).mappings()
@@ -184,9 +184,8 @@ class Register(RegisterPart):
 
     def regions(self) -> list[str]:
         table = tables.box.c
-        with self._database.read() as connection:
-            query = select(table.region).distinct().where(table.region != "").order_by(table.region)
-            return [str(region) for region in connection.scalars(query)]
+        query = select(table.region).distinct().where(table.region != "").order_by(table.region)
+        return [row.region for row in self._database.found(query)]
 
     def keys(self, machine: str) -> list[RegisteredKey]:
         query = select(tables.box_key).where(tables.box_key.c.machine == machine).order_by(tables.box_key.c.added_at)
