@@ -118,9 +118,8 @@ class OuterMiddleware:
         scope["state"]["request_id"] = own_id
         structlog.contextvars.bind_contextvars(request_id=own_id)
         finish = _Finish(send, own_id.encode(), self._cross_origin.headers(scope["path"], scope["headers"]))
-        path = scope[
-            "path"
-        ]  # paper that is given out is an entry of the journal: of a HEAD it would be none that anyone has
+        path = scope["path"]
+        # Paper that is given out is an entry of the journal: of a HEAD it would be none that anyone has.
         if scope["method"] == "HEAD" and not (path.endswith("/ticket") or path.startswith("/ui/paper/")):
             scope["method"], finish.is_head = HttpMethod.GET, True
         try:
@@ -186,9 +185,14 @@ class _Finish:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> None:
+def address_of(scope: Scope) -> str:
+    """The peer's address; empty on a Unix socket."""
     client = scope["client"]
-    caller: dict[str, Any] = {"address": client[0] if client else ""}
+    return client[0] if client else ""
+
+
+def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> None:
+    caller: dict[str, Any] = {"address": address_of(scope)}
     if visit := scope.get("auth"):
         caller |= {"nim": visit.key.nim, "mode": visit.key.mode, "key_id": visit.key.id}
     log.info(

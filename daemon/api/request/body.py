@@ -72,6 +72,8 @@ _TOO_MANY = Text(
 )
 MAX_LIMIT = 1000
 """Greatest number of entries on a page of the history, and the default (decision 20)."""
+MAX_NUMBER: Final = 999_999_999
+"""Greatest number of a closure, a movement or an outage."""
 
 
 def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
@@ -258,12 +260,16 @@ def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:
     return read_range(query.get("from"), query.get("to"), now=now, timezone=timezone)
 
 
-def read_page(request: ApiRequest, *, last: int) -> tuple[int, int, int, int]:
-    """`start`, `end`, `after` and `limit` of a list that is read page by page; `after` is a number up to `last`."""
-    query = read_query(request, "from", "to", "limit", "after")
-    start, end = range_of(request, query)
-    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
-    return start, end, integer(query, "after", default=0, least=0, most=last), limit
+def read_page(request: ApiRequest) -> tuple[int, int, int, int]:
+    """`start`, `end`, `after` and `limit` of a list of a range that is read page by page."""
+    return *range_of(request, read_query(request, "from", "to")), *read_place(request)
+
+
+def read_place(request: ApiRequest) -> tuple[int, int]:
+    """`after` and `limit` of a list that is read page by page."""
+    query = read_query(request, "limit", "after")
+    after = integer(query, "after", default=0, least=0, most=MAX_NUMBER)
+    return after, integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
 
 
 def integer(query: dict[str, str], name: str, *, default: int, least: int, most: int) -> int:
