@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
@@ -251,6 +252,12 @@ def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
         except UnicodeDecodeError:
             raise InvalidRequest.at(key, Text("is not UTF-8")) from None
     return found
+
+
+def accepted_form(request: ApiRequest, forms: Mapping[str, str], usual: str) -> str:
+    """The form of the first media type of `Accept` that is one of `forms`; `usual` if there is none."""
+    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
+    return next((forms[kind] for kind in kinds if kind in forms), usual)
 
 
 def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:

@@ -12,7 +12,6 @@ from common import login_guard
 from common.passwords import hash_password
 from common.web.security import is_own_form
 from daemon.api.access.login import Logins, session_cookie, token_of
-
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.clock import DAY
 from daemon.store.tables.audit import newest_entries
