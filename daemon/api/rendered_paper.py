@@ -6,9 +6,13 @@ import asyncio
 from typing import Any, Final, cast, get_args
 
 import msgspec
+from litestar.connection import ASGIConnection
+from litestar.exceptions import MethodNotAllowedException
+from litestar.handlers import BaseRouteHandler
 from litestar.openapi.spec import Schema
 from litestar.openapi.spec.enums import OpenAPIType
 
+from common.http_server import IS_HEAD
 from common.language import LANGUAGES, Language, Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.box import Paper
@@ -63,6 +67,12 @@ class DocumentRequest(msgspec.Struct, frozen=True):
     form: str
     width: Width
     style: Style
+
+
+def no_head(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler | None = None) -> None:
+    """Guard of the routes with documents: each one given out is recorded, and a HEAD gives out none. Raises 405."""
+    if IS_HEAD in connection.scope["state"]:
+        raise MethodNotAllowedException(headers={"Allow": "GET, OPTIONS"})
 
 
 async def rendered(request: ApiRequest, document: Document, wanted: DocumentRequest) -> Answer:

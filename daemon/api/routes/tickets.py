@@ -18,7 +18,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import RANGE, STORED, EmptyBody, described
 from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.refusals import TooManyRequests
-from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, read_wanted, rendered
+from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, no_head, read_wanted, rendered
 from daemon.api.request.body import range_of, read_empty, read_query
 from daemon.api.request.outcome import call_of, customer_url
 from daemon.core.clock import millis_text
@@ -171,6 +171,7 @@ def _routes(
 
     @get(
         f"{place}/ticket",
+        guards=[no_head],
         **described(
             f"get_{key}_ticket",
             tag="paper",
