@@ -41,7 +41,7 @@ class Rig:
         return [MachinePresence(NIM, b"1"), MachinePresence(OTHER, b"2")]
 
     async def learn(self, nim, last_z):
-        raise AssertionError("no answer here says a last Z")
+        raise AssertionError(f"no answer here says a last Z: {nim} {last_z}")
 
     async def resend(self, nim, mode, from_z, to_z):
         self.resent.append((nim, mode, from_z, to_z))
