@@ -266,7 +266,7 @@ async def test_a_last_z_before_that_of_the_backup_is_refused(
     """It is mistyped; taken as the confirmation that there was none since, Z 4 would be given twice. Nothing is put back."""
     with pytest.raises(InvalidRequest, match="the ledger has Z 3"):
         restore(copies[1], path, at=START, last_z=last_z)
-    assert not path.exists()
+    assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
 
 
 async def test_a_number_for_the_sandbox_is_nobodys(path: Path, tmp_path: Path) -> None:
