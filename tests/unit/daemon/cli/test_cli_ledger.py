@@ -122,7 +122,8 @@ async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
 
 
 async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
-    """`--last-z NIM=3` for each; a plain number where there is one machine; who is left out is named, and asks."""
+    """`--last-z NIM=3` for each; a plain number where there is one machine; who is left out is named, and asks. A number before the
+    ledger's own last Z is refused: the next Z might be one that is on paper."""
     other = "EL02000099-1"
     async with opened(mcfd.ledger) as store:
         await (await Till.of(store, other)).close()
@@ -139,6 +140,8 @@ async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
     output = new.ok("restore", str(copy), "--yes", "--last-z", f"{NIM.partition('-')[0]}=7")
     assert f"mcfd machine last-z {other} NUMBER" in output
     assert f"last-z {NIM}" not in output
+    assert "cannot be the last Z" in new.refused(2, "machine", "last-z", other, "0", "--yes")
+    assert new.ok("machine", "last-z", other, "1", "--yes") == f"the next Z of {other} is 2\n"
     again = json.loads(
         new.ok("restore", str(copy), "--yes", "--json", "--last-z", f"{NIM}=7", "--last-z", f"{other}=2")
     )
