@@ -27,6 +27,9 @@ App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 KEY_ACCEPTED: Final = "key_shown"
 """In the state of a request with a valid key: HAProxy then gives its address the larger limits."""
+IS_HEAD: Final = "is_head"
+"""In the state of a HEAD request, which the application gets as GET (RFC 9110, 9.3.2); its answer ends after the
+headers."""
 IDLE_SECONDS: Final = 75
 HEAD_BYTES: Final = 16 * 1024
 STARTED_TICK: Final = 0.002
@@ -106,6 +109,24 @@ class _TellsFront:
         await self._app(scope, receive, answer)
 
 
+def _with_heads(app: App) -> App:
+    """The application, also for HEAD."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "HEAD":
+            return await app(scope, receive, send)
+
+        async def headers_only(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        scope["state"][IS_HEAD] = True
+        return await app({**scope, "method": "GET"}, receive, headers_only)
+
+    return answer
+
+
 def _with_whole_urls(app: App) -> App:
     """The application, also for request lines with a whole URL (RFC 9112, 3.2.2), which uvicorn leaves in the path."""
 
@@ -122,7 +143,7 @@ def _with_whole_urls(app: App) -> App:
 def _uvicorn_config(app: App, config: ServerConfig) -> uvicorn.Config:
     is_behind = config.behind is not None
     return uvicorn.Config(
-        _with_whole_urls(_TellsFront(app) if is_behind else app),
+        _with_whole_urls(_with_heads(_TellsFront(app) if is_behind else app)),
         http="h11",
         h11_max_incomplete_event_size=HEAD_BYTES,
         ws="none",

@@ -31,9 +31,11 @@ def problem_type(code: str) -> str:
     return "urn:mcfd:problem:" + code.lower().replace("_", "-")
 
 
-def problem_content(status: int, code: str, title: str, detail: str, request_id: str) -> dict[str, object]:
-    """`error` repeats `detail`, for clients that are older than this format. The detail of an INVALID_REQUEST is `field: message`."""
-    field, _, message = detail.partition(": ") if code == "INVALID_REQUEST" else ("", "", "")
+def problem_content(
+    status: int, code: str, title: str, detail: str, request_id: str, *, fault: tuple[str, str] | None = None
+) -> dict[str, object]:
+    """`error` repeats `detail`, for clients that are older than this format. `fault`: the invalid field, and why."""
+    errors = {"errors": [{"field": fault[0], "message": fault[1]}]} if fault else {}
     return {
         "type": problem_type(code),
         "title": title,
@@ -42,5 +44,5 @@ def problem_content(status: int, code: str, title: str, detail: str, request_id:
         "code": code,
         "error": detail,
         "request_id": request_id,
-        **({"errors": [{"field": field, "message": message}]} if field else {}),
+        **errors,
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import re
 import socket
@@ -104,10 +105,15 @@ def usb_printers(folder: Path = Path("/sys/class/usbmisc")) -> list[str]:
 
 
 async def _until_taken(writer: asyncio.StreamWriter) -> None:
-    """Waits until the printer has acknowledged every byte: bytes in the kernel would be lost with the connection."""
+    """Waits until the printer has acknowledged every byte: bytes in the kernel would be lost with the connection.
+    Raises ConnectionResetError if it was cut before."""
     link: socket.socket = writer.get_extra_info("socket")
-    while _unacknowledged(link):  # noqa: ASYNC110  no event for an empty queue
-        await asyncio.sleep(0.01)
+    queued = 1
+    while queued:
+        queued = 0 if writer.is_closing() else _unacknowledged(link)
+        await asyncio.sleep(0.01)  # a reset empties the queue too: the loop has to see it first
+        if writer.is_closing():
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
 
 def _unacknowledged(link: socket.socket) -> int:

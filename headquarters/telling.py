@@ -1,4 +1,4 @@
-"""Who is told of findings, by webhook and by mail, as configured."""
+"""Notifications of findings by webhook and mail, as configured."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import ssl
 import time
 from collections.abc import Sequence
 from email.message import EmailMessage
+from email.utils import formatdate, make_msgid, parseaddr
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 import httpx
 import msgspec
+import structlog
 
 from common.files import read_secret
 from common.language import Counted, Language, Text
@@ -25,14 +27,16 @@ from common.wire.signing import sign
 from headquarters.core.wording import KIND, sentence
 from headquarters.store.findings import StoredFinding, for_programs
 
+log = structlog.get_logger(__name__)
+
 SECONDS = 10.0
 NOT_OF_THE_FINDING = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
-"""Statuses below 500 by which a receiver takes nothing at all, at this moment or for its configuration."""
+"""Statuses below 500 of a receiver that would refuse any finding, now or as it is configured."""
 
 
 class NotificationFailed(Exception):
-    """Which receiver was not reached, and why. `is_refused`: an answer came, so that it may be these findings that are not taken; `is_listening`: it says
-    that others would be."""
+    """The receiver and the reason. `is_refused`: it answered, so that these findings may be the reason; `is_listening`:
+    by its answer it would accept others."""
 
     def __init__(self, reason: str, *, is_refused: bool = False, is_listening: bool = False) -> None:
         super().__init__(reason)
@@ -41,7 +45,7 @@ class NotificationFailed(Exception):
 
 
 class Mail(Section, frozen=True):
-    """Through an SMTP server that takes mail from here; `starttls` when it offers it, and always before a password."""
+    """Sent by an SMTP server; `starttls` if the server offers it, and always before a password."""
 
     to: tuple[str, ...]
     sender: str
@@ -53,20 +57,21 @@ class Mail(Section, frozen=True):
 
 
 class WebhookNotifier(Section, frozen=True):
-    """One POST for each, signed as closures are (Standard Webhooks) with the `whsec_…` in `secret_file`. Any 2xx is an answer."""
+    """One POST per finding, signed like closures (Standard Webhooks) with the `whsec_…` in `secret_file`. Any 2xx
+    confirms it."""
 
     at_once: ClassVar[int] = 1
-    """How many findings `tell` takes."""
+    """Number of findings per call of `tell`."""
     url: str
     secret_file: Path
 
     @property
     def name(self) -> str:
-        """The same after a restart: its notifications are recorded under it."""
+        """Identifies its recorded notifications, also after a restart."""
         return f"webhook {self.url}"
 
     async def tell(self, findings: Sequence[StoredFinding]) -> None:
-        """NotificationFailed when they did not go; all or none of them went."""
+        """Sends all or none. Raises NotificationFailed."""
         try:
             key = signing_key(read_secret(self.secret_file).decode())
         except (OSError, ValueError) as error:
@@ -87,7 +92,7 @@ class WebhookNotifier(Section, frozen=True):
 
 
 class MailNotifier(Mail, frozen=True, kw_only=True):
-    """One mail for all of them."""
+    """One mail with all findings."""
 
     language: Language
     at_once: int = 500
@@ -108,6 +113,8 @@ class MailNotifier(Mail, frozen=True, kw_only=True):
         mail["Subject"] = subject.replace(SPACE, " ")
         mail["From"] = self.sender
         mail["To"] = ", ".join(self.to)
+        mail["Date"] = formatdate()
+        mail["Message-ID"] = make_msgid(domain=parseaddr(self.sender)[1].rpartition("@")[2] or self.host)
         mail.set_content("\n".join(_line(finding, self.language) for finding in findings) + "\n")
         return mail
 
@@ -119,16 +126,17 @@ class MailNotifier(Mail, frozen=True, kw_only=True):
                 server.ehlo()
             if self.user and self.password_file is not None:
                 server.login(self.user, read_secret(self.password_file).decode())
-            server.send_message(mail)
+            for address, (code, reason) in server.send_message(mail).items():  # of several addresses; of all it raises
+                log.warning("mail.address_refused", address=address, reason=f"{code} {reason.decode(errors='replace')}")
 
 
 Notifier = WebhookNotifier | MailNotifier
 
 
 class Findings(Section, frozen=True):
-    """`look_every` and the others in seconds. `tell_after`: a finding that solves itself sooner is not sent. `silent_after`: a shop that
-    has not closed in time is late when it has not been heard of for that long. `newest_version`: what boxes should have; empty, the
-    version of headquarters itself."""
+    """Times in seconds. `tell_after`: a finding that is solved automatically sooner is not sent. `silent_after`: a shop
+    that has not closed in time is late if it was silent for that long. `newest_version` of boxes; empty means the
+    version of headquarters."""
 
     tell_after: Annotated[float, msgspec.Meta(ge=0, le=31_536_000)] = 120
     silent_after: Annotated[float, msgspec.Meta(ge=0, le=31_536_000)] = 3600
@@ -140,7 +148,7 @@ class Findings(Section, frozen=True):
 
 @functools.cache
 def _trusted() -> ssl.SSLContext:
-    """Read once: to read the authorities takes longer than a POST."""
+    """Cached: reading the certificate authorities takes longer than a POST."""
     return ssl.create_default_context()
 
 
@@ -152,7 +160,7 @@ def _line(finding: StoredFinding, language: Language) -> str:
 
 
 def _id(finding: StoredFinding) -> str:
-    """The same when it is sent again."""
+    """The same if it is sent again."""
     return f"finding-{finding.id}-{'open' if finding.solved_at is None else 'solved'}"
 
 

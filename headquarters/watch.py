@@ -1,4 +1,4 @@
-"""Once a minute: who is late; once an hour: when each shop usually closes; and, each teller for itself, what others have to hear of."""
+"""Periodic work: late shops each minute, usual closing times each hour, and the notifications of each receiver."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ log = structlog.get_logger(__name__)
 
 LEARN_SECONDS = 3600.0
 LEASE_MILLIS = 120_000
-"""Longer than any teller takes for what it is given at once."""
+"""Longer than any notifier takes for one call."""
 AGAIN_MILLIS = 60_000
 FAILURES = 3
-"""One after the other: the receiver is away, and the rest waits for the next look."""
+"""Consecutive failures of a receiver, after which the rest waits for the next run."""
 
 
 class Watch:
-    """Methods that block run on a thread; `run` is for ever."""
+    """`run` runs until cancelled, blocking work on threads."""
 
     def __init__(self, store: HqStore, zone: tzinfo, options: Findings, tellers: Sequence[Notifier]) -> None:
         self._store = store
@@ -80,11 +80,11 @@ class Watch:
         return Fact("late", "", {"since": _since(silent.closed_at), "silent": _since(silent.heard_at), "day": day})
 
     async def tell(self, now: int | None = None) -> None:
-        """Each teller what it has to tell; of one that fails, the findings come again."""
+        """One run of each notifier; after a failure its findings are sent again later."""
         await asyncio.gather(*(self._tell(teller, now) for teller in self._tellers))
 
     async def _tell(self, teller: Notifier, at: int | None = None) -> None:
-        """The worst first, also before those that were found earlier; until there is none left, or the receiver does not answer."""
+        """Sends the findings, worst kind first, until none is left or the receiver does not answer."""
         store, failures = self._store.findings, 0
         while failures < FAILURES:
             now = at if at is not None else now_millis()
@@ -110,7 +110,7 @@ class Watch:
 
 
 async def _failure_of(teller: Notifier, findings: Sequence[StoredFinding]) -> NotificationFailed | None:
-    """Why they did not go; None when they went."""
+    """None if they were sent."""
     try:
         await teller.tell(findings)
     except NotificationFailed as error:
@@ -122,7 +122,7 @@ async def _failure_of(teller: Notifier, findings: Sequence[StoredFinding]) -> No
 
 
 def _habit(silent: Silent) -> Habit | None:
-    """As a person has set it, on the days that are known; else as learnt."""
+    """As set by a person, on the learnt days; otherwise as learnt."""
     days = silent.usual_days or 0b1111111
     if silent.closes_at is not None:
         return Habit(from_clock(silent.closes_at), days)

@@ -17,7 +17,7 @@ from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.types import HTTPScope
 
-from common.http_server import App, Receive, Scope, Send
+from common.http_server import IS_HEAD, App, Receive, Scope, Send
 from common.language import Text
 from common.problems import request_id
 from common.wire.call import (
@@ -153,7 +153,8 @@ class RelayRequest:
     value of each name."""
 
     def __init__(self, scope: HTTPScope) -> None:
-        self.method: str = scope["method"]
+        # A HEAD does not pass: the relay does not know what the box records as given out.
+        self.method: str = "HEAD" if IS_HEAD in scope.get("state", ()) else scope["method"]
         self.path = scope["raw_path"].decode("latin-1")
         found = _PATH.fullmatch(self.path)
         self.nim = unquote(found[1]) if found else ""
@@ -252,9 +253,8 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
         text = request.headers.get("mcfd-not-after")
         not_after = instant_millis(text, "Mcfd-Not-After") if text else now + LATER_SECONDS * 1000
     except BadEvent as error:
-        raise RequestRefused(
-            422, "INVALID_REQUEST", Text("The request cannot be accepted"), Text("{fault}", fault=str(error))
-        ) from None
+        title, detail = Text("The request cannot be accepted"), Text("{fault}", fault=str(error))
+        raise RequestRefused(422, "INVALID_REQUEST", title, detail, (error.field, error.reason)) from None
     if not_after <= now:
         raise RequestRefused(
             410,

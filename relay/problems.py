@@ -23,6 +23,8 @@ class RelayProblem(Exception):
     title: Text
     detail: Text
     retry_after: int = 2
+    fault: tuple[str, str] | None = None
+    """The invalid field, and why."""
 
 
 class RequestRefused(RelayProblem):
@@ -30,8 +32,8 @@ class RequestRefused(RelayProblem):
 
     retry_after = 0
 
-    def __init__(self, status: int, code: str, title: Text, detail: Text) -> None:
-        self.status, self.code, self.title, self.detail = status, code, title, detail
+    def __init__(self, status: int, code: str, title: Text, detail: Text, fault: tuple[str, str] | None = None) -> None:
+        self.status, self.code, self.title, self.detail, self.fault = status, code, title, detail, fault
         super().__init__(str(detail))
 
 
@@ -88,7 +90,7 @@ def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]
     """`headers` are the request's: they select the language."""
     language = preferred(headers.get("accept-language", ""))
     title, detail = str(tell(problem.title, language)), str(tell(problem.detail, language))
-    content = problem_content(problem.status, problem.code, title, detail, request_id)
+    content = problem_content(problem.status, problem.code, title, detail, request_id, fault=problem.fault)
     sent = {"content-type": PROBLEM, "x-request-id": request_id, "cache-control": "no-store"}
     if problem.code == NOT_ALLOWED:
         sent["allow"] = ", ".join(get_args(METHOD))

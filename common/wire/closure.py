@@ -206,7 +206,7 @@ class ClosureData(Shape, frozen=True):
     """Chain head before the closure: of the last entry of its period, or of the previous closure if there is none."""
     chain_head: str = ""
     ledger_id: LedgerId = ""
-    """Id of the ledger's file, for its whole life."""
+    """Id of the ledger's file, for its whole life; the book of a machine's next taxpayer has its own."""
     epoch: Count = 0
     """At the time of the closure; a restore from a backup increases it."""
     previous_report_id: Id | None = None

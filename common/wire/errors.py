@@ -47,6 +47,10 @@ class BadEvent(ValueError):
         self.reason = reason
 
 
+class BadQuery(BadEvent):
+    """A parameter of a request is invalid (422)."""
+
+
 def decoded(content: bytes | str, shape: type[T], within: str = "") -> T:
     """The JSON as `shape`. Raises BadEvent, naming the field, for any other content."""
     try:

@@ -6,15 +6,19 @@ import asyncio
 from typing import Any, Final, cast, get_args
 
 import msgspec
+from litestar.connection import ASGIConnection
+from litestar.exceptions import MethodNotAllowedException
+from litestar.handlers import BaseRouteHandler
 from litestar.openapi.spec import Schema
 from litestar.openapi.spec.enums import OpenAPIType
 
+from common.http_server import IS_HEAD
 from common.language import LANGUAGES, Language, Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.box import Paper
 from daemon.api.document.describe import choice, query
 from daemon.api.http.answers import Answer, Header
-from daemon.api.request.body import read_query
+from daemon.api.request.body import accepted_form, read_query
 from daemon.core.errors import InvalidRequest
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
@@ -65,6 +69,12 @@ class DocumentRequest(msgspec.Struct, frozen=True):
     style: Style
 
 
+def no_head(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler | None = None) -> None:
+    """Guard of the routes with documents: each one given out is recorded, and a HEAD gives out none. Raises 405."""
+    if IS_HEAD in connection.scope["state"]:
+        raise MethodNotAllowedException(headers={"Allow": "GET, OPTIONS"})
+
+
 async def rendered(request: ApiRequest, document: Document, wanted: DocumentRequest) -> Answer:
     media_type = MEDIA[wanted.form]
     if wanted.form == "html":
@@ -86,7 +96,7 @@ def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
     _check("copy", copy, COPIES)
     width = query.get("width", str(paper.width))
     _check("width", width, [str(each) for each in get_args(Width)])
-    form = query.get("format") or _accepted(request)
+    form = query.get("format") or accepted_form(request, _ACCEPTED, "text")
     _check("format", form, MEDIA)
     style = Style(cast("Language", language), is_duplicate=copy == "duplicate")
     return DocumentRequest(form, cast("Width", int(width)), style)
@@ -95,9 +105,3 @@ def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
 def _check(name: str, value: str, allowed: Any) -> None:
     if value not in allowed:
         raise InvalidRequest.at(name, Text("has to be one of {choices}", choices=", ".join(allowed)))
-
-
-def _accepted(request: ApiRequest) -> str:
-    """The first supported media type of `Accept`; text if there is none."""
-    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
-    return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "text")

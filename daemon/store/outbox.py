@@ -21,8 +21,9 @@ from daemon.store.sqlite.connection import SqliteConnection
 from daemon.store.sqlite.file import OUTBOX, load, read_as
 from daemon.store.sqlite.writer import Writer
 from daemon.store.tables import audit
+from daemon.store.tables.book.books import books_named, lineage_of
 from daemon.store.tables.events import UPSTREAM
-from daemon.store.tables.meta import Lineage, read_lineage, read_meta, write_meta
+from daemon.store.tables.meta import Lineage, read_meta, write_meta
 
 _SQL = load(OUTBOX)
 WEBHOOKS = "webhooks"
@@ -41,7 +42,8 @@ class Outbox:
 
     async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Outgoing]:
         """Closures that are neither sent nor parked, by z_number."""
-        return await self._reads.run(partial(_waiting, values=(self._destination, nim, mode, limit)))
+        waiting = partial(_waiting, destination=self._destination, nim=nim, mode=mode, limit=limit)
+        return await self._reads.run(waiting)
 
     async def waiting_events(self, book: Book, limit: int) -> Sequence[WaitingEvent]:
         values = (self._destination, book.id, limit)
@@ -115,12 +117,14 @@ def resettle(connection: sqlite3.Connection, webhooks: Mapping[str, str]) -> Res
     return Resettled(moved, unsent)
 
 
-def _waiting(connection: sqlite3.Connection, values: tuple[str, str, Mode, int]) -> list[Outgoing]:
-    lineage = read_lineage(connection)
-    closures = [_outgoing(row, lineage) for row in connection.execute(_SQL["waiting_closures"], values)]
-    calendar = partial(Outgoing, lineage=(lineage.ledger_id, lineage.epoch))
-    closures += read_as(calendar, connection.execute(_SQL["waiting_calendar"], values))
-    return sorted(closures, key=attrgetter("id"))[: values[-1]]
+def _waiting(connection: sqlite3.Connection, destination: str, nim: str, mode: Mode, limit: int) -> list[Outgoing]:
+    closures: list[Outgoing] = []
+    for book_id in books_named(connection, nim, mode):
+        lineage, values = lineage_of(connection, book_id), (destination, book_id, limit)
+        closures += [_outgoing(row, lineage) for row in connection.execute(_SQL["waiting_closures"], values)]
+        calendar = partial(Outgoing, lineage=(lineage.ledger_id, lineage.epoch))
+        closures += read_as(calendar, connection.execute(_SQL["waiting_calendar"], values))
+    return sorted(closures, key=attrgetter("id"))[:limit]
 
 
 def _outgoing(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:

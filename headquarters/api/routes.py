@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import msgspec
 from litestar import Response, get, post
-from litestar.exceptions import ClientException, NotFoundException
+from litestar.exceptions import NotFoundException
 
 from common.numbers import whole_number
 from common.wire.closure import MOST_BYTES, read_trial
-from common.wire.errors import BadEvent, decoded
+from common.wire.errors import BadQuery, decoded
 from common.wire.instants import instant_text, now_millis
 from common.wire.joining import MOST_BYTES as MOST_JOIN_BYTES
 from common.wire.signing import ID, receipt_of
@@ -30,6 +30,7 @@ from headquarters.store.store import HqStore
 
 MOST = 1000
 CURSOR = "c"
+FOREIGN_CURSOR = "not what an answer has given"
 MILLI = timedelta(milliseconds=1)
 T = TypeVar("T")
 START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,7 +85,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
     after = _place(query.get("after" if order == "arrived" else "from") or "")
     start = 0 if order == "made" and after else _instant(query.get("from"), "from", zone, 0)
     if order == "arrived" and query.get("after") and after is None:
-        raise ClientException(detail="after: not what an answer has given", status_code=422)
+        raise BadQuery("after", FOREIGN_CURSOR)
     lines = await threads.run(
         store.figures.lines,
         mode=_choice(query, "mode", {"": "live", "live": "live", "test": "test"}),
@@ -111,7 +112,7 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dic
     is_open = _choice(query, "open", {"": None, "true": True, "false": False})
     before = whole_number(query.get("before") or str(MOST_ID), 10)
     if before is None:
-        raise ClientException(detail="before: not what an answer has given", status_code=422)
+        raise BadQuery("before", FOREIGN_CURSOR)
     found = await threads.run(
         store.findings.listed, is_open=is_open, machine=_machine(query), before=before, limit=MOST
     )
@@ -130,10 +131,7 @@ async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -
 @post("/v1/findings/{id_:int}/solve", status_code=200)
 async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
     caller = await authenticate(request, store, threads, "accountant")
-    try:
-        note = decoded(await request.body(), Note).note
-    except BadEvent as error:
-        raise ClientException(str(error)) from None
+    note = decoded(await request.body(), Note).note
     if not await threads.run(store.findings.solve, id_, caller.name, note, now_millis()):
         raise NotFoundException(detail="no open finding of that id")
     return {"solved": True}
@@ -162,15 +160,14 @@ def _choice(query: Mapping[str, str], name: str, values: Mapping[str, T]) -> T:
     try:
         return values[query.get(name, "")]
     except KeyError:
-        words = " or ".join(filter(None, values))
-        raise ClientException(detail=f"{name}: has to be {words}", status_code=422) from None
+        raise BadQuery(name, f"has to be {' or '.join(filter(None, values))}") from None
 
 
 def _machine(query: Mapping[str, str]) -> str | None:
     """The requested machine; None for all."""
     nim = query.get("nim", "")
     if "\0" in nim:
-        raise ClientException(detail="nim: holds a character that no NIM has", status_code=422)
+        raise BadQuery("nim", "holds a character that no NIM has")
     return machine_of(nim) if nim else None
 
 
@@ -228,5 +225,4 @@ def _instant(text: str | None, field: str, zone: tzinfo, days: int) -> int | Non
             at = datetime.fromisoformat(text)
         return (at - START) // MILLI
     except (ValueError, TypeError, OverflowError):
-        detail = f"{field}: neither a date nor an instant with its offset"
-        raise ClientException(detail=detail, status_code=422) from None
+        raise BadQuery(field, "neither a date nor an instant with its offset") from None

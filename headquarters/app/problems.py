@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from litestar.exceptions import HTTPException
 
 from common.language import Text
-from common.wire.errors import BadEvent
+from common.wire.errors import BadEvent, BadQuery
 from common.wire.joining import JoinRefusal
 from common.wire.signing import NotSigned
 from headquarters.core.reception import MessageRefused, Reason
@@ -55,6 +55,8 @@ class ErrorAnswer(NamedTuple):
     detail: str
     headers: Mapping[str, str] = {}
     words: Text = NOT_FOUND
+    fault: tuple[str, str] | None = None
+    """The invalid field, and why."""
 
 
 def problem_of(error: Exception) -> ErrorAnswer:
@@ -70,8 +72,9 @@ def problem_of(error: Exception) -> ErrorAnswer:
         case TooManyGuesses(seconds=seconds):
             problem = ErrorAnswer(429, "TOO_MANY_REQUESTS", str(error), {"Retry-After": str(seconds)})
         case NotSigned() | BadEvent():
-            status = 401 if isinstance(error, NotSigned) else 400
-            problem = ErrorAnswer(status, CODES[status], str(error))
+            status = 401 if isinstance(error, NotSigned) else 422 if isinstance(error, BadQuery) else 400
+            fault = (error.field, error.reason) if isinstance(error, BadQuery) else None
+            problem = ErrorAnswer(status, CODES[status], str(error), fault=fault)
         case BadContent():  # a NUL, which PostgreSQL rejects: no retry would help
             problem = ErrorAnswer(400, "BAD_REQUEST", "a text has a character that cannot be kept")
         case StoreError():

@@ -124,14 +124,14 @@ def _to_login(request: AnyRequest, error: NoSession) -> Redirect:
 
 def _problem(request: AnyRequest, error: Exception) -> Response[bytes]:
     """A page for people, a JSON document for programs."""
-    status, code, detail, headers, words = problem_of(error)
+    status, code, detail, headers, words, fault = problem_of(error)
     own_id = _id_of(request.scope)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request.failed", path=request.url.path, request_id=own_id, exc_info=error)
     if request.url.path.startswith("/ui"):
         screens: Screens = request.app.state["screens"]
         return screens.render(request, "error.html", status=status, problem=words)
-    content = problem_content(status, code, code.replace("_", " ").capitalize(), detail, own_id)
+    content = problem_content(status, code, code.replace("_", " ").capitalize(), detail, own_id, fault=fault)
     body = msgspec.json.encode(content)
     return Response(body, status_code=status, media_type="application/problem+json", headers=headers)
 

@@ -36,7 +36,7 @@ from headquarters.intake.stream import (
 from headquarters.intake.threads import AT_ONCE, Threads
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
-from headquarters.store.taken import StreamName
+from headquarters.store.taken import StreamName, missing
 
 log = structlog.get_logger(__name__)
 
@@ -152,17 +152,21 @@ class JetStreamIntake:
         """Reads acknowledged messages that are not stored. Queries the consumer first: whatever was acknowledged by
         then is already committed when the database is read."""
         floor = await self._acknowledged(client)
-        info = await stream_info(client, CLOSURES_STREAM)
-        self._stream = StreamName(CLOSURES_STREAM, info.created)
+        self._stream = StreamName(CLOSURES_STREAM, (await stream_info(client, CLOSURES_STREAM)).created)
         store = self._store.taken
-        missing = await self._threads.run(store.missing, *self._stream, floor, info.last_seq)
-        if not missing:
+        stored = await self._threads.run(store.ranges, *self._stream)
+        # Queried after them, since other instances go on storing: only a restored stream ends before what is stored.
+        if stored and stored[-1][1] > (await stream_info(client, CLOSURES_STREAM)).last_seq:
+            await self._threads.run(store.forget, *self._stream)
+            stored = []
+        lost = missing(stored, floor)
+        if not lost:
             return
-        log.warning("storage.behind_the_stream", missing=missing[:10], acknowledged=floor)
+        log.warning("storage.behind_the_stream", missing=lost[:10], acknowledged=floor)
         self._reception.is_behind = True
         self._put_back.set()
         count = 0
-        for first, last in missing:
+        for first, last in lost:
             count += await self._read_again(client, first, last)
             # Numbers without a message were never acknowledged: the stream was emptied.
             await self._threads.run(store.keep, *self._stream, first, last)

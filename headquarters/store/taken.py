@@ -32,15 +32,14 @@ class Taken(NamedTuple):
 
 
 class TakenMessages(Part):
-    def missing(self, stream: str, created: str, floor: int, last: int) -> Ranges:
-        """Acknowledged messages (1…`floor`) that are not stored. If `last`, the stream's newest number, is below the
-        stored ones, the stream itself was restored and is read again in full."""
+    def ranges(self, stream: str, created: str) -> Ranges:
         with self._database.read() as connection:
-            found = _read(connection, stream, created)
-        if found and found[-1][1] > last:
-            with self._database.write() as connection:
-                _replace(connection, stream, created, found := [])
-        return missing(found, floor)
+            return _read(connection, stream, created)
+
+    def forget(self, stream: str, created: str) -> None:
+        """For a stream that was restored itself: it is read again in full."""
+        with self._database.write() as connection:
+            _replace(connection, stream, created, [])
 
     def keep(self, stream: str, created: str, first: int, last: int) -> None:
         with self._database.write() as connection:

@@ -1,15 +1,18 @@
-"""The last Z number of a box that lost its disk, from the box's own daemon to a real headquarters and back (decision 30)."""
+"""The Z numbers of a box that lost its disk, and of a machine with another taxpayer, from the box's own daemon to a real headquarters and back (decisions
+30 and 33)."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.hq.running import RunningHq
-from support.shop import NIM, Shop, invoice, run_program, wait_for
+from support.shop import NIM, Machine, Shop, invoice, run_program, wait_for
 
+from daemon.operations import CreateKey
 from daemon.store.maintenance.verify import verify
 
 pytestmark = pytest.mark.long
@@ -25,15 +28,21 @@ def hq(tmp_path: Path) -> Iterator[RunningHq]:
     running.stop()
 
 
+def new_box(folder: Path, hq: RunningHq) -> tuple[Shop, dict[str, Any]]:
+    """A registered shop, and its [upstream], whose address is to be set."""
+    (folder / "box").mkdir()
+    key_file = folder / "upstream.key"
+    upstream = {"kind": "https", "url": "", "key_file": str(key_file), "box": "caisse-1", "retry_max": 1.0}
+    shop = Shop(folder / "box", config={"upstream": upstream})
+    public_key = run_program("mcfd", ["upstream", "keygen", str(key_file)], shop.environ).stdout.split()[-1]
+    hq.cli("boxes", "add", NIM, "--public-key", public_key)
+    return shop, upstream
+
+
 def test_a_box_on_an_empty_disk_asks_for_its_last_z_until_headquarters_says_it(tmp_path: Path, hq: RunningHq) -> None:
     """Z 1 is at headquarters and after the backup that is all there is: while headquarters is silent a Z gets 409 with its code, on which sales go on;
     once the box has said that it is there, the next Z is 2, the ledger shows the gap, and headquarters has both."""
-    (tmp_path / "box").mkdir()
-    key_file = tmp_path / "upstream.key"
-    upstream = {"kind": "https", "url": "", "key_file": str(key_file), "box": "caisse-1", "retry_max": 1.0}
-    shop = Shop(tmp_path / "box", config={"upstream": upstream})
-    public_key = run_program("mcfd", ["upstream", "keygen", str(key_file)], shop.environ).stdout.split()[-1]
-    hq.cli("boxes", "add", NIM, "--public-key", public_key)
+    shop, upstream = new_box(tmp_path, hq)
     reader = hq.key("reader")
 
     def received() -> list[int]:
@@ -66,4 +75,46 @@ def test_a_box_on_an_empty_disk_asks_for_its_last_z_until_headquarters_says_it(t
         )
         assert (closed["z_number"], closed["certs_count"]) == (2, 2)
         wait_for(lambda: received() == [1, 2], "Z 2 at headquarters", patience=60)
+    assert verify(shop.ledger).problems == ()
+
+
+def test_the_closures_of_a_machine_s_next_taxpayer_arrive_once_its_ledger_is_accepted(
+    tmp_path: Path, hq: RunningHq
+) -> None:
+    """Z 1 of the next taxpayer has the number of one of the first's. Headquarters reports another ledger; a person accepts it, and the box sends
+    what was refused. Those of the first taxpayer stay."""
+    shop, upstream = new_box(tmp_path, hq)
+    reader = hq.key("reader")
+
+    def received() -> list[tuple[int, int]]:
+        closures = hq.get("/v1/closures", reader).json()["closures"]
+        return sorted((closure["z_number"], closure["total_ttc"]) for closure in closures)
+
+    hq.start()
+    upstream["url"] = f"{hq.base}/closures"
+    shop.command = [sys.executable, "-c", SOON]
+    with shop:
+        shop.start()
+        for at in (1, 2):
+            assert shop.certify(invoice(f"F-{at}")).status_code == 200
+            assert shop.closed()["z_number"] == at
+        wait_for(lambda: received() == [(1, 15000), (2, 15000)], "the first taxpayer's", patience=60)
+        shop.stop_daemon()
+        shop.machines[0].kill()
+        (tmp_path / "other").mkdir()
+        shop.machines = (Machine(tmp_path / "other", f"{NIM[:-1]}2", "00099999X"),)
+        shop.start()
+        shop.use_key(shop.change(CreateKey(NIM, "live", "the next taxpayer's till")))
+        assert shop.certify(invoice("G-1", 700)).status_code == 200
+        assert shop.closed()["z_number"] == 1
+        wait_for(lambda: "le numéro Z 1" in hq.cli("findings"), "the refusal", patience=60)
+        assert "un nouveau registre" in hq.cli("findings")
+        hq.cli("boxes", "accept", NIM)
+        shop.stop_daemon()
+        shop.start_daemon()
+        wait_for(lambda: received() == [(1, 700), (1, 15000), (2, 15000)], "the next taxpayer's", patience=60)
+        assert shop.certify(invoice("G-2", 900)).status_code == 200
+        assert shop.closed()["z_number"] == 2
+        wait_for(lambda: len(received()) == 4, "its second", patience=60)
+        assert hq.cli("findings") == ""
     assert verify(shop.ledger).problems == ()

@@ -8,10 +8,17 @@ import json
 import msgspec
 import pytest
 from sqlalchemy import select
+from structlog.testing import capture_logs
 from support.hq.nats_site import running
+from support.hq.store import UTC
 from support.receivers.headquarters import until
 from support.receivers.nats_server import CONFIG, NIM, OTHER, add_stream
 
+from common.wire.nats_pull import NatsOptions, connected
+from headquarters.intake.jetstream import JetStreamIntake
+from headquarters.intake.reception import Reception
+from headquarters.intake.stream import stream_info
+from headquarters.intake.threads import Threads
 from headquarters.store import tables
 
 pytestmark = pytest.mark.long
@@ -96,6 +103,34 @@ async def test_a_stream_begun_anew(site):
     put_back(site, rows)
     await until(lambda: site.stored_z() == {NIM: list(range(1, 47))}, 60)
     await client.close()
+
+
+async def test_a_closure_that_another_instance_stores_meanwhile(site, monkeypatch):
+    """It comes and is stored between two queries of the check: the stream is not taken for a restored one, which would be read from its beginning."""
+    box, threads = site.boxes[0], Threads()
+    client = await site.shop(0)
+    site.hq.start()
+    await site.send(client, box, box.close())
+    await until(lambda: site.stored_z() == {NIM: [1]})
+    options = NatsOptions(url=site.server.url, credentials_file=site.nats.reader, tls_ca=site.nats.authority.path)
+    intake = JetStreamIntake(options, site.store, threads, Reception(site.store, threads, UTC))
+    numbers = iter([2, 3])
+
+    async def info(*arguments):
+        found = await stream_info(*arguments)
+        if (z := next(numbers, None)) is not None:
+            await site.send(client, box, box.close())
+            await until(lambda: site.stored_z() == {NIM: [*range(1, z + 1)]})
+        return found
+
+    monkeypatch.setattr("headquarters.intake.jetstream.stream_info", info)
+    reader = await connected(options)
+    with capture_logs() as lines:
+        await intake._heal(reader)
+    assert [line["event"] for line in lines] == []
+    for one in (reader, client):
+        await one.close()
+    threads.close()
 
 
 async def test_what_no_stream_has(site):

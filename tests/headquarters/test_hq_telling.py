@@ -7,10 +7,14 @@ import base64
 import json
 import os
 import re
+import time
+from email import message_from_string
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
 from standardwebhooks import Webhook
+from structlog.testing import capture_logs
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
@@ -109,7 +113,7 @@ async def test_webhook(store, gap, tmp_path):
 
 
 async def test_mail(store, gap):
-    """One mail in the configured language; when the server is away it goes later."""
+    """One mail in the configured language, with the headers of RFC 5322; when the server is away it goes later."""
     async with Listener(smtp) as listener:
         mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
         rest = {"user": "", "password_file": None, "language": "fr"}
@@ -124,7 +128,36 @@ async def test_mail(store, gap):
     assert "Z 2 manque" in text
     assert "Subject: mcfd : 1 constat\r\n" in text
     assert "To: compta@chaine.example" in text
+    mail = message_from_string(text)
+    assert abs(parsedate_to_datetime(mail["Date"]).timestamp() - time.time()) < 60
+    assert mail["Message-ID"].endswith("@chaine.example>")
     gap()
+
+
+async def refusing_smtp(listener, reader, writer):
+    """Refuses the addresses of `typo.example`."""
+    writer.write(b"220 here\r\n")
+    while line := await reader.readline():
+        listener.heard.append(line.decode())
+        if line.startswith(b"data"):
+            writer.write(b"354 go on\r\n")
+            await reader.readuntil(b"\r\n.\r\n")
+        writer.write(b"550 no such user\r\n" if b"@typo.example" in line else b"250 ok\r\n")
+        if line.startswith(b"quit"):
+            return
+
+
+async def test_one_of_two_addresses_is_refused(store, gap):
+    """The mail goes to the other one, once, and the log names the refused one at each mail."""
+    async with Listener(refusing_smtp) as listener:
+        to = ("owner@chain.example", "awa@typo.example")
+        mail = MailNotifier(to=to, sender="hq@chain.example", host="127.0.0.1", port=listener.port, language="fr")
+        with capture_logs() as lines:
+            await Watch(store, UTC, Findings(tell_after=0), [mail]).tell(NOW + 1)
+            await Watch(store, UTC, Findings(tell_after=0), [mail]).tell(NOW + 1)
+    assert sum(line.startswith("data") for line in listener.heard) == 1
+    refused = [line for line in lines if line["event"] == "mail.address_refused"]
+    assert [(line["address"], line["reason"]) for line in refused] == [("awa@typo.example", "550 no such user")]
 
 
 async def test_no_password_goes_in_the_clear(store, gap, tmp_path):

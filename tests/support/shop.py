@@ -403,11 +403,15 @@ class Shop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        code = None
         if self._process is not None:
+            code = self._process.poll()
             self.kill_daemon()
         for machine in self.machines:
             machine.kill()
         self.http.close()
+        # A test that lets it end says so with `wait_for_exit`.
+        assert code is None, f"the daemon ended by itself, with {code}:\n{self.log_file.read_text()[-3000:]}"
         if error is not None and self.log_file.exists():
             sys.stderr.write(self.log_file.read_text()[-6000:])
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import structlog
-from litestar.enums import HttpMethod, ScopeType
+from litestar.enums import ScopeType
 from litestar.exceptions import ClientException
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
@@ -118,11 +118,6 @@ class OuterMiddleware:
         scope["state"]["request_id"] = own_id
         structlog.contextvars.bind_contextvars(request_id=own_id)
         finish = _Finish(send, own_id.encode(), self._cross_origin.headers(scope["path"], scope["headers"]))
-        path = scope[
-            "path"
-        ]  # paper that is given out is an entry of the journal: of a HEAD it would be none that anyone has
-        if scope["method"] == "HEAD" and not (path.endswith("/ticket") or path.startswith("/ui/paper/")):
-            scope["method"], finish.is_head = HttpMethod.GET, True
         try:
             self._check_host(scope)
             await (self._cross_origin.preflight(scope) or self._app)(scope, receive, finish)
@@ -160,19 +155,15 @@ class OuterMiddleware:
 class _Finish:
     """Wraps `send` and adds the common headers; `status` is 0 until an answer has begun."""
 
-    __slots__ = ("_more", "_own_id", "_send", "is_head", "status")
+    __slots__ = ("_more", "_own_id", "_send", "status")
 
     def __init__(self, send: Send, own_id: bytes, more: tuple[Header, ...]) -> None:
         self._send = send
         self._more = more
         self._own_id = own_id
         self.status = 0
-        self.is_head = False
-        """Whether the answer ends with its headers."""
 
     async def __call__(self, message: Message) -> None:
-        if self.is_head and self.status:
-            return
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = list(message["headers"])
@@ -182,13 +173,16 @@ class _Finish:
             headers.extend(header for header in SAFETY if header[0] not in names)
             message["headers"] = headers
         await self._send(message)
-        if self.is_head:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def address_of(scope: Scope) -> str:
+    """The peer's address; empty on a Unix socket."""
+    client = scope["client"]
+    return client[0] if client else ""
 
 
 def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> None:
-    client = scope["client"]
-    caller: dict[str, Any] = {"address": client[0] if client else ""}
+    caller: dict[str, Any] = {"address": address_of(scope)}
     if visit := scope.get("auth"):
         caller |= {"nim": visit.key.nim, "mode": visit.key.mode, "key_id": visit.key.id}
     log.info(

@@ -16,7 +16,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRICT, described
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
-from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
+from daemon.api.rendered_paper import SHAPE, no_head, read_wanted, rendered
 from daemon.api.request.body import json_of, read_bytes
 from daemon.api.request.outcome import (
     RequestOutcome,
@@ -180,6 +180,7 @@ def _key(request: ApiRequest) -> str:
 
 
 async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
+    no_head(request)
     paper, worker, record, sale = deps_of(request).paper, request.auth.worker, found.record, found.sale
     wanted = read_wanted(request, paper)
     await inspect.learn_taxpayer(worker)

@@ -111,14 +111,8 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
     except DecisionRefused as error:
         raise _refused(case, error.obstacle, chosen) from error
     if as_json:
-        print_json(
-            {
-                "settled": True,
-                "nim": case.state.book.nim,
-                "attention": str(from_stored(case.state.attention)),
-                "decision": chosen,
-            }
-        )
+        nim, found = case.state.book.nim, str(from_stored(case.state.attention))
+        print_json({"settled": True, "nim": nim, "attention": found, "decision": chosen})
     else:
         say("settled and written to the ledger; a running daemon goes on within seconds")
     return 0
@@ -169,20 +163,12 @@ def _show(case: Case, settings: Settings) -> None:
     say("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons))
     say("case: {shown}", shown=case.fingerprint)
     if attempt := case.attempt:
+        words = {"number": attempt.number, "type": attempt.type, "total": attempt.total_ttc}
         began = moment(attempt.begun_at, zone)
-        say(
-            "invoice without a known outcome: {number} ({type}, {total} XOF), begun {at}",
-            number=attempt.number,
-            type=attempt.type,
-            total=attempt.total_ttc,
-            at=began,
-        )
+        say("invoice without a known outcome: {number} ({type}, {total} XOF), begun {at}", **words, at=began)
     if counters := case.state.counters:
-        say(
-            "the ledger knows: {counters}, last invoice {number}",
-            counters=counted(counters),
-            number=case.state.last_number or "–",
-        )
+        number = case.state.last_number or "–"
+        say("the ledger knows: {counters}, last invoice {number}", counters=counted(counters), number=number)
     if case.evidence is None:
         say("it is not known what the machine says: plug it in, or stop the daemon so that it can be read here")
         return
@@ -190,15 +176,8 @@ def _show(case: Case, settings: Settings) -> None:
     read = moment(case.evidence.at, zone)
     say("the machine said ({at}): {nim}, {counters}", at=read, nim=state.nim, counters=counted(state.counters))
     if last := state.last:
-        line = tr(
-            "  its last invoice: {number} ({type}, {total} XOF), code {code}, {time}",
-            number=last.number,
-            type=last.type,
-            total=last.total,
-            code=last.code,
-            time=last.time,
-        )
-        say(line)
+        words = msgspec.structs.asdict(last)
+        say("  its last invoice: {number} ({type}, {total} XOF), code {code}, {time}", **words)
 
 
 def _prompt_decision(case: Case) -> str:

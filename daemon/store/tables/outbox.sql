@@ -13,7 +13,7 @@ FROM outbox JOIN book ON book.id = outbox.book_id
      LEFT JOIN closure AS before ON before.book_id = closure.book_id AND before.z_number =
          (SELECT max(z_number) FROM closure AS older
           WHERE older.book_id = closure.book_id AND older.z_number < closure.z_number)
-WHERE outbox.destination = ? AND outbox.book_id IN (SELECT id FROM book WHERE nim = ? AND mode = ?)
+WHERE outbox.destination = ? AND outbox.book_id = ?
       AND outbox.state = 'waiting' AND outbox.type = 'closure.created'
 ORDER BY outbox.id LIMIT ?;
 
@@ -23,7 +23,7 @@ SELECT outbox.id AS id, book.nim AS nim, book.mode AS mode, json_extract(CAST(en
        json_extract(json_extract(CAST(entry.body AS TEXT), '$.body'), '$.report_id') AS report_id, entry.at AS created_at,
        CAST(json_extract(CAST(entry.body AS TEXT), '$.body') AS BLOB) AS body, entry.hash AS chain, outbox.sent_at AS last_sent
 FROM outbox JOIN book ON book.id = outbox.book_id JOIN entry ON entry.id = outbox.ref_id
-WHERE outbox.destination = ? AND outbox.book_id IN (SELECT id FROM book WHERE nim = ? AND mode = ?)
+WHERE outbox.destination = ? AND outbox.book_id = ?
       AND outbox.state = 'waiting' AND outbox.type = 'calendar.closed'
 ORDER BY outbox.id LIMIT ?;
 

@@ -188,8 +188,7 @@ async def _write(
     now = worker.now()
     log.info(
         "recover.settled",
-        nim=worker.book.nim,
-        mode=worker.book.mode,
+        **worker.names,
         invoice_number=record.number,
         verdict=type(verdict).__name__.lower(),
         request_id=record.request_id,

@@ -20,7 +20,7 @@ from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.revision import StaleRing
 from headquarters.store.store import HqStore
 from headquarters.store.tables import STEPS
-from headquarters.store.taken import Taken
+from headquarters.store.taken import Taken, missing
 
 
 def create_all(database: Database) -> dict[str, object]:
@@ -334,20 +334,21 @@ def test_a_batch_in_which_all_was_refused(store):
 
 def test_what_was_taken_of_a_stream(store):
     """Batches of any order, twice or beside each other: what is between them is missing. A stream that was made anew has other messages; one
-    that has itself gone back is read again as a whole."""
+    that was restored itself is forgotten."""
     for numbers in ([5, 6], [1], [5], [2], [9, 8]):
         store.closures.take([], now=NOW, taken=Taken("CLOSURES", "2026", numbers))
     assert lacks(store) == [(3, 4), (7, 7)]
-    assert store.taken.missing("CLOSURES", "2026", 3, 9) == [(3, 3)]
-    assert store.taken.missing("CLOSURES", "2027", 4, 4) == [(1, 4)]
-    assert store.taken.missing("CLOSURES", "2026", 7, 8) == [(1, 7)]
+    assert missing(store.taken.ranges("CLOSURES", "2026"), 3) == [(3, 3)]
+    assert missing(store.taken.ranges("CLOSURES", "2027"), 4) == [(1, 4)]
+    store.taken.forget("CLOSURES", "2026")
+    assert lacks(store) == [(1, 9)]
     store.taken.keep("CLOSURES", "2026", 1, 9)
     assert lacks(store) == []
 
 
 def lacks(store):
     """Of the first nine messages."""
-    return store.taken.missing("CLOSURES", "2026", 9, 9)
+    return missing(store.taken.ranges("CLOSURES", "2026"), 9)
 
 
 def test_findings_are_told_once_and_once_more(store, box):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from types import TracebackType
 from typing import Self
@@ -14,12 +15,14 @@ FINE, COVER_OPEN, NO_PAPER, NO_PAPER_SENSOR = b"\x12", b"\x16", b"\x32", b"\x72"
 
 
 class ReceiptPrinter:
-    """`offline` and `paper` answer DLE EOT 2 and 4, None says nothing, as behind an adapter; `takes` bytes and then no more."""
+    """`offline` and `paper` answer DLE EOT 2 and 4, None says nothing, as behind an adapter; `takes` bytes and then no more, or
+    with `resets` cuts the connection there."""
 
     def __init__(self) -> None:
         self.offline: bytes | None = FINE
         self.paper: bytes | None = FINE
         self.takes: int | None = None
+        self.resets = False
         self.jobs: list[bytes] = []
         self.done = threading.Event()
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -35,7 +38,7 @@ class ReceiptPrinter:
             last.shutdown(socket.SHUT_WR)
             last.settimeout(60)
             last.recv(1)
-        self.offline, self.paper, self.takes = FINE, FINE, None
+        self.offline, self.paper, self.takes, self.resets = FINE, FINE, None, False
         self.jobs.clear()
         self.done.clear()
 
@@ -74,6 +77,9 @@ class ReceiptPrinter:
 
     def _receive(self, link: socket.socket, had: int) -> bytes:
         if self.takes is not None and had >= self.takes:
+            if self.resets:
+                link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                raise ConnectionAbortedError
             self._closing.wait(10)
             return b""
         return link.recv(1024 if self.takes is None else 1)

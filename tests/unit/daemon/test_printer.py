@@ -71,6 +71,14 @@ async def test_a_slow_printer_is_given_up(socket_printer):
         await ours.ReceiptPrinter(socket_printer.address, 0.5).print(TICKET * 2000)
 
 
+@pytest.mark.parametrize("times", [1, 2000])
+async def test_a_printer_that_is_switched_off_in_the_middle(socket_printer, times):
+    """It cuts the connection after the first bytes: the document counts as not printed, whether or not all of it was on its way."""
+    socket_printer.takes, socket_printer.resets = 10, True
+    with pytest.raises(PrinterFailed, match="the connection was cut"):
+        await ours.ReceiptPrinter(socket_printer.address, 5).print(TICKET * times)
+
+
 async def test_a_printer_that_is_gone(tmp_path):
     """Nobody at its address is one clear reason, and so is a device that is not there. A wrong path never overwrites a file of the box."""
     file = tmp_path / "important"

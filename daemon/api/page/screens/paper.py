@@ -8,6 +8,7 @@ from typing import Final, get_args
 
 import msgspec
 
+from common.http_server import IS_HEAD
 from common.language import Text
 from common.numbers import whole_number
 from daemon.api.access.context import ApiDeps
@@ -42,7 +43,9 @@ ALONE: Final = (
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", whole=False)
 async def paper(visit: Visit) -> Reply:
-    """For printing by the browser: an invoice here counts as a duplicate given out."""
+    """For printing by the browser: an invoice here counts as a duplicate given out, so that HEAD is not allowed."""
+    if IS_HEAD in visit.request.scope["state"]:
+        return Answer(b"", status=405, headers=((b"allow", b"GET, OPTIONS, POST"),))
     document, _, copied = await _document(visit)
     if copied:
         await acts.make_copy(visit.worker, copied, visit.call())

@@ -1,14 +1,23 @@
-// A form that changes something is sent once, however often its button is pressed; the server makes one of it in any case.
+// A form that changes something is sent once, however often its button is pressed, and again where no answer came for so long.
+const UNANSWERED = 30000;
+const release = (form) => { delete form.dataset.sent; for (const button of form.querySelectorAll("button")) button.removeAttribute("aria-disabled"); };
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.classList.contains("once")) return;
   if (form.dataset.sent) { event.preventDefault(); return; }
   form.dataset.sent = "1";
   for (const button of form.querySelectorAll("button")) button.setAttribute("aria-disabled", "true");
+  setTimeout(release, UNANSWERED, form);
 });
 window.addEventListener("pageshow", (event) => {
-  if (event.persisted) for (const form of document.querySelectorAll("form.once")) delete form.dataset.sent;
+  if (event.persisted) document.querySelectorAll("form.once").forEach(release);
 });
+// The account menu closes with Escape, and where somebody presses beside it.
+const account = document.querySelector("details.account");
+if (account) {
+  account.addEventListener("keydown", (event) => { if (event.key === "Escape" && account.open) { account.open = false; account.firstElementChild.focus(); } });
+  document.addEventListener("click", (event) => { if (!account.contains(event.target)) account.open = false; });
+}
 // The banner is renewed when it has changed: a screen reader is not to hear it every few seconds.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.target.id === "state" && event.target.innerHTML.trim() === event.detail.serverResponse.trim()) event.detail.shouldSwap = false;
@@ -87,7 +96,10 @@ if (beside) {
     link.focus();
   });
 }
-// Of a row that scrolls, the chosen one is in sight.
+// Of a row that scrolls, the chosen one is in sight, and the one that Tab has reached.
+document.addEventListener("focusin", (event) => {
+  if (event.target.matches(":is(.chips, .tabs, .machines) a:focus-visible")) event.target.scrollIntoView({ block: "nearest", inline: "nearest" });
+});
 for (const chosen of document.querySelectorAll(".tabs [aria-current], .chips [aria-current], main .machines [aria-current]")) chosen.scrollIntoView({ block: "nearest", inline: "center" });
 // As the server reads what people write: three digits behind a point or a comma are thousands.
 const whole = (text) => {

@@ -5,6 +5,7 @@ reader."""
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from typing import NamedTuple
 
 import msgspec
@@ -31,7 +32,7 @@ from daemon.store.tables.book.codec import (
     seen_text,
     tally_bytes,
 )
-from daemon.store.tables.meta import read_lineage
+from daemon.store.tables.meta import Lineage, read_lineage
 
 _SQL = load(__name__)
 
@@ -59,6 +60,11 @@ def new_book(connection: sqlite3.Connection, nim: str, mode: Mode) -> Book:
     (book_id,) = connection.execute(_SQL["insert"], (nim, mode, GENESIS)).fetchone()
     connection.execute(_SQL["insert_total"], (book_id, tally_bytes({}), tally_bytes({})))
     return Book(book_id, nim, mode)
+
+
+def books_named(connection: sqlite3.Connection, nim: str, mode: Mode) -> list[int]:
+    """Ids of the books of exactly that NIM, of each taxpayer."""
+    return [book_id for (book_id,) in connection.execute(_SQL["named"], (nim, mode))]
 
 
 def all_books(connection: sqlite3.Connection) -> list[Book]:
@@ -218,9 +224,20 @@ def write_start(connection: sqlite3.Connection, book_id: int, start: BookStart) 
     connection.execute(_SQL["write"], asdict(start) | asdict(start.cash) | sums | {"book": book_id})
 
 
+def lineage_of(connection: sqlite3.Connection, book_id: int) -> Lineage:
+    """The lineage that headquarters knows the book by. The Z numbers of a machine's next taxpayer begin with 1 again
+    (decision 33), and headquarters has one series of a machine and a ledger: so its book has a ledger id of its own."""
+    lineage = read_lineage(connection)
+    (has_earlier,) = connection.execute(_SQL["has_earlier"], (book_id,)).fetchone()
+    if not (has_earlier and lineage.ledger_id):
+        return lineage
+    own = uuid.uuid5(uuid.UUID(lineage.ledger_id), str(book_id))
+    return msgspec.structs.replace(lineage, ledger_id=str(own))
+
+
 def standing(connection: sqlite3.Connection, book: Book) -> BookStanding:
     """How it stands at this moment, for the box's presence."""
-    lineage = read_lineage(connection)
+    lineage = lineage_of(connection, book.id)
     *heads, tc, fvc, frc, certified_at, question = connection.execute(_SQL["standing"], (book.id,)).fetchone()
     values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, question > 0)
     return BookStanding(*values)

@@ -13,6 +13,14 @@ SELECT id, nim, mode FROM book ORDER BY id;
 -- name: former
 SELECT id, nim, mode FROM book WHERE mode = ? AND (nim = ? OR nim GLOB ?) AND id <> ? AND in_use = 0 ORDER BY id;
 
+-- name: named
+SELECT id FROM book WHERE nim = ? AND mode = ?;
+
+-- name: has_earlier
+SELECT EXISTS (SELECT 1 FROM book AS earlier JOIN book AS later ON later.mode = earlier.mode AND later.id > earlier.id
+               WHERE later.id = ? AND substr(later.nim || '-', 1, instr(later.nim || '-', '-')) =
+                                      substr(earlier.nim || '-', 1, instr(earlier.nim || '-', '-')));
+
 -- name: state
 -- A taxpayer that version 0.1.0 has overwritten is that of the last certification.
 SELECT tc, fvc, frc, last_number, last_at, last_seq, rates,
