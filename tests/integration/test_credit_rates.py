@@ -28,7 +28,8 @@ async def test_a_credit_note_takes_off_what_its_sale_withheld(tmp_path: Path) ->
         dry = await dry_run(worker, credit, shop.call(credit), credit=True)
         credited = (await certify(worker, credit, shop.call(credit, "C"), credit=True)).value
         for found in (dry, credited.invoice):
-            assert found.psvb is not None and sale.invoice.psvb is not None
+            assert found.psvb is not None
+            assert sale.invoice.psvb is not None
             assert found.psvb == sale.invoice.psvb
         later = invoice("D", 10_000, psvbGroup="B")
         sold = (await certify(worker, later, shop.call(later, "D"))).value

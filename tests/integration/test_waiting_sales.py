@@ -172,7 +172,10 @@ async def test_one_that_a_restored_copy_adopts_has_its_lines(tmp_path: Path) -> 
         await shop.store.decisions.carry_out(case, "adopt", reason="looked at", at=worker.now(), by=PERSON)
         await shop.until(lambda: not worker.attention, "the decision in force")
         use = ledger.peek(uniqueness.find_key, worker.book, key_hash_of("A"))
-        assert receipt and receipt.record and use and use.record
+        assert receipt
+        assert receipt.record
+        assert use
+        assert use.record
         assert use.record.invoice.items == receipt.record.invoice.items
         assert use.record.invoice.deferred is not None
         closure = (await shop.close_period()).value

@@ -106,7 +106,7 @@ def withheld_again(
     invoice: Invoice, taxes: Iterable[TaxLine], other_rates: Mapping[str, int] | None = None
 ) -> tuple[Psvb, ...]:
     """The same withholdings where the machine has other totals, or a credit note's sale `other_rates`."""
-    rates = {each.group: each.rate for each in invoice.withholdings} | (other_rates or {})
+    rates = {each.group: each.rate for each in invoice.withholdings} | dict(other_rates or {})
     is_by_item = any(item.psvb_group for item in invoice.items)
     group = "" if is_by_item or invoice.psvb is None else invoice.psvb.group
     return withholdings(invoice.items, group, invoice.price_mode, taxes, rates) if invoice.withholdings else ()

@@ -50,10 +50,10 @@ def begin(connection: sqlite3.Connection, book: Book, sale_id: int, attempt_id: 
         raise NotWaiting
 
 
-def find_adopted(connection: sqlite3.Connection, book: Book, last: LastInvoice) -> DeferredSale | None:
+def find_of_machine(connection: sqlite3.Connection, book: Book, last: LastInvoice) -> DeferredSale | None:
     """The sale that the machine's last invoice is; None where a lost ledger has no such sale."""
     values = (book.id, number_key(last.number), last.type, last.total)
-    row = connection.execute(_SQL["find_adopted"], values).fetchone()
+    row = connection.execute(_SQL["find_of_machine"], values).fetchone()
     return None if row is None else _sale(row)
 
 

@@ -10,7 +10,7 @@ SELECT EXISTS (SELECT 1 FROM deferred
 -- name: begin
 UPDATE deferred SET state = 'begun', attempt_id = ? WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'waiting';
 
--- name: find_adopted
+-- name: find_of_machine
 SELECT {columns} FROM deferred
 WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND type = ? AND total_ttc = ? AND state IN ('waiting', 'doubtful');
 

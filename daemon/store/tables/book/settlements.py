@@ -96,8 +96,8 @@ def adopt(
         record = _enter(connection, book, last, base, state=state, reason=reason, at=at)
         if record.invoice.items:
             found = (*found, record)
-            known = before.counters or FiscalCounters(0, 0, 0)
-            unexplained = min(unexplained, strangers(record.invoice, known, state.counters))
+            start = before.counters or FiscalCounters(0, 0, 0)
+            unexplained = min(unexplained, strangers(record.invoice, start, state.counters))
     books.reconcile(connection, book, state, unexplained, at)
     entered = record or next(iter(found), None)
     write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
@@ -155,7 +155,7 @@ def _enter(
     reason: str,
     at: int,
 ) -> Record:
-    sale = deferred.find_adopted(connection, book, last)
+    sale = deferred.find_of_machine(connection, book, last)
     invoice = sale.invoice if sale else None
     if invoice is None:
         invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as reported

@@ -30,7 +30,15 @@ def test_in_ht_mode_the_withholding_is_on_the_machine_s_total(kind: str, base: i
 
 @pytest.mark.parametrize(
     ("own", "machine", "agrees"),
-    [(0, 0, True), (0, None, True), (0, 100, False), (100, 100, True), (100, None, True), (100, 0, True), (100, 90, False)],
+    [
+        (0, 0, True),
+        (0, None, True),
+        (0, 100, False),
+        (100, 100, True),
+        (100, None, True),
+        (100, 0, True),
+        (100, 90, False),
+    ],
 )
 def test_the_specific_tax_of_the_subtotal_is_ours_or_not_told(own: int, machine: int | None, agrees: bool) -> None:
     """A machine with another specific tax has another invoice; one without it has the same totals, which is a habit."""
