@@ -184,6 +184,29 @@ async def test_one_that_a_restored_copy_adopts_has_its_lines(tmp_path: Path) -> 
     assert verify(path).clean
 
 
+async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
+    """A machine takes its present rates alone. With VAT in the price the customer pays the same, so the sale is certified at the present rate,
+    which a warning says; without VAT he would pay another sum, and the sale is refused."""
+    item = {"name": "Hôtel", "taxGroup": "C", "unitPrice": 1000, "quantity": 1, "taxRate": 10}
+    async with working(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await unplug(shop)
+        await defer(shop, "A", items=[item], payments=[{"method": "E", "amount": 1000}])
+        await defer(shop, "H", items=[item], priceMode="HT", payments=[{"method": "E", "amount": 1100}])
+        machine = shop.session.machine
+        machine.change(rates={**machine.options.rates, "C": 500})
+        shop.session.plug()
+        await shop.until(lambda: state(shop, "H") == "refused", "the end of both")
+        use = shop.store.ledger.peek(uniqueness.find_key, shop.worker.book, key_hash_of("A"))
+        assert use
+        assert use.record
+        invoice = use.record.invoice
+        assert (use.record.state, use.record.total_ttc) == ("certified", 1000)
+        assert [(line.rate, line.ht, line.tva) for line in invoice.taxes] == [(500, 952, 48)]
+        assert [warn.code for warn in invoice.warnings] == ["VAT_RATE_CHANGED"]
+    assert verify(tmp_path / "ledger").clean
+
+
 async def test_none_is_taken_on_once_its_time_is_over(tmp_path: Path) -> None:
     """It waits for its turn until its client has given up, and then the machine dies: nobody is left who wants it certified (decision 46)."""
     async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:
