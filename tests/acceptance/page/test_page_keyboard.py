@@ -73,6 +73,26 @@ def test_what_came_of_a_form_has_the_focus(person: People) -> None:
         each.complaints.clear()  # Chromium notes the 422 and the 401
 
 
+@pytest.mark.parametrize("view", [FRENCH_PHONE, View("fr", {"width": 320, "height": 256})], ids=["phone", "low"])
+def test_a_long_banner_leaves_room_for_the_screen(person: People, view: View) -> None:
+    """With letters twice as large an outage's banner left a finger's width of the screen; on a low one (400 % on a desktop) it scrolls away."""
+    page = person("technician", view).go("/ui/box")
+    words = "la machine est en panne, ce qui est vendu sera certifié plus tard ; 3 ventes attendent leur certification"
+    page.evaluate(
+        """words => {
+          document.documentElement.style.fontSize = "200%";
+          document.querySelector("#state .banner span").append(words, words);
+          document.querySelector("main").style.paddingBottom = "3000px";
+          scrollTo({ top: 2500, behavior: "instant" });
+        }""",
+        words,
+    )
+    end = page.locator("#state").evaluate("banner => banner.getBoundingClientRect().bottom")
+    assert end <= view.size["height"] * 0.4
+    if view.size["height"] > 600:
+        assert end > 0
+
+
 def test_escape_closes_the_account_menu(person: People) -> None:
     """The focus is on its button again; somebody who presses beside it closes it too."""
     page = person("seller").go("/ui/journal")
