@@ -24,10 +24,9 @@ from litestar.openapi.spec import (
     SecurityScheme,
     Tag,
 )
-from litestar.openapi.spec.enums import OpenAPIType
 from litestar.routes import HTTPRoute
 
-from daemon.api.document.describe import REPLAYED, STRING, choice, header, reference
+from daemon.api.document.describe import REPLAYED, STRING, choice, header, matching, reference
 from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, static_file
 from daemon.api.problems import Problem
 from daemon.core import events
@@ -81,14 +80,8 @@ TAGS: Final = {
 
 HEADERS: Final = {
     "X-Request-ID": ("The request's own, or one made up; it stands in every log line of the request.", STRING),
-    REPLAYED: (
-        "`true` when this is the first answer again.",
-        Schema(type=OpenAPIType.STRING, enum=["true"]),
-    ),
-    "Retry-After": (
-        "Seconds to wait (not with MACHINE_ATTENTION).",
-        Schema(type=OpenAPIType.STRING, pattern="^[0-9]+$"),
-    ),
+    REPLAYED: ("`true` when this is the first answer again.", choice("true")),
+    "Retry-After": ("Seconds to wait (not with MACHINE_ATTENTION).", matching("^[0-9]+$")),
     "WWW-Authenticate": ("`Bearer`, with what was wrong with the key.", STRING),
 }
 
@@ -106,12 +99,8 @@ POLICY: Final[Header] = (
 
 
 def webhook(event: str) -> PathItem:
-    body = Schema(
-        all_of=[
-            reference(events.Envelope),
-            Schema(properties={"type": choice(event), "data": reference(DATA[event])}),
-        ]
-    )
+    own = Schema(properties={"type": choice(event), "data": reference(DATA[event])})
+    body = Schema(all_of=[reference(events.Envelope), own])
     return PathItem(
         post=Operation(
             tags=["events"],

@@ -38,6 +38,7 @@ from daemon.core.machine.state import PortReading, same_machine
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
+from daemon.store.maintenance.numbers import check_last_z
 from daemon.store.store import Store
 
 OBSTACLES: dict[Obstacle, Text] = {
@@ -252,7 +253,8 @@ def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
     state = read_ledger(settings, lambda store: _state(store, settings, nim))
     if not state.needs_last_z:
         raise Failure("nothing to enter: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
-    following = max(number, state.z_number) + 1
+    check_last_z(state, number)
+    following = number + 1
     if not yes and sys.stdin.isatty():
         question = tr(
             "The next Z of {nim} will be {number}; it cannot be taken back. Right?",

@@ -28,15 +28,29 @@ def test_in_ht_mode_the_withholding_is_on_the_machine_s_total(kind: str, base: i
     assert (agreed.psvb.base, agreed.psvb.amount) == (base, 2 if base else 0)
 
 
-@pytest.mark.parametrize(("specific_tax", "agrees"), [(0, True), (None, True), (100, False)])
-def test_the_specific_tax_of_the_subtotal_is_ours_too(specific_tax: int | None, agrees: bool) -> None:
-    """A machine that tells another specific tax has understood another invoice; one that does not tell it is believed."""
-    ours = ttc(15_000)
-    subtotal = Subtotal(15_000, (TaxLine("B", 1800, 12_712, 2_288, 15_000),), specific_tax)
+@pytest.mark.parametrize(
+    ("own", "machine", "agrees"),
+    [
+        (0, 0, True),
+        (0, None, True),
+        (0, 100, False),
+        (100, 100, True),
+        (100, None, True),
+        (100, 0, True),
+        (100, 90, False),
+    ],
+)
+def test_the_specific_tax_of_the_subtotal_is_ours_or_not_told(own: int, machine: int | None, agrees: bool) -> None:
+    """A machine with another specific tax has another invoice; one without it has the same totals, which is a habit."""
+    item = {"name": "Boisson", "taxGroup": "B", "unitPrice": 2218 - own * 118 // 100, "quantity": 1, "amountTtc": 2218}
+    excise = {"specificTax": own, "specificTaxRate": own} if own else {}
+    ours = read(body(item | excise, pay=2218))
+    assert ours.specific_tax == own
+    subtotal = Subtotal(2218, ours.taxes, machine)
     if agrees:
         assert agree(ours, subtotal) is ours
     else:
-        with pytest.raises(MachineNonsense, match="specific tax 100"):
+        with pytest.raises(MachineNonsense, match=f"specific tax {machine}"):
             agree(ours, subtotal)
 
 
