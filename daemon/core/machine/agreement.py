@@ -19,13 +19,9 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
     """The invoice to pay and close, with the machine's VAT (decision 32); `invoice` itself if everything is equal.
 
     In TTC mode total and group totals must equal ours, and a group's VAT may differ by a franc, or by rounding on each
-<<<<<<< HEAD
     line. In HT mode the machine's totals count, and VAT, within a franc for each item of a group, and the largest
-    payment takes the difference (decision 24). MachineNonsense otherwise."""
-=======
-    line. A specific tax of 0 or none is a habit of the machine, since it stands in the totals that agree. In HT mode the machine's total counts, within a franc for each item, and the largest payment takes the
-    difference (decision 24). MachineNonsense otherwise."""
->>>>>>> main
+    payment takes the difference (decision 24). A specific tax of 0 or none is a habit of the machine, since it stands
+    in the totals that agree. MachineNonsense otherwise."""
     ours = {line.group: (line.ttc, line.tva) for line in invoice.taxes if line.ttc}
     theirs = {line.group: (line.ttc, line.tva) for line in subtotal.taxes}
     same_specific = subtotal.specific_tax in (None, 0, invoice.specific_tax)
