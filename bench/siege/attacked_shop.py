@@ -138,14 +138,14 @@ class AttackedShop:
 
 
 @contextlib.contextmanager
-def open_attacked_shop(*, tls: bool, alone: bool = False, baud: int = 115_200) -> Iterator[AttackedShop]:
-    """On the network behind HAProxy, or `alone` on loopback without it. Ends with `mcfd verify`."""
+def open_attacked_shop(*, tls: bool, baud: int = 115_200) -> Iterator[AttackedShop]:
+    """On the network behind HAProxy. Ends with `mcfd verify`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
     manager = Manager(folder / "notify")
     try:
         machine = Machine(folder, NIM, IFU, "--baud", str(baud), lasting=False)
-        server: dict[str, Any] = {} if alone else {"host": "0.0.0.0", "allow_plain_lan": not tls}  # noqa: S104
+        server: dict[str, Any] = {"host": "0.0.0.0", "allow_plain_lan": not tls}  # noqa: S104
         if tls:
             server["tls"] = "internal"
         environ = dict(re.findall(r"^Environment=(\w+)=(.*)", UNIT.read_text(), re.MULTILINE))
