@@ -10,6 +10,7 @@ import msgspec
 from simulation import exemptions
 
 from daemon.core.clock import Clocks, decide_time, latest
+from daemon.store.tables.book.entries import hours_ahead
 from simulator.machine.commands import STATE
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.machine import SimulatedMachine
