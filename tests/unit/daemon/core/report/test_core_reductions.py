@@ -151,11 +151,13 @@ def test_stamp_duty_is_in_the_drawer():
         ({"discount": -1}, "items[0].discount"),
         ({"discount": "10"}, "items[0].discount"),
         ({"originalPrice": 0}, "items[0].originalPrice"),
+        ({"originalPrice": 500_000_001, "quantity": 2000}, "items[0].originalPrice"),
         ({"unit": 3}, "items[0].unit"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_field(item, field):
-    """Nought stands for none; a fraction of a franc, a negative one and a string are faults."""
+    """Nought stands for none; a fraction of a franc, a negative one and a string are faults, and a price before the reduction that
+    comes to more than an amount may: what is taken off did not fit the ledger (500, and the line went down)."""
     assert read({"amountTtc": 10_000, "discount": 0}, stampDuty=0).discount == 0
     with pytest.raises(InvalidRequest) as refused:
         read({"amountTtc": 10_000, **item})
