@@ -268,6 +268,16 @@ async def test_a_last_z_that_is_of_no_one_machine_is_refused(
     assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
 
 
+@pytest.mark.parametrize("last_z", [2, {NIM: 2}])
+async def test_a_last_z_before_that_of_the_backup_is_refused(
+    path: Path, copies: tuple[Path, Path], last_z: int | dict[str, int]
+) -> None:
+    """It is mistyped; taken as the confirmation that there was none since, Z 4 would be given twice. Nothing is put back."""
+    with pytest.raises(InvalidRequest, match="the ledger has Z 3"):
+        restore(copies[1], path, at=START, last_z=last_z)
+    assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
+
+
 async def test_a_number_for_the_sandbox_is_nobodys(path: Path, tmp_path: Path) -> None:
     """A plain number is enough where the second book is a sandbox."""
     old = tmp_path / "old.sqlite3"
