@@ -276,8 +276,15 @@ LINES_ROUNDED: Final = Reason(
     "each line without VAT is rounded to whole francs: the total is {total}, the exact one {exact}, a difference "
     "of {difference}",
 )
+VAT_RATE_CHANGED: Final = Reason(
+    "vat_rate_changed",
+    "the machine's VAT rate has changed since the sale: it is certified at the present rate, with the same total",
+)
 PSVB_LEFT_OUT: Final = Reason("psvb_left_out", "a rebate (RRR) carries no withholding: psvbGroup is left out")
 TEXT_CUT: Final = Reason("text_cut", "{field}: cut to the {length} characters that the machine stores")
+TEXT_REPLACED: Final = Reason(
+    "text_replaced", "{field}: the machine has not all of its characters and stores ? for them"
+)
 PAYMENT_ADJUSTED: Final = Reason("payment_adjusted", "the largest payment is adjusted to the total {total}")
 PAYMENT_ADJUSTED_TO_MACHINE: Final = Reason(
     "payment_adjusted_to_machine",

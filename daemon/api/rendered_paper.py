@@ -18,7 +18,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.box import Paper
 from daemon.api.document.describe import choice, query
 from daemon.api.http.answers import Answer, Header
-from daemon.api.request.body import read_query
+from daemon.api.request.body import accepted_form, read_query
 from daemon.core.errors import InvalidRequest
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
@@ -96,7 +96,7 @@ def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
     _check("copy", copy, COPIES)
     width = query.get("width", str(paper.width))
     _check("width", width, [str(each) for each in get_args(Width)])
-    form = query.get("format") or _accepted(request)
+    form = query.get("format") or accepted_form(request, _ACCEPTED, "text")
     _check("format", form, MEDIA)
     style = Style(cast("Language", language), is_duplicate=copy == "duplicate")
     return DocumentRequest(form, cast("Width", int(width)), style)
@@ -105,9 +105,3 @@ def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
 def _check(name: str, value: str, allowed: Any) -> None:
     if value not in allowed:
         raise InvalidRequest.at(name, Text("has to be one of {choices}", choices=", ".join(allowed)))
-
-
-def _accepted(request: ApiRequest) -> str:
-    """The first supported media type of `Accept`; text if there is none."""
-    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
-    return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "text")

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 import click
 
@@ -103,16 +104,14 @@ def _served_already() -> list[str]:
 
 def _split(address: str, port: int) -> tuple[str, int]:
     """ADDRESS or ADDRESS:PORT; IPv6 with a port in brackets."""
-    if address.startswith("["):
-        host, _, rest = address[1:].partition("]")
-        text = rest.removeprefix(":")
-    elif address.count(":") == 1:
-        host, _, text = address.partition(":")
-    else:
-        host, text = address, ""
-    if text and not text.isdigit():
-        raise click.BadParameter(address, param_hint="--page")
-    return host, int(text) if text else port
+    if address.count(":") > 1 and not address.startswith("["):
+        return address, port
+    try:
+        parts = urlsplit(f"//{address}")
+        named = parts.port
+    except ValueError:
+        raise click.BadParameter(address, param_hint="--page") from None
+    return parts.hostname or "", port if named is None else named
 
 
 def _start(place: Path) -> int:

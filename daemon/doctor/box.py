@@ -36,6 +36,9 @@ OTHERS = 0o077
 NO_ISF: Final = "1"
 """The ISF of the examples, which the tax authority has issued to no one."""
 PATIENCE_SECONDS: Final = 3.0
+MAKE_ROOM: Final = Text(
+    "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never the ledger"
+)
 
 
 def check_disk(settings: Settings) -> CheckResult:
@@ -63,20 +66,13 @@ def check_disk(settings: Settings) -> CheckResult:
     if free < reserve:
         return Check("disk").fail(
             "{free} MB free in {folder}, less than the reserve ({reserve} MB): certifications are refused",
-            "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never "
-            "the ledger",
+            MAKE_ROOM,
             folder=folder,
             free=free,
             reserve=reserve,
         )
     if free < ROOM_FOR_YEARS * reserve:
-        return Check("disk").warn(
-            "only {free} MB left in {folder}",
-            "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never "
-            "the ledger",
-            folder=folder,
-            free=free,
-        )
+        return Check("disk").warn("only {free} MB left in {folder}", MAKE_ROOM, folder=folder, free=free)
     return Check("disk").ok("{free} MB free in {folder}", folder=folder, free=free)
 
 
@@ -134,26 +130,19 @@ def _dated(found: CertificateInfo, now: datetime, *, internal: bool) -> CheckRes
 
 def check_secrets(settings: Settings) -> Iterator[CheckResult]:
     """Secrets must be readable by their owner only, and signing secrets must be keys."""
-    found = []
+    found, check = [], Check("secrets")
     for at, path in secret_files(settings):
         file = secret_path(path)
         if file.stat().st_mode & OTHERS:
-            found.append(
-                Check("secrets").warn(
-                    "{file} ({key}) can be read by others", "sudo chmod 600 {file}", file=file, key=at
-                )
-            )
+            found.append(check.warn("{file} ({key}) can be read by others", "sudo chmod 600 {file}", file=file, key=at))
     upstream = settings.upstream
     if upstream is not None:
         try:
             read_keys([secret_path(path) for path in (upstream.secret_file, upstream.key_file) if path])
         except BadOptions as error:
-            found.append(
-                Check("secrets").fail(
-                    error, "put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen"
-                )
-            )
-    yield from found or [Check("secrets").ok("readable by their owner alone")]
+            todo = Text("put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen")
+            found.append(check.fail(error, todo))
+    yield from found or [check.ok("readable by their owner alone")]
 
 
 def check_isf(settings: Settings) -> Iterator[CheckResult]:

@@ -191,7 +191,8 @@ class CannotTest(Exception):
 
 def write_blocks(folder: Path) -> Generator[str, None, None]:
     """Yields each number acknowledged by the disk, without end; closing early removes the file. CannotTest, OSError."""
-    _check_medium(folder)
+    if (kind := _file_system(folder)) in IN_MEMORY:
+        raise CannotTest(tr("{folder} is in memory ({kind}): a folder on the disk itself", folder=folder, kind=kind))
     test = PlugTest(secrets.token_bytes(16), _boot(), _room(folder))
     file = folder / PLUG_FILE
     try:
@@ -264,13 +265,8 @@ def _read(file: Path) -> dict[int, tuple[PlugTest, int]]:
             if len(content) == PLUG_BLOCK:
                 magic, run, boot, count, number = HEAD.unpack(content[: HEAD.size])
                 test = PlugTest(run, boot, count)
-                if (
-                    magic == MAGIC
-                    and count
-                    and number
-                    and test.block(number) == content
-                    and test.place(number) == place
-                ):
+                is_ours = magic == MAGIC and count and number and test.block(number) == content
+                if is_ours and test.place(number) == place:
                     found[place] = (test, number)
             place += 1
     return found
@@ -284,12 +280,6 @@ def _lost(acknowledged: int, count: int, first: int) -> CheckResult:
         count=count,
         first=first,
     )
-
-
-def _check_medium(folder: Path) -> None:
-    kind = _file_system(folder)
-    if kind in IN_MEMORY:
-        raise CannotTest(tr("{folder} is in memory ({kind}): a folder on the disk itself", folder=folder, kind=kind))
 
 
 def _file_system(folder: Path) -> str:

@@ -25,6 +25,7 @@ from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
 """Seconds; beyond an hour the ledger uses the machine's time (core.clock)."""
+SWAPPED = Text("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force")
 UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 """Names in /dev that may change."""
 
@@ -71,19 +72,13 @@ async def check_line(
     found = [check_port(machine), *check_permissions(machine, daemon_user(settings))]
     health = service.machine(nim)
     if health is None and service.running:
-        return [
-            *found,
-            Check("machine", nim).fail("the daemon that runs does not know it yet", "sudo systemctl restart mcfd"),
-        ]
+        unknown = Check("machine", nim).fail("the daemon that runs does not know it yet", "sudo systemctl restart mcfd")
+        return [*found, unknown]
     if health is None:
         found += check_holders(machine, settings.storage.path)
         return [*found, *_judge(machine, await _look(machine), now, is_box_right=is_box_right)]
-    others = (
-        []
-        if health.connected
-        else [finding for finding in check_holders(machine, settings.storage.path) if finding.state != "ok"]
-    )
-    if others:
+    holders = [] if health.connected else check_holders(machine, settings.storage.path)
+    if others := [finding for finding in holders if finding.state != "ok"]:
         return [*found, *others]  # the daemon cannot have the line, whatever else it reports
     return [*found, *_judge_health(health, is_box_right=is_box_right)]
 
@@ -184,22 +179,10 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
         return
     state = found.state
     if not same_machine(nim, state.nim):
-        yield Check("nim", nim).fail(
-            "the machine on this line is {found}, not {nim}",
-            "cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force",
-            found=state.nim,
-        )
+        yield Check("nim", nim).fail("the machine on this line is {found}, not {nim}", SWAPPED, found=state.nim)
         return
-    counters = state.counters
-    yield Check("machine", nim).ok(
-        Text(
-            "{nim} answers: TC {tc}  FVC {fvc}  FRC {frc}",
-            nim=state.nim,
-            tc=counters.tc,
-            fvc=counters.fvc,
-            frc=counters.frc,
-        )
-    )
+    figures = {"tc": state.counters.tc, "fvc": state.counters.fvc, "frc": state.counters.frc}
+    yield Check("machine", nim).ok(Text("{nim} answers: TC {tc}  FVC {fvc}  FRC {frc}", nim=state.nim, **figures))
     yield check_clock(nim, drift_seconds(now, state.time), is_box_right=is_box_right)
     contact = machine_millis(found.link.last_contact)
     days = None if contact is None else max(0, (now - contact) // DAY)
@@ -229,10 +212,7 @@ def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Chec
     elif health.connected:
         yield Check("machine", nim).ok("answers the daemon; {waiting} waiting", waiting=health.waiting)
     elif health.last_error_code == OTHER_MACHINE.code:
-        yield Check("nim", nim).fail(
-            Text(health.last_error),
-            "cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force",
-        )
+        yield Check("nim", nim).fail(Text(health.last_error), SWAPPED)
     else:
         yield Check("machine", nim).fail(
             "does not answer the daemon: {why}",

@@ -44,6 +44,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 Commands: TypeAlias = tuple[Command[Any], ...]
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
+_FRANC = 100
+"""In the hundredths of a reply."""
 _LONGEST_IFU = "0" * 13
 """The longest IFU of the shop: its frame reserves this room, whatever the machine reports."""
 
@@ -141,7 +143,7 @@ class ConnectedMachine:
         """Rates and VAT of the tax lines are the machine's own, rounded half up to whole francs (decision 32). The
         protocol does not say whether a group's total includes VAT; the grand total, which does, shows it."""
         taxes = tuple(
-            TaxLine(group, self._rates.get(group, 0), ttc - francs(vat), francs(vat), ttc, vat if vat % 100 else 0)
+            TaxLine(group, self._rates.get(group, 0), ttc - francs(vat), francs(vat), ttc, vat if vat % _FRANC else 0)
             for group, ttc, vat in zip(GROUPS, _with_vat(subtotal), subtotal.vat, strict=True)
             if ttc or vat
         )
@@ -205,13 +207,18 @@ class ConnectedMachine:
 
 
 def _with_vat(subtotal: SubtotalReply) -> list[int]:
-    """Each group's total with VAT, in whole francs; the largest one absorbs rounding, so that they add up."""
+    """Each group's total with VAT, in whole francs. Where the machine sends cents, the groups with most of them are
+    rounded up, the others down, so that they come to its total; a total that is further off is not corrected."""
     groups, vat = subtotal.groups, subtotal.vat
     if abs(subtotal.total - sum(groups)) > abs(subtotal.total - sum(groups) - sum(vat)):
         groups = tuple(ht + tax for ht, tax in zip(groups, vat, strict=True))
-    whole = [francs(amount) for amount in groups]
-    if sum(groups) == subtotal.total:
-        whole[whole.index(max(whole))] += francs(subtotal.total) - sum(whole)
+    whole = [amount // _FRANC for amount in groups]
+    missing = francs(subtotal.total) - sum(whole)
+    by_cents = sorted((-(amount % _FRANC), -amount, at) for at, amount in enumerate(groups) if amount % _FRANC)
+    if not 0 <= missing <= len(by_cents):
+        return [francs(amount) for amount in groups]
+    for _, _, at in by_cents[:missing]:
+        whole[at] += 1
     return whole
 
 

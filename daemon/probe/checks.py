@@ -93,11 +93,7 @@ def _echo(first: ProbeAnswer) -> ProbeFinding:
 
 
 async def _seq_range(line: ProbeLine) -> ProbeFinding:
-    taken = []
-    for seq in _HIGH_SEQ:
-        answer = await line.send(encode(Request(seq, STATE, b"")))
-        if answer.reply is not None:
-            taken.append(seq)
+    taken = [seq for seq in _HIGH_SEQ if (await line.send(encode(Request(seq, STATE, b"")))).reply is not None]
     return judged(
         all(seq in taken for seq in _HIGH_SEQ if seq <= LAST_SEQ),
         "seq",
@@ -197,27 +193,13 @@ def _state(state: ProbeState) -> list[ProbeFinding]:
             _REMEDY,
         ),
         _form("state.nim", Text("the NIM with its activation counter, as EL02000015-1"), fields, 0, _nim_form),
-        _form(
-            "state.ifu",
-            Text("the IFU as 99999999A"),
-            fields,
-            1,
-            lambda text: bool(_IFU.fullmatch(text)),
-            is_public=False,
-        ),
-        _form("state.time", Text("the time as 14 digits"), fields, 2, lambda text: bool(_TIME.fullmatch(text))),
+        _form("state.ifu", Text("the IFU as 99999999A"), fields, 1, _IFU.fullmatch, is_public=False),
+        _form("state.time", Text("the time as 14 digits"), fields, 2, _TIME.fullmatch),
     ]
-    counters = [number_form(field) for field in fields[3:6]]
-    found.append(
-        judged(
-            set(counters) == {"whole"},
-            "state.counters",
-            Text("counters as whole numbers"),
-            ", ".join(fields[3:6]),
-            _REMEDY,
-        )
-    )
-    return [*found, _rates(state)]
+    counters = fields[3:6]
+    are_whole = {number_form(field) for field in counters} == {"whole"}
+    expected = Text("counters as whole numbers")
+    return [*found, judged(are_whole, "state.counters", expected, ", ".join(counters), _REMEDY), _rates(state)]
 
 
 def _nim_form(text: str) -> bool:
@@ -230,14 +212,14 @@ def _form(
     expected: Text,
     fields: tuple[str, ...],
     at: int,
-    is_so: Callable[[str], bool],
+    is_so: Callable[[str], object],
     *,
     is_public: bool = True,
 ) -> ProbeFinding:
     """Fields about the taxpayer are printed as a pattern only."""
     text = fields[at] if at < len(fields) else ""
     came = text if is_public else re.sub(r"[^\W\d_]", "A", re.sub(r"[0-9]", "9", text))
-    return judged(is_so(text), check, expected, came or _EMPTY, _REMEDY)
+    return judged(bool(is_so(text)), check, expected, came or _EMPTY, _REMEDY)
 
 
 def _last_invoice(state: ProbeState) -> list[ProbeFinding]:
@@ -331,9 +313,8 @@ async def _server(line: ProbeLine) -> ProbeFinding:
     answer = await line.exchange(SERVER)
     expected = Text("C2h: acknowledged, held, last contact, CON TRA or DIS, maybe an error")
     if answer.refusal is not None:
-        return contradicted(
-            "server", expected, answer.refusal, Text("mcfd does without; the watch over the 7 days is off")
-        )
+        todo = Text("mcfd does without; the watch over the 7 days is off")
+        return contradicted("server", expected, answer.refusal, todo)
     trouble = trouble_with(ReadServerLink(), answer)
     return judged(
         not trouble and len(answer.text.split(",")) in (4, 5),
@@ -357,15 +338,11 @@ async def _taxpayer(line: ProbeLine) -> ProbeFinding:
         refused=refused,
         pages="/".join(pages),
     )
+    expected = Text("2Bh: six lines, in UTF-8")
     if "8 bit" in pages:
-        return contradicted(
-            "taxpayer",
-            Text("2Bh: six lines, in UTF-8"),
-            came,
-            Text('code_page = "cp1252" in its [machine.habits], if the texts are right then'),
-            habits__code_page="cp1252",
-        )
-    return judged(not trouble, "taxpayer", Text("2Bh: six lines, in UTF-8"), came, _REMEDY)
+        todo = Text('code_page = "cp1252" in its [machine.habits], if the texts are right then')
+        return contradicted("taxpayer", expected, came, todo, habits__code_page="cp1252")
+    return judged(not trouble, "taxpayer", expected, came, _REMEDY)
 
 
 def _syn(line: ProbeLine) -> ProbeFinding:

@@ -131,7 +131,7 @@ class ProbeLine:
         self._sent_at = self._loop.time()
         self._recorder.sent(frame)
         self._port.write(frame)
-        await self._wait(lambda event: self._ends(frame, event), patience)
+        await self._wait(lambda event: isinstance(event, Nak) or _answers(frame, event), patience)
         reply = next((heard.event for heard in self._heard if _answers(frame, heard.event)), None)
         taken = reply if isinstance(reply, MachineReply) else None
         answer = ProbeAnswer(frame, tuple(self._heard), taken, self._first_byte, self._longest_pause)
@@ -156,9 +156,6 @@ class ProbeLine:
                     await self._news.wait()
             except TimeoutError:
                 return
-
-    def _ends(self, frame: bytes, event: Event) -> bool:
-        return isinstance(event, Nak) or _answers(frame, event)
 
     def _on_bytes(self, data: bytes) -> None:
         now = self._loop.time() - self._sent_at

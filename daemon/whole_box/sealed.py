@@ -1,4 +1,4 @@
-"""Encrypted backups: age files (age-encryption.org/v1), by pyrage. With a recovery key they are streamed, whatever the
+"""Encrypted backups: age files (age-encryption.org/v1). With a recovery key they are streamed, whatever the
 ledger's size; with a passphrase they are in memory, so the ledger must be small."""
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import BinaryIO, Final
 import pyrage
 
 from common.language import Text
+from daemon.whole_box.passphrase import VERSION, encrypted
 
-VERSION: Final = b"age-encryption.org/v1\n"
 SCRYPT: Final = re.compile(rb"-> scrypt [A-Za-z0-9+/]{22} ([1-9][0-9]?)\n")
-MOST_WORK: Final = 19
-"""log2 of scrypt's cost: at most 512 MB are used before anything in the file is authenticated. mcfd 0.1.0 used 16."""
+MOST_WORK: Final = 20
+"""log2 of scrypt's cost: at most 1 GB is used before anything in the file is authenticated. mcfd 0.1.0 used 16, mcfd up
+to 0.14.0 what its processor did in a second, which is 20 on a fast PC."""
 MOST_BY_PASSPHRASE: Final = 256 * 1024 * 1024
 MOST_READ_BY_PASSPHRASE: Final = 1024 * 1024 * 1024
 
@@ -35,9 +36,12 @@ class TooMuchToSeal(ValueError):
     """Too large for a passphrase."""
 
 
-def check_recipient(text: str) -> None:
+def check_recipient(text: str) -> pyrage.x25519.Recipient:
     """Raises ValueError unless it is `age1…`."""
-    _recipient(text)
+    try:
+        return pyrage.x25519.Recipient.from_str(text.strip())
+    except pyrage.RecipientError as error:
+        raise ValueError(str(error)) from None
 
 
 def check_identity(text: str) -> str:
@@ -65,9 +69,9 @@ def sealed(target: BinaryIO, *, recipients: Sequence[str] = (), passphrase: str 
         yield plain
         if plain.tell() > MOST_BY_PASSPHRASE:
             raise TooMuchToSeal
-        target.write(pyrage.passphrase.encrypt(plain.getvalue(), passphrase))
+        target.write(encrypted(plain.getvalue(), passphrase))
         return
-    keys, sink = [_recipient(each) for each in recipients], _Sink(target)
+    keys, sink = [check_recipient(each) for each in recipients], _Sink(target)
     reading, writing = os.pipe()
     with ThreadPoolExecutor(1) as thread:
         done, file = thread.submit(_encrypt, reading, sink, keys), os.fdopen(writing, "wb")
@@ -181,13 +185,6 @@ def _not_opened(error: pyrage.DecryptError) -> NotOpened:
     if str(error) in {"No matching keys found", "Decryption failed"}:
         return NotOpened(Text("the passphrase is wrong, or the backup is for another key"))
     return NotOpened(CHANGED)
-
-
-def _recipient(text: str) -> pyrage.x25519.Recipient:
-    try:
-        return pyrage.x25519.Recipient.from_str(text.strip())
-    except pyrage.RecipientError as error:
-        raise ValueError(str(error)) from None
 
 
 def _identity(text: str) -> pyrage.x25519.Identity:

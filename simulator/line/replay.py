@@ -278,11 +278,8 @@ def exchanges_of(recording: Recording, tell: Callable[[str], None]) -> Iterator[
         if event.kind == SENT:
             if request is not None:
                 yield Exchange(request, tuple(pieces))
-            request, began, pieces = (
-                _request(event.data, line, tell, is_spoiled=_is_refused(recording, at)),
-                event.at,
-                [],
-            )
+            request = _request(event.data, line, tell, is_spoiled=_is_refused(recording, at))
+            began, pieces = event.at, []
         elif event.kind != NOTE and request is not None:
             data = event.data if _is_spoiled(recording, at) else corrected(event.data, line, tell)
             pieces.append(Piece(max(0, event.at - began) / 1e6, data))

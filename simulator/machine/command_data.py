@@ -55,10 +55,6 @@ def bad_syntax(text: str) -> MachineRefusal:
     return MachineRefusal(text, byte0=GENERAL_ERROR | SYNTAX_ERROR)
 
 
-def unknown_command() -> MachineRefusal:
-    return MachineRefusal("Unknown command", byte0=GENERAL_ERROR | UNKNOWN_COMMAND)
-
-
 def not_now(text: str) -> MachineRefusal:
     return MachineRefusal(text, byte1=NOT_ALLOWED_NOW)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bridge.frame import MAX_REPLY_DATA
 from simulator.machine import command_data
-from simulator.machine.command_data import MachineRefusal, bad_syntax, not_now, unknown_command
+from simulator.machine.command_data import GENERAL_ERROR, UNKNOWN_COMMAND, MachineRefusal, bad_syntax, not_now
 from simulator.machine.fiscal_memory import RememberedInvoice
 from simulator.machine.options import digits14
 from simulator.machine.working_state import Mode, Stage, WorkingState
@@ -29,7 +29,7 @@ def run(state: WorkingState, command: int, data: bytes, now: datetime) -> str:
     """Returns the answer. Raises MachineRefusal."""
     row = _CANCEL_ROW if command == CLOSE and data == CANCEL_DATA else TABLE.get(command)
     if row is None:
-        raise unknown_command()
+        raise MachineRefusal("Unknown command", byte0=GENERAL_ERROR | UNKNOWN_COMMAND)
     if row.active_only and state.mode is not Mode.ACTIVE:
         raise not_now(f"Machine {state.mode.value}")
     if state.stage not in row.stages:

@@ -132,10 +132,6 @@ class FiscalMemory:
         if self.on_certified:
             self.on_certified(entry)
 
-    @property
-    def keeps_log(self) -> bool:
-        return self.options.log_limit > 0
-
     def counter_of(self, invoice_type: str) -> int:
         """The FC of that invoice type."""
         if self.options.fc_per_type:

@@ -125,7 +125,7 @@ class WorkingState:
     def log(self, last: RememberedInvoice, invoice: InvoiceUnderway | None) -> None:
         """`invoice` is None for another program's invoice."""
         fiscal = self.fiscal
-        if not fiscal.keeps_log:
+        if not self.options.log_limit:
             return
         content: dict[str, Any] = {"foreign": True}
         if invoice:

@@ -115,14 +115,8 @@ def _stop() -> None:
 
 
 def _machine_options(options: argparse.Namespace) -> SimulatorOptions:
-    return SimulatorOptions(
-        nim=options.nim,
-        ifu=options.ifu,
-        test_mode=options.test_mode,
-        credit_check=options.credit_check_ms / 1000,
-        credit_style=options.credit_style,
-        **read_habits(options),
-    )
+    named = {name: getattr(options, name) for name in ("nim", "ifu", "test_mode", "credit_style")}
+    return SimulatorOptions(**named, credit_check=options.credit_check_ms / 1000, **read_habits(options))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,7 +12,7 @@ from daemon.api.access.context import ApiDeps, ApiRequest, RequestContext, check
 from daemon.api.access.rehearsal import REHEARSED
 from daemon.api.access.relayed import RelayedRequest, by_name, check_operation, expiry, relayed
 from daemon.api.http.answers import Headers
-from daemon.api.http.middleware import AFTERWARDS
+from daemon.api.http.middleware import AFTERWARDS, address_of
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated, WrongLane
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.unknown import refusals_of, unknown_of
@@ -31,9 +31,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     """Runs before every handler under /v1 and before its body is read; sets `request.auth` to a `RequestContext`."""
     scope = request.scope
     deps: ApiDeps = request.app.state["deps"]
-    client = scope["client"]
-    address = client[0] if client else ""
-    found_lane = relayed(scope)
+    address, found_lane = address_of(scope), relayed(scope)
     key = (
         identify(deps, scope["headers"], address)
         if found_lane is None

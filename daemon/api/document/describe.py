@@ -14,7 +14,6 @@ import msgspec
 from litestar.openapi import ResponseSpec
 from litestar.openapi.spec import (
     OpenAPIMediaType,
-    OpenAPIResponse,
     Operation,
     Parameter,
     Reference,
@@ -25,6 +24,7 @@ from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
 
 from daemon.api import refusals
 from daemon.api.problems import HTTP_CODES, KINDS, Problem
+from daemon.api.request.body import MAX_LIMIT, MAX_NUMBER
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.take_over import PairNotCompared
@@ -187,16 +187,13 @@ def operation(
                 first = status == answers[0]
                 replayed = first and any(each.name == IDEMPOTENCY_KEY for each in parameters)
                 more = [REPLAYED] if replayed else () if status in answers else SENT_WITH.get(status, ())
-                _add_headers(response, "X-Request-ID", *more)
+                names = ("X-Request-ID", *more)
+                response.headers = {name: Reference(ref=f"#/components/headers/{name}") for name in names}
                 if first and media:
                     forms = {form: OpenAPIMediaType(schema=_form(form)) for form in media}
                     response.content = {**(response.content or {}), **forms}
 
     return Completed
-
-
-def _add_headers(response: OpenAPIResponse, *names: str) -> None:
-    response.headers = {name: Reference(ref=f"#/components/headers/{name}") for name in names}
 
 
 def _form(media_type: str) -> Schema:
@@ -227,9 +224,10 @@ def header(name: str, text: str, schema: Schema = STRING, *, required: bool = Fa
     return Parameter(name, "header", schema, text, required)
 
 
-def paging(limit: str, after: str, *, most: int, last: int) -> tuple[Parameter, Parameter]:
-    """Parameters `limit` and `after` of a list by number: at most `most` entries, with numbers up to `last`."""
-    return query("limit", limit, whole_number(1, most, most)), query("after", after, whole_number(0, last, 0))
+def paging(limit: str, after: str) -> tuple[Parameter, Parameter]:
+    """Parameters `limit` and `after` of a list by number."""
+    entries = query("limit", limit, whole_number(1, MAX_LIMIT, MAX_LIMIT))
+    return entries, query("after", after, whole_number(0, MAX_NUMBER, 0))
 
 
 RANGE: Final = (

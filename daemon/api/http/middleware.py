@@ -175,9 +175,14 @@ class _Finish:
         await self._send(message)
 
 
-def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> None:
+def address_of(scope: Scope) -> str:
+    """The peer's address; empty on a Unix socket."""
     client = scope["client"]
-    caller: dict[str, Any] = {"address": client[0] if client else ""}
+    return client[0] if client else ""
+
+
+def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> None:
+    caller: dict[str, Any] = {"address": address_of(scope)}
     if visit := scope.get("auth"):
         caller |= {"nim": visit.key.nim, "mode": visit.key.mode, "key_id": visit.key.id}
     log.info(

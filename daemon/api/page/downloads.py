@@ -102,9 +102,7 @@ PATH: Final = "/ui/authority.pem"
 
 def address_here(visit: Visit) -> str:
     """The box's address as this browser uses it, valid for tills in the same network."""
-    headers = visit.request.scope["headers"]
-    host = next((value.decode("latin-1") for name, value in headers if name == b"host"), "localhost")
-    return f"{'https' if visit.page.tls else 'http'}://{host}"
+    return f"{'https' if visit.page.tls else 'http'}://{visit.request.headers.get('host', 'localhost')}"
 
 
 async def authority_link(visit: Visit) -> tuple[str, str] | None:
@@ -121,5 +119,8 @@ async def authority(request: AnyRequest) -> Reply:
     page: PageDeps = request.app.state["page"]
     if not (pem := page.authority()):
         return await fault_page(request, NotFound("this box shows no certificate of its own"))
-    headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
-    return Answer(pem, media_type=b"application/x-pem-file", headers=headers)
+    return authority_file(pem)
+
+
+def authority_file(pem: bytes) -> Answer:
+    return Answer(pem, media_type=b"application/x-pem-file", headers=(as_file("mcfd-authority.pem"),))

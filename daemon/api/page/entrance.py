@@ -16,20 +16,11 @@ from common.web.security import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token_of
 from daemon.api.http.answers import Header, Reply, static_file
+from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.forms import AnyRequest
 from daemon.api.page.rendering import STATIC, Foreign, fault_of
-from daemon.api.page.visit import (
-    LANGUAGE_COOKIE,
-    RETURN_COOKIE,
-    address_of,
-    enter,
-    fault_page,
-    html,
-    is_from_here,
-    language_of,
-    redirect,
-)
+from daemon.api.page.visit import LANGUAGE_COOKIE, RETURN_COOKIE, enter, fault_page, html, language_of, redirect
 from daemon.api.refusals import Refusal
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import NotFound
@@ -64,13 +55,13 @@ async def login(request: AnyRequest) -> Reply:
     headers = request.scope["headers"]
     name = ""
     try:
-        if not is_from_here(headers):
+        if not security.is_own_form(request.headers):
             raise Foreign  # noqa: TRY301  on the same screen as a wrong password
         form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
         name = form.get("name", "")[:64]
         assert deps.logins is not None  # noqa: S101  the page is only there with people
         device = cookie_of(headers, DEVICE)
-        session = await deps.logins.log_in(name, form.get("password", ""), address_of(request), device)
+        session = await deps.logins.log_in(name, form.get("password", ""), address_of(request.scope), device)
     except (Foreign, Refusal) as error:
         fault = fault_of(error)
         problem = fault.message(Speaker(language_of(request, page.language)))
@@ -90,8 +81,8 @@ def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
 @post("/ui/logout", status_code=200)
 async def logout(request: AnyRequest) -> Reply:
     deps: ApiDeps = request.app.state["deps"]
-    if is_from_here(request.scope["headers"]) and deps.logins and (session := token_of(request.scope["headers"])):
-        await deps.logins.log_out(session, address_of(request))
+    if security.is_own_form(request.headers) and deps.logins and (session := token_of(request.scope["headers"])):
+        await deps.logins.log_out(session, address_of(request.scope))
         return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), FORGET_RETURN_URL)
     return redirect("/ui/login")
 

@@ -21,7 +21,8 @@ from common.web.forms import BACK_AGAIN, fields, typed_before
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
-from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Headers, Reply
+from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Reply
+from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.forms import TYPED_COOKIE, AnyRequest, remember_typed, typed_cookie
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
@@ -85,7 +86,7 @@ class Visit(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        return address_of(self.request)
+        return address_of(self.request.scope)
 
     @property
     def actor(self) -> Actor:
@@ -176,19 +177,9 @@ def is_fetched(request: AnyRequest) -> bool:
     return "hx-request" in request.headers
 
 
-def is_from_here(headers: Headers) -> bool:
-    return is_own_form({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
-
-
-def address_of(request: AnyRequest) -> str:
-    client = request.scope["client"]
-    return client[0] if client else ""
-
-
 def language_of(request: AnyRequest, configured: Language) -> Language:
-    headers = request.scope["headers"]
-    accepted = next((value.decode("latin-1") for name, value in headers if name == b"accept-language"), "")
-    return chosen(cookie_of(headers, LANGUAGE_COOKIE), accepted, configured)
+    accepted = request.headers.get("accept-language", "")
+    return chosen(cookie_of(request.scope["headers"], LANGUAGE_COOKIE), accepted, configured)
 
 
 def without_thousands(text: str) -> str:
@@ -205,7 +196,7 @@ async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) 
     page: PageDeps = request.app.state["page"]
     headers = request.scope["headers"]
     is_change = request.scope["method"] != "GET"
-    if is_change and not is_from_here(headers):
+    if is_change and not is_own_form(request.headers):
         raise Foreign
     session = deps.logins.who_of(headers, is_used=not unattended) if deps.logins else None
     if session is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
@@ -72,6 +73,14 @@ _TOO_MANY = Text(
 )
 MAX_LIMIT = 1000
 """Greatest number of entries on a page of the history, and the default (decision 20)."""
+MAX_NUMBER: Final = 999_999_999
+"""Greatest number of a closure, a movement or an outage."""
+
+
+async def read_json(request: ApiRequest) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of a body, and its object."""
+    raw = await read_bytes(request.scope["headers"], request.receive)
+    return raw, json_of(request.scope["headers"], raw)
 
 
 def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
@@ -251,6 +260,12 @@ def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
     return found
 
 
+def accepted_form(request: ApiRequest, forms: Mapping[str, str], usual: str) -> str:
+    """The form of the first media type of `Accept` that is one of `forms`; `usual` if there is none."""
+    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
+    return next((forms[kind] for kind in kinds if kind in forms), usual)
+
+
 def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:
     """`start <= t < end` in ms (decision 18). "Now" is the book's time (decision 21): after a fast clock the latest
     certifications would otherwise be after `to`."""
@@ -258,12 +273,16 @@ def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:
     return read_range(query.get("from"), query.get("to"), now=now, timezone=timezone)
 
 
-def read_page(request: ApiRequest, *, last: int) -> tuple[int, int, int, int]:
-    """`start`, `end`, `after` and `limit` of a list that is read page by page; `after` is a number up to `last`."""
-    query = read_query(request, "from", "to", "limit", "after")
-    start, end = range_of(request, query)
-    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
-    return start, end, integer(query, "after", default=0, least=0, most=last), limit
+def read_page(request: ApiRequest) -> tuple[int, int, int, int]:
+    """`start`, `end`, `after` and `limit` of a list of a range that is read page by page."""
+    return *range_of(request, read_query(request, "from", "to")), *read_place(request)
+
+
+def read_place(request: ApiRequest) -> tuple[int, int]:
+    """`after` and `limit` of a list that is read page by page."""
+    query = read_query(request, "limit", "after")
+    after = integer(query, "after", default=0, least=0, most=MAX_NUMBER)
+    return after, integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
 
 
 def integer(query: dict[str, str], name: str, *, default: int, least: int, most: int) -> int:

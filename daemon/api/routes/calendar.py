@@ -14,7 +14,7 @@ from common.language import Text
 from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import ONCE, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded, sent
-from daemon.api.request.body import MAX_LIMIT, integer, json_of, read_bytes, read_page, read_query
+from daemon.api.request.body import read_json, read_page, read_place
 from daemon.api.request.outcome import call_of, own_warnings, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
@@ -24,9 +24,8 @@ from daemon.store.tables.book.calendar_closures import calendar_list
 from daemon.usecases.reports.acts import cash_moves, move_cash
 from daemon.usecases.reports.close_period import calendar_closure, close_calendar
 
-MAX_NUMBER: Final = 999_999_999
 EXAMPLES: Final = {"month": "2026-01", "year": "2026"}
-MAX_ID: Final = 999_999_999
+
 EXAMPLE: Final = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
 
 _described = partial(described, tag="reports", right="report")
@@ -56,7 +55,8 @@ def read_period(body: dict[str, Any]) -> str:
     return period
 
 
-def _closing(kind: CalendarKind) -> HTTPRouteHandler:
+def _calendar(kind: CalendarKind) -> tuple[HTTPRouteHandler, ...]:
+    """The routes that close, list and read the closures of one kind."""
 
     @post(
         f"/reports/{kind}",
@@ -81,12 +81,6 @@ the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is 
         done = await close_calendar(request.auth.worker, kind, read_period(body.fields), call_of(request, body.raw))
         return sent_once(request, done, body.unknown)
 
-    return close
-
-
-def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
-    """The routes for the list and for one closure."""
-
     @get(
         f"/reports/{kind}",
         **_described(
@@ -94,17 +88,13 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
             summary=f"Closures of {kind}s",
             description="As they were closed, oldest first. To read on, ask again with `after` = the last `number` received.",
             answer=CalendarList,
-            parameters=paging(
-                "Closures at the most", "Only closures with a greater `number`", most=MAX_LIMIT, last=MAX_NUMBER
-            ),
+            parameters=paging("Closures at the most", "Only closures with a greater `number`"),
             problems=(InvalidRequest,),
         ),
     )
     async def listed(request: ApiRequest) -> Answer:
         worker = request.auth.worker
-        query = read_query(request, "limit", "after")
-        limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
-        after = integer(query, "after", default=0, least=0, most=MAX_NUMBER)
+        after, limit = read_place(request)
         found = await worker.ledger.read(calendar_list, worker.book, kind, after=after, limit=limit)
         reports = [msgspec.Raw(placed.entry_of(CalendarClosed).body.encode()) for placed in found]
         return encoded({"nim": worker.book.nim, "count": len(reports), "reports": reports})
@@ -121,7 +111,7 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
     async def one(request: ApiRequest) -> Answer:
         return sent(await calendar_closure(request.auth.worker, kind, request.path_params["period"]))
 
-    return listed, one
+    return close, listed, one
 
 
 @post(
@@ -142,9 +132,7 @@ sent to the machine, which need not be there. At most 60 an hour for a key (429 
     ),
 )
 async def move(request: ApiRequest) -> Answer:
-    headers = request.scope["headers"]
-    raw = await read_bytes(headers, request.receive)
-    body = json_of(headers, raw)
+    raw, body = await read_json(request)
     done = await move_cash(request.auth.worker, body, call_of(request, raw))
     if more := own_warnings(request):
         word = msgspec.json.decode(done.value, type=Moved)
@@ -161,20 +149,12 @@ async def move(request: ApiRequest) -> Answer:
         description="""The movements of a range, oldest first, and their sums; by default the last 31 days. To read on, ask again with `after` = the
 last `id` received.""",
         answer=CashMovements,
-        parameters=(
-            *RANGE,
-            *paging(
-                "Movements at the most",
-                "Only those with a greater `id`",
-                most=MAX_LIMIT,
-                last=MAX_ID,
-            ),
-        ),
+        parameters=(*RANGE, *paging("Movements at the most", "Only those with a greater `id`")),
         problems=(InvalidRequest,),
     ),
 )
 async def listed(request: ApiRequest) -> Answer:
-    return encoded(await cash_moves(request.auth.worker, *read_page(request, last=MAX_ID)))
+    return encoded(await cash_moves(request.auth.worker, *read_page(request)))
 
 
-CLOSURES = (_closing("month"), *_reading("month"), _closing("year"), *_reading("year"))
+CLOSURES = (*_calendar("month"), *_calendar("year"))

@@ -22,6 +22,7 @@ from daemon.api.access.context import ApiDeps, ApiRequest, deps_of
 from daemon.api.box import BoxFigures
 from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer, encoded
+from daemon.api.http.middleware import address_of
 from daemon.api.refusals import TooManyRequests, Unauthenticated
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog
@@ -247,11 +248,8 @@ async def metrics(request: ApiRequest) -> Answer:
 
 def _may_look(deps: ApiDeps, request: ApiRequest) -> ApiKey | None:
     """The key of the request; None from the box itself, which may see everything."""
-    client = request.scope["client"]
-    address = client[0] if client else ""
-    if is_loopback(address):
-        return None
-    return identify(deps, request.scope["headers"], address)
+    address = address_of(request.scope)
+    return None if is_loopback(address) else identify(deps, request.scope["headers"], address)
 
 
 def _is_visible(worker: MachineWorker, owner: ApiKey | None, deps: ApiDeps) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import Final, cast, get_args
 
@@ -18,7 +17,7 @@ from daemon.api.document.describe import RANGE, choice, described, matching, que
 from daemon.api.http.answers import Answer, Reply, Stream, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.refusals import NotRelayed, RoleNotAllowed, TooManyRequests
-from daemon.api.request.body import MAX_LIMIT, integer, range_of, read_query
+from daemon.api.request.body import MAX_LIMIT, accepted_form, integer, range_of, read_query
 from daemon.core.clock import zone
 from daemon.core.errors import InvalidRequest, LedgerUnusable
 from daemon.core.invoice.number import normalised
@@ -27,14 +26,14 @@ from daemon.core.people import may
 from daemon.core.report.acts import JournalCash
 from daemon.core.report.journal import JournalPage, JournalRecord, Page
 from daemon.core.report.ranges import EVER
-from daemon.usecases.reports import journal, journal_files, report
-from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.reports import journal, report
+from daemon.usecases.reports.journal_files import EXCEL_FR, journal_pieces
 
 DEFAULT_LIMIT: Final = 100
 CURSOR: Final = re.compile(r"([1-9][0-9]{0,8})(?:\.([0-9]{1,9}))?", re.ASCII)
 """A cursor: seq and Z number, of which the page has earlier entries."""
 STATES: Final = get_args(AttemptState)
-EXCEL_FR: Final = "excel-fr"
+
 FORMATS: Final = {"csv": b"text/csv; charset=utf-8", "jsonl": b"application/x-ndjson"}
 _ACCEPTED: Final = {
     "text/csv": "csv",
@@ -82,15 +81,16 @@ async def certifications(request: ApiRequest) -> Reply:
         if form != "json":
             raise RoleNotAllowed(role, "report")
         page = msgspec.structs.replace(page, start=max(page.start, await report.period_start(worker)))
-    lines = _lines(form, query.get("dialect", ""), deps_of(request).timezone)
-    if form != "json" and relayed(request.scope) is not None:
-        raise NotRelayed
+    if (dialect := query.get("dialect", "")) not in ("", EXCEL_FR):
+        raise InvalidRequest.at("dialect", Text("has to be one of {choices}", choices=EXCEL_FR))
     if form == "json":
         return encoded(await journal.read_page(worker, page, language_of(request.scope)))
+    if relayed(request.scope) is not None:
+        raise NotRelayed
     deps = deps_of(request)
     name = f'attachment; filename="journal-{worker.book.nim}.{form}"'
     return Stream(
-        lines(worker, page),
+        journal_pieces(worker, page, dialect if dialect and form == "csv" else form, zone(deps.timezone)),
         media_type=FORMATS[form],
         headers=((b"content-disposition", name.encode()),),
         place=deps.exports.take(request.auth.key.id),
@@ -146,17 +146,7 @@ def _form(request: ApiRequest, query: dict[str, str]) -> str:
     """`format`, else the first supported media type of `Accept`, else JSON."""
     form = query.get("format")
     if form is None:
-        accepted = request.headers.get("accept", "")
-        kinds = (part.partition(";")[0].strip().lower() for part in accepted.split(","))
-        return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "json")
+        return accepted_form(request, _ACCEPTED, "json")
     if form != "json" and form not in FORMATS:
         raise InvalidRequest.at("format", Text("has to be json, csv or jsonl"))
     return form
-
-
-def _lines(form: str, dialect: str, timezone: str) -> Callable[[MachineWorker, Page], AsyncGenerator[bytes, None]]:
-    if dialect not in ("", EXCEL_FR):
-        raise InvalidRequest.at("dialect", Text("has to be one of {choices}", choices=EXCEL_FR))
-    if form == "jsonl":
-        return journal_files.as_jsonl
-    return partial(journal_files.as_excel, zone=zone(timezone)) if dialect else journal_files.as_csv

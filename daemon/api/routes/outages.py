@@ -11,7 +11,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
-from daemon.api.request.body import MAX_LIMIT, json_of, read_bytes, read_page
+from daemon.api.request.body import read_json, read_page
 from daemon.api.request.outcome import call_of, sent_once
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.unknown import fields_of, unknown_of
@@ -21,7 +21,6 @@ from daemon.store.tables.book.outages import find_outage
 from daemon.usecases import outages
 from daemon.usecases.reports import inspect
 
-MAX_ID: Final = 999_999_999
 EXAMPLE: Final = {"who": "administration", "reference": "DGI-2026-118", "at": "2026-11-25T08:30:00Z"}
 
 _described = partial(described, tag="reports", right="report")
@@ -37,15 +36,12 @@ range, oldest first, by default of the last 31 days. mcfd keeps it by itself: an
 `[[machine]] outage_after` seconds, and ends when the machine can certify again. To read on, ask again with `after` = the last `id`
 received. While a spare stands for the machine, the register is still that of the machine. A sandbox has none.""",
         answer=OutageList,
-        parameters=(
-            *RANGE,
-            *paging("Outages at the most", "Only those with a greater `id`", most=MAX_LIMIT, last=MAX_ID),
-        ),
+        parameters=(*RANGE, *paging("Outages at the most", "Only those with a greater `id`")),
         problems=(InvalidRequest,),
     ),
 )
 async def listed(request: ApiRequest) -> Answer:
-    return encoded(await outages.list_outages(request.auth.named, *read_page(request, last=MAX_ID)))
+    return encoded(await outages.list_outages(request.auth.named, *read_page(request)))
 
 
 @post(
@@ -66,10 +62,9 @@ in the audit log. The same `who` and `reference` are noted once, also without an
     ),
 )
 async def note_notified(request: ApiRequest) -> Answer:
-    headers, number = request.scope["headers"], request.path_params["outage"]
-    raw = await read_bytes(headers, request.receive)
-    body = json_of(headers, raw)
-    done = await outages.note_notified(request.auth.named, number, body, call_of(request, raw))
+    raw, body = await read_json(request)
+    number, call = request.path_params["outage"], call_of(request, raw)
+    done = await outages.note_notified(request.auth.named, number, body, call)
     return sent_once(request, done, unknown_of(body, fields_of(NotifiedBody)))
 
 

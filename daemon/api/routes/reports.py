@@ -24,7 +24,7 @@ from daemon.api.document.describe import (
 )
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
-from daemon.api.request.body import MAX_LIMIT, range_of, read_page, read_query
+from daemon.api.request.body import range_of, read_page, read_query
 from daemon.api.request.outcome import call_of, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.invoice.fields import Fields
@@ -39,7 +39,6 @@ from daemon.usecases.reports import acts, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import articles_report, articles_since
 
-MAX_Z_NUMBER = 999_999_999
 _ADDED = """By article (same name, code, category and group, at one price in one mode): quantities sold and returned, amounts with VAT as they were certified. A
 credit note for a rebate (RRR) gives back money and no goods."""
 
@@ -144,21 +143,13 @@ OF_A_RANGE = tuple(map(_of_range, RANGE_REPORTS))
         description="""The Z closures created in a range, oldest first, as they are stored; by default the last 31 days. To read on, ask again with
 `after` = the last `z_number` received.""",
         answer=History,
-        parameters=(
-            *RANGE,
-            *paging(
-                "Records at the most",
-                "Only closures with a greater `z_number`",
-                most=MAX_LIMIT,
-                last=MAX_Z_NUMBER,
-            ),
-        ),
+        parameters=(*RANGE, *paging("Records at the most", "Only closures with a greater `z_number`")),
         problems=(InvalidRequest,),
     ),
 )
 async def history(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    records = await report.history(worker, *read_page(request, last=MAX_Z_NUMBER))
+    records = await report.history(worker, *read_page(request))
     return encoded(History(nim=worker.book.nim, count=len(records), reports=tuple(records)))
 
 

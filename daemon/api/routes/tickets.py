@@ -47,7 +47,7 @@ Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
 """Makes one document of the request's book."""
 
 UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
-_TEXT = "The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket."
+
 
 NOTHING = Text("there is no invoice at this address; ask the shop")
 
@@ -207,42 +207,30 @@ def _routes(
     return ticket, print_
 
 
-@get(
-    "/certifications/{code:str}/qr.svg",
-    **described(
-        "get_qr_svg",
-        tag="journal",
-        right="look",
-        summary="QR code as SVG",
-        description=f"{_TEXT} Measured in millimetres.",
-        media=("image/svg+xml",),
-    ),
+def _qr(kind: Literal["svg", "png"], media_type: str, size: str) -> HTTPRouteHandler:
+    @get(
+        f"/certifications/{{code:str}}/qr.{kind}",
+        **described(
+            f"get_qr_{kind}",
+            tag="journal",
+            right="look",
+            summary=f"QR code as {kind.upper()}",
+            description=f"The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket. {size}",
+            media=(media_type,),
+        ),
+    )
+    async def picture(request: ApiRequest) -> Answer:
+        record = await journal.find(request.auth.worker, request.path_params["code"])
+        image = await asyncio.to_thread(draw_qr, receipt(record).qr_content, kind)
+        return Answer(image, media_type=media_type.encode(), headers=(UNCHANGING,))
+
+    return picture
+
+
+QR_CODES = (
+    _qr("svg", "image/svg+xml", "Measured in millimetres."),
+    _qr("png", "image/png", "270 dots, 203 dpi: 6 printer dots a module."),
 )
-async def qr_svg(request: ApiRequest) -> Answer:
-    return await _answer(request, "svg", b"image/svg+xml")
-
-
-@get(
-    "/certifications/{code:str}/qr.png",
-    **described(
-        "get_qr_png",
-        tag="journal",
-        right="look",
-        summary="QR code as PNG",
-        description=f"{_TEXT} 270 dots, 203 dpi: 6 printer dots a module.",
-        media=("image/png",),
-    ),
-)
-async def qr_png(request: ApiRequest) -> Answer:
-    return await _answer(request, "png", b"image/png")
-
-
-async def _answer(request: ApiRequest, kind: Literal["svg", "png"], media_type: bytes) -> Answer:
-    worker = request.auth.worker
-    record = await journal.find(worker, request.path_params["code"])
-    content = receipt(record).qr_content
-    image = await asyncio.to_thread(draw_qr, content, kind)
-    return Answer(image, media_type=media_type, headers=(UNCHANGING,))
 
 
 @get(

@@ -42,7 +42,7 @@ from daemon.store.maintenance.backup import backup
 from daemon.store.maintenance.verify import VerifyResult
 from daemon.whole_box.archive import pack
 from daemon.whole_box.sealed import TooMuchToSeal, check_recipient, new_identity, sealed
-from daemon.whole_box.signature import fingerprint
+from daemon.whole_box.verify_archive import fingerprint
 
 NEW_KEY = "mcfd backup --new-key"
 
@@ -121,8 +121,7 @@ def command(
         return
     ledger, suffix = existing(settings), BOX_SUFFIX if whole else SUFFIX
     lock = sealing(settings, recipients, passphrase_file) if whole else None
-    with as_owner(into or Path()):
-        target = file or _dated(into, suffix)
+    target = file or _dated(into or Path(), suffix)
     if target.exists() and (not force or target.samefile(ledger)):
         raise Failure("{path} exists already", path=target)
     with Progress(telling=telling) as progress:
@@ -179,9 +178,9 @@ def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) ->
         complain("the copy is made, but not in the audit log: {why}", why=tell(error, ambient()))
 
 
-def _dated(into: Path | None, suffix: str) -> Path:
-    folder = into or Path()
-    folder.mkdir(parents=True, exist_ok=True)
+def _dated(folder: Path, suffix: str) -> Path:
+    with as_owner(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     return folder / backup_name(datetime.now(UTC), suffix)
 
 
@@ -206,14 +205,11 @@ def read_passphrase(file: Path) -> str:
     try:
         text = read_secret(file).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure("{path} cannot be read: {why}", path=file, why=_why(error)) from None
+        why = reason(error) if isinstance(error, OSError) else error
+        raise Failure("{path} cannot be read: {why}", path=file, why=why) from None
     if not text:
         raise Failure("{path} is empty", path=file)
     return text
-
-
-def _why(error: Exception) -> object:
-    return reason(error) if isinstance(error, OSError) else error
 
 
 def prompt_passphrase(*, twice: bool) -> str:
@@ -267,10 +263,8 @@ def print_new_key(settings: Settings) -> None:
     say(f"\n{identity}\n")
     say(qr_for_terminal(identity))
     if settings.storage.path.exists():
-        say(
-            "This box signs its backups; fingerprint: {fingerprint}",
-            fingerprint=fingerprint(signing_key(settings).public),
-        )
+        own = fingerprint(signing_key(settings).public)
+        say("This box signs its backups; fingerprint: {fingerprint}", fingerprint=own)
     say("Into the configuration, in place of a passphrase:")
     say(f'\n[backup]\nrecipients = ["{recipient}"]')
 

@@ -165,6 +165,7 @@ def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *,
     with writing(target), new_file(target) as file:
         try:
             lines = read_ledger(settings, lambda store: _written(store, settings, page, file, form, nim=nim, test=test))
+            file.flush()  # a full disk refuses the last piece, or all of a short journal, no sooner
         except BaseException:
             with as_owner(target.parent):
                 target.unlink(missing_ok=True)

@@ -49,7 +49,8 @@ def command(*, config: Path | None, port: str, speed: int, folder: Path, writes:
         result = asyncio.run(probe_port(port, speed, on_finding=(lambda _: None) if as_json else _show))
     except NoMachine as error:
         raise Unavailable(error) from error
-    path = _bundle(result, port, folder)
+    with writing(folder), as_owner(folder):
+        path = write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
     if as_json:
         findings = [finding.in_english for finding in result.findings]
         print_json({"nim": result.nim, "findings": findings, "settings": result.settings, "file": str(path)})
@@ -68,11 +69,6 @@ def is_fatal(finding: ProbeFinding) -> bool:
 def _show(finding: ProbeFinding) -> None:
     for line in row(finding):
         say(line)
-
-
-def _bundle(result: ProbeResult, port: str, folder: Path) -> Path:
-    with writing(folder), as_owner(folder):
-        return write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
 
 
 def _sum_up(result: ProbeResult, path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import click
 
@@ -33,12 +33,13 @@ from daemon.core.clock import millis_text
 from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
-from daemon.store.maintenance.backup import Restored, restore
+from daemon.store.maintenance.backup import Restored, lacking, restore
 from daemon.store.maintenance.numbers import LastZ
 from daemon.whole_box.archive import CONFIG as TOML
 from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
 from daemon.whole_box.sealed import NotOpened, check_identity, is_by_passphrase, opened
-from daemon.whole_box.signature import NoKey, fingerprint, is_named, own_public, signer
+from daemon.whole_box.signature import NoKey, is_named, own_public, signer
+from daemon.whole_box.verify_archive import fingerprint
 
 CONFIG = Path("/etc/mcfd/mcfd.toml")
 
@@ -70,26 +71,12 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
     "--foreign", is_flag=True, help=tr("With --all: also one that another box has signed, or none, as mcfd 0.1.0.")
 )
 @json_option
-def command(
-    config: Path | None,
-    file: Path,
-    *,
-    yes: bool,
-    last_z: LastZ,
-    whole: bool,
-    identity: Path | None,
-    passphrase_file: Path | None,
-    places: tuple[Path, ...],
-    signed_by: str,
-    foreign: bool,
-    as_json: bool,
-) -> None:
-    if not file.is_file():
-        raise Failure("{path} cannot be read: {why}", path=file, why=tr("there is no such file"))
+def command(*, whole: bool, as_json: bool, **options: Any) -> None:
+    wanted = RestoreOptions(**options)
+    if not wanted.file.is_file():
+        raise Failure("{path} cannot be read: {why}", path=wanted.file, why=tr("there is no such file"))
     if whole:
-        done = restore_box(
-            RestoreOptions(file, config, identity, passphrase_file, places, signed_by, foreign, last_z=last_z, yes=yes)
-        )
+        done = restore_box(wanted)
         if as_json:
             paths = {"written": list(map(str, done.written)), "outside": [key for key, _ in done.outside]}
             print_json({**_as_json(done.settings, done.ledger), **paths, "signature": done.signed_by})
@@ -97,25 +84,25 @@ def command(
             _print_restored(done.settings.storage.path, done.ledger, done.written)
             say("next: mcfd doctor, then sudo systemctl restart mcfd")
         return
-    if identity or passphrase_file or places or signed_by or foreign:
+    if wanted.identity or wanted.passphrase_file or wanted.places or wanted.signed_by or wanted.foreign:
         raise click.UsageError(tr("means something only with {other}", other="--all"))
-    settings = load(config)
-    _restore_ledger(settings, file, yes=yes, last_z=last_z, as_json=as_json)
+    _restore_ledger(load(wanted.config), wanted, as_json=as_json)
 
 
-def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ, as_json: bool) -> None:
-    path = settings.storage.path
+def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool) -> None:
+    path, file = settings.storage.path, wanted.file
     if path.exists() and path.samefile(file):
         raise Failure("{path} is the ledger itself", path=file)
     check_stopped(path)
-    if path.exists() and not yes:
-        require_terminal("--yes")
-        click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     try:
-        with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
-            restored = restore(
-                source, path, at=now_millis(), by=shell_user(), origin=file, last_z=last_z, progress=progress
-            )
+        with for_owner(file, path.parent) as source, as_owner(path.parent):
+            _warn(file, lacking(source, path))
+            if path.exists() and not wanted.yes:
+                require_terminal("--yes")
+                click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
+            with Progress() as progress:
+                by, at = shell_user(), now_millis()
+                restored = restore(source, path, at=at, by=by, origin=file, last_z=wanted.last_z, progress=progress)
     except OSError as error:
         raise not_restored(file, error) from None
     if as_json:
@@ -123,6 +110,18 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
         return
     _print_restored(path, restored, ())
     say("at the next start it is compared with the machine; should that have certified since: mcfd machine settle")
+
+
+def _warn(file: Path, lacks: Sequence[str]) -> None:
+    if lacks:
+        complain(
+            "the ledger in place has {count} certifications that {file} lacks, {first} to {last}: a till that sends one of "
+            "them again has it certified twice",
+            count=len(lacks),
+            file=file,
+            first=lacks[-1],
+            last=lacks[0],
+        )
 
 
 def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:
@@ -179,6 +178,8 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
                 reader.copy_ledger(file)
         # From here on the archive is known to be complete.
         signed_by = _checked_signature(reader, {(present or Settings()).storage.path, planned.ledger}, wanted)
+        with as_owner(home):
+            _warn(wanted.file, lacking(copy, planned.ledger))
         _confirm(wanted, reader, planned, place, signed_by)
         at, by = now_millis(), shell_user()
         with as_owner(home), Progress() as progress:
@@ -217,12 +218,11 @@ def _decrypted(wanted: RestoreOptions) -> Iterator[BinaryIO]:
         with source:
             if is_by_passphrase(source):
                 file = wanted.passphrase_file
-                passphrase = read_passphrase(file) if file else prompt_passphrase(twice=False)
-                with opened(source, passphrase=passphrase) as plain:
-                    yield plain
+                key = {"passphrase": read_passphrase(file) if file else prompt_passphrase(twice=False)}
             else:
-                with opened(source, identity=_recovery_key(wanted.identity)) as plain:
-                    yield plain
+                key = {"identity": _recovery_key(wanted.identity)}
+            with opened(source, **key) as plain:
+                yield plain
     except NotOpened as error:
         raise Failure(tell(error, ambient())) from None
     except OSError as error:
@@ -296,17 +296,8 @@ def _own_keys(ledgers: Collection[Path]) -> set[bytes]:
 def _confirm(wanted: RestoreOptions, reader: ArchiveReader, planned: RestorePlan, place: Path, signed_by: str) -> None:
     """Lists every file to be written, and prompts unless `--yes`."""
     manifest = reader.manifest
-    click.echo(
-        visible(
-            tr(
-                "{file}: made {at} by mcfd {version}",
-                file=wanted.file,
-                at=manifest.created_at,
-                version=manifest.version,
-            )
-        ),
-        err=True,
-    )
+    origin = {"file": wanted.file, "at": manifest.created_at, "version": manifest.version}
+    click.echo(visible(tr("{file}: made {at} by mcfd {version}", **origin)), err=True)
     click.echo(signed_by, err=True)
     targets = [planned.ledger, *(each.path for each, _ in planned.files), place]
     for path in targets:
@@ -326,14 +317,12 @@ def _confirm(wanted: RestoreOptions, reader: ArchiveReader, planned: RestorePlan
 
 
 def _not_written(path: Path, error: OSError) -> Failure:
-    kind = Unavailable if error.errno in NO_ROOM else Failure
-    return kind(
-        tr(
-            "{path} cannot be written: {why}; the ledger is put back, the same command again does the rest",
-            path=path,
-            why=reason(error),
-        )
+    text = tr(
+        "{path} cannot be written: {why}; the ledger is put back, the same command again does the rest",
+        path=path,
+        why=reason(error),
     )
+    return Unavailable(text) if error.errno in NO_ROOM else Failure(text)
 
 
 def _print_restored(path: Path, restored: Restored, files: Iterable[Path]) -> None:

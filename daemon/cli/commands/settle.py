@@ -38,6 +38,7 @@ from daemon.core.machine.state import PortReading, same_machine
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
+from daemon.store.maintenance.numbers import check_last_z
 from daemon.store.store import Store
 
 OBSTACLES: dict[Obstacle, Text] = {
@@ -111,14 +112,8 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
     except DecisionRefused as error:
         raise _refused(case, error.obstacle, chosen) from error
     if as_json:
-        print_json(
-            {
-                "settled": True,
-                "nim": case.state.book.nim,
-                "attention": str(from_stored(case.state.attention)),
-                "decision": chosen,
-            }
-        )
+        nim, found = case.state.book.nim, str(from_stored(case.state.attention))
+        print_json({"settled": True, "nim": nim, "attention": found, "decision": chosen})
     else:
         say("settled and written to the ledger; a running daemon goes on within seconds")
     return 0
@@ -169,20 +164,12 @@ def _show(case: Case, settings: Settings) -> None:
     say("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons))
     say("case: {shown}", shown=case.fingerprint)
     if attempt := case.attempt:
+        words = {"number": attempt.number, "type": attempt.type, "total": attempt.total_ttc}
         began = moment(attempt.begun_at, zone)
-        say(
-            "invoice without a known outcome: {number} ({type}, {total} XOF), begun {at}",
-            number=attempt.number,
-            type=attempt.type,
-            total=attempt.total_ttc,
-            at=began,
-        )
+        say("invoice without a known outcome: {number} ({type}, {total} XOF), begun {at}", **words, at=began)
     if counters := case.state.counters:
-        say(
-            "the ledger knows: {counters}, last invoice {number}",
-            counters=counted(counters),
-            number=case.state.last_number or "–",
-        )
+        number = case.state.last_number or "–"
+        say("the ledger knows: {counters}, last invoice {number}", counters=counted(counters), number=number)
     if case.evidence is None:
         say("it is not known what the machine says: plug it in, or stop the daemon so that it can be read here")
         return
@@ -190,15 +177,8 @@ def _show(case: Case, settings: Settings) -> None:
     read = moment(case.evidence.at, zone)
     say("the machine said ({at}): {nim}, {counters}", at=read, nim=state.nim, counters=counted(state.counters))
     if last := state.last:
-        line = tr(
-            "  its last invoice: {number} ({type}, {total} XOF), code {code}, {time}",
-            number=last.number,
-            type=last.type,
-            total=last.total,
-            code=last.code,
-            time=last.time,
-        )
-        say(line)
+        words = msgspec.structs.asdict(last)
+        say("  its last invoice: {number} ({type}, {total} XOF), code {code}, {time}", **words)
 
 
 def _prompt_decision(case: Case) -> str:
@@ -273,7 +253,8 @@ def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
     state = read_ledger(settings, lambda store: _state(store, settings, nim))
     if not state.needs_last_z:
         raise Failure("nothing to enter: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
-    following = max(number, state.z_number) + 1
+    check_last_z(state, number)
+    following = number + 1
     if not yes and sys.stdin.isatty():
         question = tr(
             "The next Z of {nim} will be {number}; it cannot be taken back. Right?",

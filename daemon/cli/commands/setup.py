@@ -64,11 +64,12 @@ def check_place(wanted: SetupOptions) -> Path:
     try:
         exists = place.exists()
         place.parent.mkdir(parents=True, exist_ok=True)
+        is_writable = os.access(place.parent, os.W_OK)
     except OSError:
-        raise Failure("{folder} cannot be written to: run it with sudo", folder=place.parent) from None
+        exists = is_writable = False
     if exists and not wanted.force:
         raise Failure("{path} exists already; --force replaces it and keeps the old one beside it", path=place)
-    if not os.access(place.parent, os.W_OK):
+    if not is_writable:
         raise Failure("{folder} cannot be written to: run it with sudo", folder=place.parent)
     return place
 

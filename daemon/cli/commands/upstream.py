@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,16 +83,10 @@ async def _backlogs(store: Store, settings: Settings) -> dict[str, Sequence[Back
 
 def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
     zone = settings.reports.zone
-    return (
-        name,
-        backlog.nim,
-        backlog.mode,
-        backlog.waiting,
-        backlog.parked,
-        moment(backlog.oldest_at, zone),
-        moment(backlog.last_sent_at, zone),
-        _error(backlog, settings),
-    )
+    times = moment(backlog.oldest_at, zone), moment(backlog.last_sent_at, zone)
+    error = tr(from_stored(backlog.last_error))
+    last_error = f"{moment(backlog.last_error_at, zone)} {error}" if error else ""
+    return name, backlog.nim, backlog.mode, backlog.waiting, backlog.parked, *times, last_error
 
 
 @command.command(
@@ -151,7 +144,8 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
     except BadOptions as error:
         raise Failure(error) from None
     event_id = str(uuid.uuid4())
-    event = compose_trial(event_id, machine_nim, at=_sent_at(), box=upstream.box, key_id=receiver.key_id)
+    at = millis_text(now_millis())
+    event = compose_trial(event_id, machine_nim, at=at, box=upstream.box, key_id=receiver.key_id)
     return _print_results([(UPSTREAM, upstream.url, _send(receiver, event, event_id, machine_nim))], as_json=as_json)
 
 
@@ -177,9 +171,7 @@ def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool
         joined = asyncio.run(join_headquarters(settings, code, url, ca))
     change(settings, NoteDeed("upstream.joined", joined.headquarters), make=True)
     if as_json:
-        print_json(
-            {"headquarters": joined.headquarters, "kind": joined.kind, "url": joined.url, "box": joined.label or None}
-        )
+        print_json(record_json(joined, "headquarters", "kind", "url", box=joined.label or None))
         return
     say("joined {url}; closures go to it from now on ({kind})", url=joined.headquarters, kind=joined.kind)
 
@@ -229,12 +221,6 @@ def _to_send(settings: Settings, found: Sequence[Backlog]) -> list[Backlog]:
     return backlogs + [Backlog(nim, "live", 0, 0, 0, "", 0, 0) for nim in nims]
 
 
-def _error(backlog: Backlog, settings: Settings) -> str:
-    if not backlog.last_error:
-        return ""
-    return f"{moment(backlog.last_error_at, settings.reports.zone)} {tr(from_stored(backlog.last_error))}"
-
-
 def _as_json(backlog: Backlog) -> dict[str, object]:
     age = max(0, now_millis() - backlog.oldest_at) // 1000 if backlog.oldest_at else None
     return record_json(backlog, oldest_age_seconds=age, last_error=str(from_stored(backlog.last_error)) or None)
@@ -263,7 +249,7 @@ def test_webhooks(settings: Settings, name: str | None, as_json: bool) -> int:
     from daemon.app.outward.replication import webhook_receiver
     from daemon.upstream.options import BadOptions
 
-    nim, at = settings.machine[0].nim, _sent_at()
+    nim, at = settings.machine[0].nim, millis_text(now_millis())
     data = msgspec.Raw(msgspec.json.encode(MachineEvent(nim=nim, mode="live", at=at)))
     event = msgspec.json.encode(Envelope(type=TEST, timestamp=at, nim=nim, mode="live", data=data))
     found = []
@@ -275,10 +261,6 @@ def test_webhooks(settings: Settings, name: str | None, as_json: bool) -> int:
                 raise Failure(error) from None
             found.append((each.destination, each.url, _send(receiver, event, str(uuid.uuid4()), nim)))
     return _print_results(found, as_json=as_json)
-
-
-def _sent_at() -> str:
-    return millis_text(int(datetime.now(UTC).timestamp() * 1000))
 
 
 def _send(receiver: UpstreamReceiver, event: bytes, event_id: str, nim: str) -> Delivery:

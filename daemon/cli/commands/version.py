@@ -28,10 +28,9 @@ def command(as_json: bool) -> None:
     versions = {"mcfd": version("mcfd"), "python": platform.python_version(), "system": platform.platform()}
     if as_json:
         print_json({**versions, "core": core})
-    else:
-        click.echo(
-            "\n".join(f"{name} {value}" for name, value in {**versions, "core": " ".join(core.values())}.items())
-        )
+        return
+    for name, value in {**versions, "core": " ".join(core.values())}.items():
+        click.echo(f"{name} {value}")
 
 
 @click.command(

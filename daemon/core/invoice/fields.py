@@ -14,7 +14,7 @@ from fractions import Fraction
 import msgspec
 
 from common.language import Text, sentence
-from common.language.reasons import TEXT_CUT, to_stored
+from common.language.reasons import TEXT_CUT, TEXT_REPLACED, to_stored
 from daemon.core import money
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
@@ -187,32 +187,23 @@ class Fields:
 
 
 def as_cut(invoice: Invoice, as_stored: Callable[[Invoice], Invoice]) -> Invoice:
-    """The invoice with a warning for each text that will be cut. InvalidRequest for a cut name of a company or trader,
-    which tells who may deduct the VAT."""
+    """The invoice with a warning for each text that will be cut or loses characters. InvalidRequest for a cut name of a
+    company or trader, which tells who may deduct the VAT."""
     stored = as_stored(invoice)
     if stored is invoice:
         return invoice
-    cut = [
-        (field, len(after), item)
-        for (field, before, item), (_, after, _) in zip(_texts(invoice), _texts(stored), strict=True)
-        if before != after
-    ]
-    for field, length, _ in cut:
-        if field == COMPANY_NAME and invoice.customer.client_type in BUSINESSES:
+    warnings = []
+    for (field, before, item), (_, after, _) in zip(_texts(invoice), _texts(stored), strict=True):
+        length, is_cut = len(after), len(after) < len(before)
+        if is_cut and field == COMPANY_NAME and invoice.customer.client_type in BUSINESSES:
             message = Text(
                 "is longer than the machine stores beside the customer's other texts: {length} characters",
                 length=length,
             )
             raise InvalidRequest.at(field, message)
-    warnings = tuple(
-        Warn(
-            "TEXT_CUT",
-            to_stored(TEXT_CUT(field=field, length=length)),
-            item,
-            field,
-        )
-        for field, length, item in cut
-    )
+        if before != after:
+            reason = TEXT_CUT(field=field, length=length) if is_cut else TEXT_REPLACED(field=field)
+            warnings.append(Warn("TEXT_CUT", to_stored(reason), item, field))
     return msgspec.structs.replace(stored, warnings=(*invoice.warnings, *warnings))
 
 

@@ -141,14 +141,14 @@ def certified_amounts(invoice: Invoice) -> Iterator[tuple[Item, int]]:
     totals = {line.group: line.ttc for line in invoice.taxes}
     sums: dict[str, int] = {}
     for item in invoice.items:
-        sums[item.group] = sums.get(item.group, 0) + item.line_amount
+        sums[item.group] = sums.get(item.group, 0) + item.line_hundredths
     done: dict[str, int] = {}
     for item in invoice.items:
         before = done.get(item.group, 0)
-        done[item.group] = before + item.line_amount
-        total, whole = totals.get(item.group, sums[item.group]), sums[item.group]
-        upto = (divide_half_up(total * part, whole) for part in (before + item.line_amount, before))
-        yield item, next(upto) - next(upto)
+        after = done[item.group] = before + item.line_hundredths
+        whole = sums[item.group]
+        total = totals.get(item.group, divide_half_up(whole, 100))
+        yield item, divide_half_up(total * after, whole) - divide_half_up(total * before, whole)
 
 
 def _total(key: _Key, sums: _Sums) -> ArticleTotal:

@@ -154,7 +154,7 @@ def is_met(state: BookState) -> bool:
 def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, last_z: LastZ) -> tuple[str, ...]:
     """Prepares a copy (`connection`) that will replace `target`, whose numbers are in `marks`. Live books whose numbers
     were not counted here ask for their last Z, unless `last_z` gives it. Returns the NIMs of books that ask.
-    InvalidRequest if `last_z` names no book of the copy."""
+    InvalidRequest if `last_z` names no book of the copy, or a Z before its last."""
     marks, ledger_id = marks or Marks(), read_meta(connection, LEDGER_ID)
     states = [books.book_state(connection, book) for book in books.all_books(connection) if book.mode == LIVE]
     last_numbers = _stated_numbers(connection, states, last_z)
@@ -194,13 +194,29 @@ def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState],
         if len(states) != 1:
             names = ", ".join(sorted({state.book.nim for state in states}))
             raise InvalidRequest.at("last_z", Text("has to name the machine ({names}), as NIM=3", names=names))
-        return {states[0].book.id: last_z}
+        last_z = {states[0].book.nim: last_z}
     last_numbers = {}
     for nim, number in last_z.items():
         if not any(same_machine(state.book.nim, nim) for state in states):
             raise InvalidRequest.at("last_z", Text("the backup has no book of {nim}", nim=nim))
-        last_numbers[books.open_book(connection, nim, LIVE).id] = number
+        book = books.open_book(connection, nim, LIVE)
+        check_last_z(books.book_state(connection, book), number)
+        last_numbers[book.id] = number
     return last_numbers
+
+
+def check_last_z(state: BookState, number: int) -> None:
+    """InvalidRequest if the ledger itself has a later Z: the number is mistyped, and the next Z could be given twice."""
+    if number < state.z_number:
+        raise InvalidRequest.at(
+            "last_z",
+            Text(
+                "{number} cannot be the last Z of {nim}: the ledger has Z {last}; enter {last} if paper has none after it",
+                number=number,
+                nim=state.book.nim,
+                last=state.z_number,
+            ),
+        )
 
 
 # -- an open ledger -----------------------------------------------------------------------------------------------------------

@@ -240,8 +240,7 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
     worker = job.worker
     log.warning(
         "certification.unknown",
-        nim=worker.book.nim,
-        mode=worker.book.mode,
+        **worker.names,
         invoice_number=job.invoice.number,
         cause=str(unknown.cause),
         incident=worker.note_odd("doubt") or None,

@@ -46,10 +46,6 @@ class MachinePresence(NamedTuple):
     content: bytes
 
 
-async def _learn_nothing(nim: str, last_z: int) -> None:
-    del nim, last_z
-
-
 class Resent(NamedTuple):
     """How often the closures from one Z on were sent again, and when last, in seconds of the loop's clock."""
 
@@ -69,7 +65,7 @@ class Announcer:
     resend: Resend
     _: KW_ONLY
     modes: frozenset[Mode]
-    learn_z: LearnZ = _learn_nothing
+    learn_z: LearnZ
     every: float = EVERY_SECONDS
     dice: Callable[[], float] = _dice
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -48,7 +48,8 @@ class WebhookEvents:
         missing = ""
         try:
             data = await self._data(book, event)
-            body = msgspec.json.encode(_envelope(book, event, data))
+            at, raw = millis_text(event.at), msgspec.Raw(data)
+            body = msgspec.json.encode(Envelope(type=event.type, timestamp=at, nim=book.nim, mode=book.mode, data=raw))
         except ValueError as error:
             missing = str(error)
             log.warning("event.gone", nim=book.nim, mode=book.mode, type=event.type, cause=missing)
@@ -84,13 +85,3 @@ def event_id(book: Book, event: WaitingEvent, data: bytes) -> str:
     """By what it says, not by numbers of rows, which a ledger put back from a backup gives again."""
     name = b"\n".join((event.type.encode(), book.nim.encode(), book.mode.encode(), b"%d" % event.at, data))
     return str(uuid.uuid5(NAMESPACE, name.decode()))
-
-
-def _envelope(book: Book, event: WaitingEvent, data: bytes) -> Envelope:
-    return Envelope(
-        type=event.type,
-        timestamp=millis_text(event.at),
-        nim=book.nim,
-        mode=book.mode,
-        data=msgspec.Raw(data),
-    )

@@ -24,9 +24,8 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 async def make_copy(worker: MachineWorker, record: Record, call: Call) -> int:
     """Which duplicate it is, from 1."""
     await worker.ledger.check_free_space(worker.book)
-    return await worker.ledger.write(
-        acts.make_copy, worker.book, record.code, record.number, at=worker.now(), call=call
-    )
+    code, number = record.code, record.number
+    return await worker.ledger.write(acts.make_copy, worker.book, code, number, at=worker.now(), call=call)
 
 
 async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.Struct, call: Call) -> None:
@@ -81,13 +80,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
             box_at=worker.clock.millis(),
             most=MOST_AN_HOUR,
         )
-        log.info(
-            "cash.moved",
-            **worker.names,
-            kind=move.kind,
-            amount=move.amount,
-            request_id=call.request_id,
-        )
+        log.info("cash.moved", **worker.names, kind=move.kind, amount=move.amount, request_id=call.request_id)
         return body
 
     return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), "move cash")

@@ -41,25 +41,14 @@ Line = tuple[Record | Placed, int]
 
 def journal_pieces(source: ReportSource, page: Page, form: str, zone: tzinfo) -> AsyncGenerator[bytes, None]:
     """`form` is csv, excel-fr or jsonl; headings first, where the form has them."""
+
+    def excel(lines: list[Line]) -> bytes:
+        return excel_lines(excel_row(_cells(line, "fr"), zone) for line in lines).encode()
+
     if form == EXCEL_FR:
-        return as_excel(source, page, zone=zone)
-    return as_jsonl(source, page) if form == "jsonl" else as_csv(source, page)
-
-
-def as_excel(source: ReportSource, page: Page, *, zone: tzinfo) -> AsyncGenerator[bytes, None]:
-    return _file(
-        source,
-        page,
-        lambda lines: excel_lines(excel_row(_cells(line, "fr"), zone) for line in lines).encode(),
-        header=excel_header(),
-    )
-
-
-def as_csv(source: ReportSource, page: Page) -> AsyncGenerator[bytes, None]:
-    return _file(source, page, lambda lines: csv_lines(map(_cells, lines)).encode(), header=csv_header())
-
-
-def as_jsonl(source: ReportSource, page: Page) -> AsyncGenerator[bytes, None]:
+        return _file(source, page, excel, header=excel_header())
+    if form == "csv":
+        return _file(source, page, lambda lines: csv_lines(map(_cells, lines)).encode(), header=csv_header())
     encoder = msgspec.json.Encoder(decimal_format="number")
     to_record = partial(_json_record, nim=source.book.nim)
     return _file(source, page, lambda lines: encoder.encode_lines([to_record(line) for line in lines]))

@@ -167,8 +167,7 @@ class Attempts:
 
     def forget(self) -> None:
         """After a change of book: doubts belong to the former one, and the machine counts as never connected."""
-        for live in [live for live in self._live.values() if live.phase is Phase.IN_DOUBT]:
-            self.step(live, Step.SETTLED)
+        self.keep_doubts(())
         self.met_machine = False
 
     def take(self, state: BookState) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.resources import files
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 from support.browser import FRENCH_PHONE, Person, View, session_of
 from support.shop import Shop
 
@@ -73,6 +73,26 @@ def test_what_came_of_a_form_has_the_focus(person: People) -> None:
         each.complaints.clear()  # Chromium notes the 422 and the 401
 
 
+@pytest.mark.parametrize("view", [FRENCH_PHONE, View("fr", {"width": 320, "height": 256})], ids=["phone", "low"])
+def test_a_long_banner_leaves_room_for_the_screen(person: People, view: View) -> None:
+    """With letters twice as large an outage's banner left a finger's width of the screen; on a low one (400 % on a desktop) it scrolls away."""
+    page = person("technician", view).go("/ui/box")
+    words = "la machine est en panne, ce qui est vendu sera certifié plus tard ; 3 ventes attendent leur certification"
+    page.evaluate(
+        """words => {
+          document.documentElement.style.fontSize = "200%";
+          document.querySelector("#state .banner span").append(words, words);
+          document.querySelector("main").style.paddingBottom = "3000px";
+          scrollTo({ top: 2500, behavior: "instant" });
+        }""",
+        words,
+    )
+    end = page.locator("#state").evaluate("banner => banner.getBoundingClientRect().bottom")
+    assert end <= view.size["height"] * 0.4
+    if view.size["height"] > 600:
+        assert end > 0
+
+
 def test_escape_closes_the_account_menu(person: People) -> None:
     """The focus is on its button again; somebody who presses beside it closes it too."""
     page = person("seller").go("/ui/journal")
@@ -121,6 +141,31 @@ def test_a_form_without_an_answer_can_be_sent_again(person: People, shop: Shop) 
     button.click()
     awa.sees_message("Noted.")
     assert shop.get("cash").json()["count"] == before + 1
+
+
+def test_what_is_typed_when_the_session_ends_is_not_lost(browser: Browser, shop: Shop) -> None:
+    """The banner's next fetch led to the login, and away from a half-typed invoice. The screen stays, shows no state as true, and what is sent from
+    it is there again after the login; a screen without anything typed goes to the login as before."""
+    awa = Person(browser, shop, session=session_of(shop, "seller"))
+    page = awa.page
+    page.clock.install()
+    awa.go("/ui/sale")
+    idle = awa.watched(awa.context.new_page())
+    idle.clock.install()
+    idle.goto(f"{awa.base}/ui/cash")
+    page.fill("[name=name1]", "Riz 25 kg")
+    page.fill("[name=price1]", "15 000")
+    awa.context.request.post(f"{awa.base}/ui/logout", headers={"Origin": awa.base}, max_redirects=0)
+    for each in (page, idle):
+        each.clock.run_for(9_000)
+    expect(idle).to_have_url(re.compile("/ui/login"))
+    expect(page.locator("#state")).to_be_hidden()
+    page.locator("[name=group1]").select_option("A")
+    page.get_by_test_id("certify").click()
+    awa.fill_in_login("seller")
+    expect(page.locator("[name=price1]")).to_have_value("15 000")
+    expect(page.get_by_role("alert").last).to_contain_text("Votre session avait pris fin")
+    awa.context.close()
 
 
 def test_disabling_somebody_is_asked_once_more(person: People, shop: Shop) -> None:

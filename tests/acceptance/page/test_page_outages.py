@@ -273,6 +273,21 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
             assert 'data-level="good"' in client.get("/ui/state").text
 
 
+def test_sales_that_wait_for_a_decision_say_so(tmp_path: Path) -> None:
+    """They were told to be certified later, and nobody that it takes a person: the banner has the decision, and its link for who makes it."""
+    with running_shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
+        create_users(shop, ("technician", "seller"))
+        assert shop.certify(invoice("before")).status_code == 200
+        shop.machines[0].order("counters", tc=0, fvc=0)
+        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+        assert shop.certify(invoice("waits")).status_code == 202
+        for role, link in (("technician", '<a href="/ui/attention">Décider</a>'), ("seller", ">Afficher</a>")):
+            with browser(shop, role) as client:
+                state = client.get("/ui/state", headers={"Accept-Language": "fr"}).text
+            assert "une décision est attendue" in state, state
+            assert link in state, state
+
+
 def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path: Path) -> None:
     hq = HttpHeadquarters(tmp_path)  # nobody listens there
     upstream = {"kind": "https", "url": hq.url, "secret_file": str(hq.keys.file)}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import IFU, NIM, START, Till, opened, opened_till, query
 
+from daemon.core.clock import DAY
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
@@ -219,6 +220,14 @@ async def test_a_backup_copied_by_hand_onto_a_new_disk_asks(path: Path, copies: 
     assert await asks(path) == [True]
 
 
+async def test_a_restore_by_a_clock_that_is_behind_is_no_copy_by_hand(path: Path, tmp_path: Path) -> None:
+    """Its last Z was given with it, and is not asked for again at the start."""
+    await close(tmp_path / "old.sqlite3", 2)
+    backup(tmp_path / "old.sqlite3", tmp_path / "copy", at=START + DAY)
+    restore(tmp_path / "copy", path, at=START, last_z=5)
+    assert await asks(path) == [False]
+
+
 async def test_the_ledger_s_own_file_copied_onto_a_new_disk_asks(path: Path, tmp_path: Path) -> None:
     """`cp` for `mcfd backup`: without the file of what was given; also after a start without the machine. Said once, it is known."""
     await close(tmp_path / "old.sqlite3", 2)
@@ -256,6 +265,16 @@ async def test_a_last_z_that_is_of_no_one_machine_is_refused(
     with pytest.raises(InvalidRequest) as refused:
         restore(two, path, at=START, last_z=last_z)
     assert [error.field for error in refused.value.errors] == ["last_z"]
+    assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
+
+
+@pytest.mark.parametrize("last_z", [2, {NIM: 2}])
+async def test_a_last_z_before_that_of_the_backup_is_refused(
+    path: Path, copies: tuple[Path, Path], last_z: int | dict[str, int]
+) -> None:
+    """It is mistyped; taken as the confirmation that there was none since, Z 4 would be given twice. Nothing is put back."""
+    with pytest.raises(InvalidRequest, match="the ledger has Z 3"):
+        restore(copies[1], path, at=START, last_z=last_z)
     assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,6 +80,11 @@ class Command:
         assert done.stderr.startswith("mcfd: ")
         assert done.stderr.count("\n") == 1
         return done.stderr.removeprefix("mcfd: ").rstrip("\n")
+
+
+def limit_files(size: int) -> None:
+    """In a process of its own: no file grows beyond `size` bytes, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def audited(mcfd: Command, action: str) -> list[dict[str, Any]]:

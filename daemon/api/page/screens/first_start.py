@@ -17,22 +17,16 @@ from common.language import Speaker, Text
 from common.passwords import fault_of_password
 from common.sockets import in_url
 from common.web.forms import fields
-from common.web.security import cookie_of
+from common.web.security import cookie_of, is_own_form
 from daemon.api.access.login import session_cookie
-from daemon.api.http.answers import Answer, Reply
+from daemon.api.http.answers import Reply
+from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import FirstStart, SetupRequest
+from daemon.api.page.downloads import authority_file
 from daemon.api.page.forms import AnyRequest
 from daemon.api.page.rendering import BoxFailed, Foreign, NotLoggedIn, fault_of
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import (
-    POLICY,
-    address_of,
-    fault_page,
-    html,
-    is_from_here,
-    language_of,
-    redirect,
-)
+from daemon.api.page.visit import POLICY, fault_page, html, language_of, redirect
 from daemon.api.refusals import Refusal, TooManyRequests
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
@@ -60,7 +54,7 @@ def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandle
         async def handle(request: AnyRequest) -> Reply:
             headers = request.scope["headers"]
             try:
-                if change and not is_from_here(headers):
+                if change and not is_own_form(request.headers):
                     raise Foreign  # noqa: TRY301  a page, as all else
                 if not _is_code(cookie_of(headers, COOKIE), _first(request)):
                     return redirect(f"{START}/code")
@@ -90,19 +84,19 @@ async def code_form(request: AnyRequest) -> Reply:
 
 @post(f"{START}/code", status_code=200)
 async def take_code(request: AnyRequest) -> Reply:
-    headers = request.scope["headers"]
-    if not is_from_here(headers):
-        return await fault_page(request, Foreign())
     try:
-        form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
-    except Refusal as error:
+        if not is_own_form(request.headers):
+            raise Foreign  # noqa: TRY301  a page, as all else
+        raw = await read_bytes(request.scope["headers"], request.receive, SMALL_BODY)
+    except (Foreign, Refusal) as error:
         return await fault_page(request, error)
+    form = fields(raw.decode("utf-8", "replace"))
     return await _let_in(request, form.get("code", ""))
 
 
 async def _let_in(request: AnyRequest, code: str) -> Reply:
     first, wrong = _first(request), request.app.state["wrong_codes"]
-    address = address_of(request)
+    address = address_of(request.scope)
     if wait := wrong.wait(address):
         return await fault_page(request, TooManyRequests(Text("too many wrong codes came from this address"), wait))
     if not _is_code(code, first):
@@ -213,10 +207,7 @@ async def done(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> 
 async def authority(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
     if not first.result or not first.result.root:
         raise NotFound("this box shows no certificate of its own")
-    headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
-    return Answer(
-        await asyncio.to_thread(first.result.root.read_bytes), media_type=b"application/x-pem-file", headers=headers
-    )
+    return authority_file(await asyncio.to_thread(first.result.root.read_bytes))
 
 
 @step(f"{START}/start", change=True)
@@ -227,16 +218,15 @@ async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
     origin = f"{route.scheme}://{in_url(_seen_from(request, route))}:{route.port}"
     (name, policy), *others = POLICY
     wider = policy.replace(b"connect-src 'self'", b"connect-src 'self' " + origin.encode())
-    headers = ((name, wider), *others)
-    is_new_certificate = route.scheme == "https" != request.scope["scheme"]
+
     answer = await html(
         request,
         first,
         "setup_starting.html",
-        headers=headers,
+        headers=((name, wider), *others),
         opens=f"{origin}/ui/welcome",
         is_out_of_reach=route.host in LOOPBACK and _host_of(request) not in LOOPBACK,
-        is_new_certificate=is_new_certificate,
+        is_new_certificate=route.scheme == "https" != request.scope["scheme"],
     )
     first.leave()
     return answer
@@ -250,7 +240,7 @@ def _seen_from(request: AnyRequest, route: SetupResult) -> str:
 
 
 def _host_of(request: AnyRequest) -> str:
-    host = next((value.decode("latin-1") for name, value in request.scope["headers"] if name == b"host"), "")
+    host = request.headers.get("host", "")
     return host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
 
 

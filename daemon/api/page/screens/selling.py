@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -21,11 +21,13 @@ from daemon.core.invoice.taxes import PRODUCT, tax_lines
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.money import divide_half_up
+from daemon.core.report.articles import certified_amounts
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
 from daemon.store.tables.book import deferred
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.deferred.accept import release, withdraw
+from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import former_workers
 
@@ -96,7 +98,8 @@ credit = screen("/ui/journal/{seq:int}/credit", "certify")(_credit)
 @screen("/ui/journal/{seq:int}/credit", "certify", change=True, form=_credit, faults=(McfdError,))
 async def certify_credit(visit: Visit) -> Reply:
     async def body() -> dict[str, Any]:
-        return credit_body(visit, await _creditable(visit))
+        record = await _creditable(visit)
+        return credit_body(visit, record, await credits_of(visit.worker, record))
 
     return await _certified(visit, "AV", body, is_credit=True)
 
@@ -108,21 +111,24 @@ async def _creditable(visit: Visit) -> Record:
     return record
 
 
-def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
-    """Body for the selected lines and quantities; if all is selected, with the original's prices and payments."""
+def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> dict[str, Any]:
+    """Body for the selected lines and quantities; if all is selected, with the original's prices and payments.
+    `before`: the credit notes that the sale has."""
     invoice, form, say = record.invoice, visit.form, visit.say
     nature = form.get("nature", "")
     if nature not in SHARES:
         raise InvalidRequest.at("nature", say("has to be chosen"))
     parts = [
-        (item, _quantity(form.get(f"quantity{at}", ""), item, say("from 0 to what was sold")))
-        for at, item in enumerate(invoice.items)
+        (item, _quantity(form.get(f"quantity{at}", ""), item, say("from 0 to what was sold")), share)
+        for at, (item, share) in enumerate(certified_amounts(invoice))
         if f"line{at}" in form
     ]
     if not parts:
         raise InvalidRequest.at("lines", say("choose one line at least"))
-    is_all = len(parts) == len(invoice.items) and all(part == item.printed_quantity for item, part in parts)
-    items = [_credited(item, part, invoice, is_all=is_all) for item, part in parts]
+    is_all = len(parts) == len(invoice.items) and all(part == item.printed_quantity for item, part, _ in parts)
+    items = [_credited(item, part, invoice, 0 if is_all else share) for item, part, share in parts]
+    if not is_all:
+        _without_rounding(items, record.total_ttc, before)
     assert record.counters is not None  # noqa: S101  it is certified
     body: dict[str, Any] = {
         "invoiceType": "FA" if record.type in ("FV", "FT") else "EA",
@@ -134,9 +140,17 @@ def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
         "creditNoteRef": f"{record.nim}-{record.counters.fvc}",
         "creditNoteNature": nature,
     }
-    if invoice.psvb and not any(item.psvb_group for item, _ in parts):
+    if invoice.psvb and not any(item.psvb_group for item, _, _ in parts):
         body["psvbGroup"] = invoice.psvb.group
     return body
+
+
+def _without_rounding(items: Sequence[dict[str, Any]], sold: int, before: Sequence[Record]) -> None:
+    """Takes off the largest line what the rounding of credited parts has added up to beyond the sale, at most a franc
+    for each part."""
+    excess = sum(item["amountTtc"] for item in items) + sum(note.total_ttc for note in before) - sold
+    if 0 < excess <= len(items) + sum(len(note.invoice.items) for note in before):
+        max(items, key=lambda item: item["amountTtc"])["amountTtc"] -= excess
 
 
 def _paid(invoice: Invoice, amount: int) -> dict[str, Any]:
@@ -154,9 +168,9 @@ def _paid_back(invoice: Invoice) -> list[dict[str, Any]]:
     return [{"method": payment.method, "amount": payment.amount} for payment in paid]
 
 
-def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[str, Any]:
-    """A share of a line; `part` is its quantity in thousandths."""
-    whole = item.printed_quantity
+def _credited(item: Item, part: int, invoice: Invoice, share: int) -> dict[str, Any]:
+    """`part` (thousandths) of a line; `share`: what of the certified total is the line's, 0 if all is credited."""
+    whole, is_all = item.printed_quantity, not share
     body: dict[str, Any] = {
         "name": item.name,
         "taxGroup": item.group,
@@ -179,7 +193,7 @@ def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[
     if not is_ht or (is_all and (item.specific_tax or is_by_price)):
         body["unitPrice"] = Decimal(item.printed_price) / 100
     if not (is_ht and is_all and is_by_price and not item.specific_tax):
-        body["amountTtc"] = (item.amount_ttc * part * 2 + whole) // (2 * whole)
+        body["amountTtc"] = divide_half_up((share or item.amount_ttc) * part, whole)
     return {name: value for name, value in body.items() if value is not None}
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AMBER_DAYS, RED_DAYS = 5, 7
 """Days without contact to the tax server; the law's limit is seven."""
 DRIFT_AMBER = 60
-SPARE = "/ui/spare"
+ATTENTION, SPARE, WAITING = "/ui/attention", "/ui/spare", "/ui/waiting"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
 
@@ -34,7 +34,11 @@ class SalesState(msgspec.Struct, frozen=True):
     detail: str = ""
     """the reason, after a colon"""
     href: str = ""
-    """link to the decision, if the role may make it"""
+    """link to the decision, if the role may make it, or to the sales that wait"""
+
+    @property
+    def is_to_decide(self) -> bool:
+        return self.href != WAITING
 
     @property
     def icon(self) -> str:
@@ -91,6 +95,10 @@ def _sells(worker: MachineWorker) -> bool:
     return worker.connected and not worker.obstacle and not refuses_since(worker)
 
 
+def _needs_decision(worker: MachineWorker) -> bool:
+    return worker.connected and bool(worker.attention or worker.not_compared)
+
+
 def refuses_since(worker: MachineWorker) -> int:
     """When a connected machine began to refuse every invoice, as a blocked one does; 0 after a certification."""
     outage = worker.ledger.peek(open_outage, worker.book)
@@ -112,8 +120,7 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
     if live > 1:
         words = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=words)
     if first.connected and first.obstacle:
-        needs_decision = bool(first.attention or first.not_compared)
-        href = "/ui/attention" if needs_decision and visit.may("administer") else ""
+        href = ATTENTION if _needs_decision(first) and visit.may("administer") else ""
         cause = say("a decision is needed") if first.attention else first.obstacle.in_language(visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
     if first.connected and len(stopped) == 1 and await _has_met_server(first):
@@ -155,6 +162,8 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
         names = ", ".join(each.book.nim for each in stopped)
         out_of_order = say("out of order: {nims}; what is sold there is certified later", nims=names)
     causes = [out_of_order] if stopped else []
+    is_undecided = any(_needs_decision(each) for each in stopped)
+    causes += [say("a decision is needed")] if is_undecided else []
     causes += [say("{nim}, for which sales wait, is no longer in the configuration", nim=nim) for nim in gone]
     if waiting:
         text = Counted(
@@ -165,9 +174,10 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
         )
         causes.append(say(text))
     level: Level = "bad" if "red" in urgencies else "amber"
-    return SalesState(
-        level, say("The till can sell"), _call(visit, *causes), "/ui/waiting" if len(waiting) > len(gone) else ""
-    )
+    href = WAITING if len(waiting) > len(gone) else ""
+    if is_undecided and visit.may("administer"):
+        href = ATTENTION
+    return SalesState(level, say("The till can sell"), _call(visit, *causes), href)
 
 
 def _left(left: int) -> Text:

@@ -8,6 +8,7 @@ import contextlib
 import random
 import shutil
 import sqlite3
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from daemon.store.sqlite.high_water import mark_path
 from daemon.store.tables.book import acts, attempts
 from daemon.store.tables.book.codec import unpack
 from daemon.store.tables.meta import read_damage
-from daemon.usecases.reports import journal, journal_files
+from daemon.usecases.reports import journal
 from daemon.usecases.reports.journal import Search, search
+from daemon.usecases.reports.journal_files import journal_pieces
 
 EVER = 1 << 53
 SALES = 40
@@ -137,10 +139,10 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
         assert [str(from_stored(found)) for found in store.retention.peek(read_damage).entries] == [
             f"{NIM} (live): entry 12 (invoice 'S-12') cannot be read"
         ]
-        for form in (journal_files.as_csv, journal_files.as_jsonl):
-            pieces = b"".join([piece async for piece in form(worker, Page(0, EVER))])
-            assert pieces.count(b",damaged," if form is journal_files.as_csv else b'"damaged"') == 1
-            assert pieces.count(b'"S-' if form is journal_files.as_jsonl else b",S-") >= SALES
+        for form, damaged, number in (("csv", b",damaged,", b",S-"), ("jsonl", b'"damaged"', b'"S-')):
+            pieces = b"".join([piece async for piece in journal_pieces(worker, Page(0, EVER), form, UTC)])
+            assert pieces.count(damaged) == 1
+            assert pieces.count(number) >= SALES
         found = await search(worker, Search(Page(0, EVER, limit=100), text="S-12"))
         assert "damaged" in {record.state for record, _ in found.records}
         for before, states in ((0, ["damaged"]), (13, ["damaged"]), (12, [])):
@@ -177,7 +179,7 @@ async def test_a_damaged_movement_of_cash_leaves_the_files(path: Path) -> None:
     change(path, b'"amount":500', b'"amount":5p0')
     async with opened(path) as store:
         worker = worker_of(await Till.of(store))
-        lines = b"".join([piece async for piece in journal_files.as_jsonl(worker, Page(0, EVER))]).splitlines()
+        lines = b"".join([piece async for piece in journal_pieces(worker, Page(0, EVER), "jsonl", UTC)]).splitlines()
         content = [msgspec.json.decode(line) for line in lines]
     assert len(content) == SALES + 2 + 2
     assert [line["state"] for line in content].count("damaged") == 1

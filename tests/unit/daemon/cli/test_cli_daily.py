@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
-from support.cli.command import NIM
+from support.cli.command import NIM, limit_files
 
 
 def plain(text):
@@ -55,6 +57,13 @@ async def test_the_journal_as_a_file(mcfd):
     missing = mcfd.folder / "none" / "journal.csv"
     assert mcfd.refused(1, "journal", "--output", str(missing)).startswith(f"{missing} cannot be written")
     mcfd.refused(1, "journal", "--nim", "EL99999999", "--output", str(mcfd.folder / "half"))
+    assert not (mcfd.folder / "half").exists()
+    full = (limit_files.__module__, "limit_files", {"size": 100})
+    with closing(sqlite3.connect(mcfd.ledger)) as daemon:  # so that reading makes no file
+        daemon.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        refused = mcfd.run("journal", "--from", "2020-01-01", "--output", str(mcfd.folder / "half"), first=full)
+    assert refused.returncode == 1
+    assert refused.stderr.endswith(f"mcfd: {mcfd.folder}/half cannot be written: File too large\n")
     assert not (mcfd.folder / "half").exists()
     wrong = mcfd.run("journal", "--format", "csv")
     assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (2, "mcfd: means something only with --output")

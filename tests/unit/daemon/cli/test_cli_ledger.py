@@ -84,6 +84,22 @@ def test_at_a_terminal_it_asks_first(mcfd):
     assert mcfd.at_terminal(b"", "restore", str(copy), "--yes").returncode == 0
 
 
+async def test_it_says_which_certifications_the_copy_lacks(mcfd):
+    """Before a ledger is replaced by an older copy: how many, the first and the last; not if the copy has them all."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+    copy, again = mcfd.folder / "copy.sqlite3", mcfd.folder / "again.sqlite3"
+    mcfd.ok("backup", str(copy))
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        lacks = [(await till.sell()).number for _ in range(3)]
+    mcfd.ok("backup", str(again))
+    assert "lacks" not in mcfd.run("restore", str(again), "--yes").stderr
+    output = mcfd.run("restore", str(copy), "--yes").stderr
+    assert f"has 3 certifications that {copy} lacks, {lacks[0]} to {lacks[2]}" in output
+
+
 async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     """`mcfd time show` names the book; `repair` is refused beside a daemon, says what it did, and the ledger verifies."""
     async with opened(mcfd.ledger) as store:
@@ -106,7 +122,8 @@ async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
 
 
 async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
-    """`--last-z NIM=3` for each; a plain number where there is one machine; who is left out is named, and asks."""
+    """`--last-z NIM=3` for each; a plain number where there is one machine; who is left out is named, and asks. A number before the
+    ledger's own last Z is refused: the next Z might be one that is on paper."""
     other = "EL02000099-1"
     async with opened(mcfd.ledger) as store:
         await (await Till.of(store, other)).close()
@@ -123,6 +140,8 @@ async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
     output = new.ok("restore", str(copy), "--yes", "--last-z", f"{NIM.partition('-')[0]}=7")
     assert f"mcfd machine last-z {other} NUMBER" in output
     assert f"last-z {NIM}" not in output
+    assert "cannot be the last Z" in new.refused(2, "machine", "last-z", other, "0", "--yes")
+    assert new.ok("machine", "last-z", other, "1", "--yes") == f"the next Z of {other} is 2\n"
     again = json.loads(
         new.ok("restore", str(copy), "--yes", "--json", "--last-z", f"{NIM}=7", "--last-z", f"{other}=2")
     )

@@ -50,6 +50,23 @@ def test_the_name_of_a_company_is_not_cut(kind):
     assert ("customer.name", -1) in cut(person)
 
 
+@pytest.mark.parametrize("kind", ["PM", "PP"])
+def test_what_the_machine_s_code_page_lacks_is_on_paper_as_it_is_stored(kind):
+    """Letters of the country's languages on a machine that writes as Windows does: a warning, also where `name_bytes` cuts."""
+    customer = {**FITTING, "clientType": kind, "name": "SARL Ŋaba Ɛ"}
+    request = body(
+        item(name="Dɔlɔ 1 l", code="Ɔ1"), item(name="Café œuvre €"), customer=customer, comments=["Barka, Ɩdrissa"]
+    )
+    invoice = read(request, habits=MachineHabits(code_page="cp1252"))
+    assert (invoice.customer.name, invoice.items[0].name, invoice.items[0].code) == ("SARL ?aba ?", "D?l? 1 l", "?1")
+    assert (invoice.items[1].name, invoice.comments[0].text) == ("Café œuvre €", "Barka, ?drissa")
+    assert cut(invoice) == [("customer.name", -1), ("items[0].name", 0), ("items[0].code", 0), ("comments[0]", -1)]
+    assert "customer.name: " in str(invoice.warnings[0].text)
+    assert "cut" not in str(invoice.warnings[0].text)
+    short = read(body(item(name="Dɔlɔ 1 l")), habits=MachineHabits(code_page="cp1252", name_bytes=4))
+    assert (short.items[0].name, cut(short)) == ("D?l?", [("items[0].name", 0)])
+
+
 def test_a_machine_that_takes_short_names_only():
     """`name_bytes` of its habits. Texts that fit are kept, whatever they hold, also what the line escapes."""
     invoice = read(body(item(name="Huile de palme 5 L")), habits=MachineHabits(name_bytes=10))

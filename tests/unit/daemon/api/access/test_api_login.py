@@ -10,8 +10,8 @@ from support.ledgers.ledger import START, opened
 
 from common import login_guard
 from common.passwords import hash_password
+from common.web.security import is_own_form
 from daemon.api.access.login import Logins, session_cookie, token_of
-from daemon.api.page.visit import is_from_here
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.clock import DAY
 from daemon.store.tables.audit import newest_entries
@@ -163,7 +163,7 @@ async def test_many_at_once_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_a_change_comes_from_a_page_of_the_box(headers: dict[str, str], ours: bool) -> None:
     """Another site in the same browser has the cookie sent by no modern browser, and is refused besides."""
-    assert is_from_here([(name.encode(), value.encode()) for name, value in headers.items()]) is ours
+    assert is_own_form(headers) is ours
 
 
 @pytest.mark.parametrize("cookie", ["", "mcfd_session", "x=1", 'mcfd_session="', "mcfd_session=\xff; ;;=", "a" * 9000])

@@ -10,15 +10,16 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.core_samples import AT, BOOK, NIM, body, credit_body, item, read, record
+from support.core_samples import AT, BOOK, DEFAULTS, NIM, RATES, body, credit_body, item, read, record
 
 from common.language.reasons import SUBTOTAL, UNREADABLE, to_stored
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.invoice.request import CUSTOMER_TEXTS, INVOICE_TEXTS, ITEM_TEXTS
 from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
-from daemon.core.report.articles import Articles
+from daemon.core.report.articles import Articles, certified_amounts
 from daemon.core.report.journal import certify_request, exact, journal_entry, journal_record, reason_text
 from daemon.core.report.journal_csv import COLUMNS, csv_cash, csv_header, csv_lines, csv_row
 from daemon.core.report.receipt import receipt
@@ -196,6 +197,18 @@ def test_credit_notes_give_back(nature, returned):
     assert (back["unit_price"], rice["unit_price"]) == (4000, 15000)
     assert (rice["quantity_sold"], back["quantity_returned"]) == (1, returned)
     assert (rice["amount_sold"], back["amount_returned"], report["total_ttc"]) == (15000, 4000, 11000)
+
+
+def test_a_line_s_share_is_that_of_its_cents_too():
+    """Of a machine with two decimals on a line: 10.99 and 1 000.01 without tax are 12.97 and 1 180.01 with it."""
+    request = body(
+        item(amountTtc=None, unitPrice=Decimal("10.99")),
+        item(amountTtc=None, unitPrice=Decimal("1000.01")),
+        priceMode="HT",
+        pay=1193,
+    )
+    invoice = read_invoice(request, defaults=msgspec.structs.replace(DEFAULTS, line_cents=True), rates=RATES)
+    assert [amount for _, amount in certified_amounts(invoice)] == [13, 1180]
 
 
 def test_articles_come_to_what_was_certified():

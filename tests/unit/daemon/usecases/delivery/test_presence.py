@@ -27,9 +27,8 @@ class Rig:
         self.resent = []
         self.failing = failing
         self.again = list(again)
-        self.announcer = Announcer(
-            self, self.words, self.resend, modes=modes, dice=dice or (lambda: 0.5), sleep=self.sleep
-        )
+        own = {"learn_z": self.learn, "dice": dice or (lambda: 0.5), "sleep": self.sleep}
+        self.announcer = Announcer(self, self.words, self.resend, modes=modes, **own)
 
     async def announce(self, presence, *, nim):
         self.presences.append((nim, presence))
@@ -40,6 +39,9 @@ class Rig:
             self.failing -= 1
             raise OSError("the disk is gone")
         return [MachinePresence(NIM, b"1"), MachinePresence(OTHER, b"2")]
+
+    async def learn(self, nim, last_z):
+        raise AssertionError(f"no answer here says a last Z: {nim} {last_z}")
 
     async def resend(self, nim, mode, from_z, to_z):
         self.resent.append((nim, mode, from_z, to_z))

@@ -18,6 +18,7 @@ from daemon.store.sqlite.high_water import mark_path
 from daemon.store.tables.book import acts
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.journal import credits_of, read_page
+from daemon.usecases.reports.journal_files import journal_pieces
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 EVER = 1 << 53
@@ -112,12 +113,7 @@ async def test_all_pages_are_the_journal(ledger: Filled) -> None:
 
 
 async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:
-    source = {
-        "csv": lambda: journal_files.as_csv(worker, page),
-        "jsonl": lambda: journal_files.as_jsonl(worker, page),
-        "excel": lambda: journal_files.as_excel(worker, page, zone=ZONE),
-    }[form]()
-    return [piece async for piece in source]
+    return [piece async for piece in journal_pieces(worker, page, form, ZONE)]
 
 
 async def test_a_file_has_all_that_ended_and_the_cash_in_its_place(
@@ -126,13 +122,13 @@ async def test_a_file_has_all_that_ended_and_the_cash_in_its_place(
     """Oldest first, with the Z of each; in pieces that are not small but for the last one."""
     async with opened(ledger.path) as store:
         worker = worker_of(await Till.of(store))
-        files = {form: await file_of(worker, form, Page(0, EVER)) for form in ("csv", "excel", "jsonl")}
+        files = {form: await file_of(worker, form, Page(0, EVER)) for form in ("csv", "excel-fr", "jsonl")}
     texts = {form: b"".join(parts).decode("utf-8-sig") for form, parts in files.items()}
     for parts in files.values():
         assert all(len(part) >= 100 * pieces[0] for part in parts[:-1])
     lines = [msgspec.json.decode(line) for line in texts["jsonl"].splitlines()]
     assert [(line.get("invoiceNumber", "cash"), line["zNumber"] or 0) for line in lines] == ledger.ended
-    for form, delimiter in (("csv", ","), ("excel", ";")):
+    for form, delimiter in (("csv", ","), ("excel-fr", ";")):
         rows = list(csv.reader(io.StringIO(texts[form]), delimiter=delimiter))
         assert len(rows) == len(ledger.ended) + 1
         for row, (number, z_number) in zip(rows[1:], ledger.ended, strict=True):
