@@ -12,6 +12,7 @@ import structlog
 
 from common.wire.instants import instant_text, now_millis
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
+from headquarters.core.reception import day_of
 from headquarters.core.wording import NEVER, Fact
 from headquarters.store.database import StoreError
 from headquarters.store.findings import Silent, StoredFinding
@@ -24,6 +25,8 @@ LEARN_SECONDS = 3600.0
 LEASE_MILLIS = 120_000
 """Longer than any notifier takes for one call."""
 AGAIN_MILLIS = 60_000
+NO_HABIT_MILLIS = 2 * 86_400_000
+"""A shop without a usual closing time is late after this time without any sign of it."""
 FAILURES = 3
 """Consecutive failures of a receiver, after which the rest waits for the next run."""
 
@@ -71,8 +74,10 @@ class Watch:
         self._store.watching.learnt({machine: habit for machine, habit in habits.items() if habit is not None})
 
     def _late(self, silent: Silent, now: int) -> Fact | None:
-        habit = _habit(silent)
+        habit, last_sign = _habit(silent), max(silent.closed_at, silent.heard_at)
         day = overdue_day(habit, silent.closed_at, self._zone, now) if habit else None
+        if habit is None and last_sign and now - last_sign > NO_HABIT_MILLIS:
+            day = day_of(last_sign, self._zone)
         if day is None:
             return None
         if not silent.closed_at and not silent.heard_at:
