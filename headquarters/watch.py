@@ -11,7 +11,7 @@ from datetime import tzinfo
 import structlog
 
 from common.wire.instants import instant_text, now_millis
-from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
+from headquarters.core.lateness import EVERY_DAY, LOOK_BACK, Habit, from_clock, learn, overdue_day
 from headquarters.core.reception import day_of
 from headquarters.core.wording import NEVER, Fact
 from headquarters.store.database import StoreError
@@ -128,10 +128,8 @@ async def _failure_of(teller: Notifier, findings: Sequence[StoredFinding]) -> No
 
 def _habit(silent: Silent) -> Habit | None:
     """As set by a person, on the learnt days; otherwise as learnt."""
-    days = silent.usual_days or 0b1111111
-    if silent.closes_at is not None:
-        return Habit(from_clock(silent.closes_at), days)
-    return Habit(silent.usual_at, days) if silent.usual_at is not None else None
+    minute = silent.usual_at if silent.closes_at is None else from_clock(silent.closes_at)
+    return None if minute is None else Habit(minute, silent.usual_days or EVERY_DAY)
 
 
 def _since(at: int) -> str:
