@@ -26,7 +26,7 @@ def complete_structs() -> None:
             msgspec.json.Decoder(struct)
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def _subclasses(kind: type[object]) -> Iterator[type[object]]:
     for each in kind.__subclasses__():
         yield each
         yield from _subclasses(each)
