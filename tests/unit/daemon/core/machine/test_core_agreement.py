@@ -99,6 +99,33 @@ def test_a_subtotal_that_is_too_far_off_or_does_not_add_up_is_not_paid(mode: str
         agree(ours, Subtotal(total, (TaxLine("B", 1800, 103, ttc - 103, ttc),), 0))
 
 
+@pytest.mark.parametrize(
+    ("vat", "agrees"),
+    [((19, 10), True), ((18, 10), True), ((20, 9), True), ((17, 10), False), ((0, 0), False), ((29, 0), False)],
+)
+def test_in_ht_mode_a_group_s_vat_is_the_machine_s_within_a_franc_an_item(vat: tuple[int, int], agrees: bool) -> None:
+    """Decision 32, in both price modes: 103 at 18 % and 103 at 10 % carry 19 and 10. A machine that has understood another group, or tells
+    no VAT, comes to the same total."""
+    ours = read(body(ITEM, {**ITEM, "taxGroup": "C"}, pay=235, **HT))
+    assert [(line.tva, line.ttc) for line in ours.taxes] == [(19, 122), (10, 113)]
+    taxes = tuple(
+        TaxLine(line.group, line.rate, line.ttc - tva, tva, line.ttc) for line, tva in zip(ours.taxes, vat, strict=True)
+    )
+    if agrees:
+        assert agree(ours, Subtotal(235, taxes, 0)).taxes == taxes
+    else:
+        with pytest.raises(MachineNonsense):
+            agree(ours, Subtotal(235, taxes, 0))
+
+
+def test_in_ht_mode_a_group_s_total_is_ours_within_a_franc_an_item() -> None:
+    """Three francs from one group to the other are two other groups, although the total is the same."""
+    ours = read(body(ITEM, {**ITEM, "taxGroup": "C"}, pay=235, **HT))
+    taxes = TaxLine("B", 1800, 106, 19, 125), TaxLine("C", 1000, 100, 10, 110)
+    with pytest.raises(MachineNonsense):
+        agree(ours, Subtotal(235, taxes, 0))
+
+
 def off_by(difference: int, *amounts: int):
     """Two items without VAT in their price, paid by `amounts`; the machine's total is that much more."""
     paid = {"payments": [{"method": method, "amount": amount} for method, amount in zip("EMC", amounts, strict=False)]}
