@@ -157,7 +157,7 @@ def open_attacked_shop(*, tls: bool, baud: int = 115_200) -> Iterator[AttackedSh
             machine.start()
             shop.start_daemon()
             _, hard = resource.prlimit(shop.pid, resource.RLIMIT_NOFILE)
-            resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
+            resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(SOFT_DESCRIPTORS, hard), hard))
             target = Target(shop.port, tls, NIM, shop.key("test"))
             yield AttackedShop(shop, target, SiegeTill(target, shop.key("live")), manager)
             shop.http.close()  # an idle TLS connection would have 5 s to say goodbye
@@ -166,12 +166,6 @@ def open_attacked_shop(*, tls: bool, baud: int = 115_200) -> Iterator[AttackedSh
     finally:
         manager.close()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def descriptors() -> int:
-    """The unit's limit for the daemon."""
-    found = re.search(r"^LimitNOFILE=(\d+)", UNIT.read_text(), re.MULTILINE)
-    return int(found[1]) if found else SOFT_DESCRIPTORS
 
 
 def _make_authority(shop: Shop) -> None:

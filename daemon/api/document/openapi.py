@@ -10,20 +10,10 @@ from typing import Any, Final
 import msgspec
 from litestar import Litestar, Request, Router, get
 from litestar.exceptions import NotFoundException
+from litestar.openapi import spec
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import (
-    Components,
-    OpenAPIHeader,
-    OpenAPIMediaType,
-    OpenAPIResponse,
-    Operation,
-    PathItem,
-    RequestBody,
-    Schema,
-    SecurityScheme,
-    Tag,
-)
+from litestar.openapi.spec import Schema
 from litestar.routes import HTTPRoute
 
 from daemon.api.document.describe import REPLAYED, STRING, choice, header, matching, reference
@@ -98,18 +88,18 @@ POLICY: Final[Header] = (
 """Swagger UI needs inline styles; scripts are files of this box only."""
 
 
-def webhook(event: str) -> PathItem:
+def webhook(event: str) -> spec.PathItem:
     own = Schema(properties={"type": choice(event), "data": reference(DATA[event])})
     body = Schema(all_of=[reference(events.Envelope), own])
-    return PathItem(
-        post=Operation(
+    return spec.PathItem(
+        post=spec.Operation(
             tags=["events"],
             summary=event,
             operation_id=f"on_{event.replace('.', '_')}",
             parameters=list(SIGNED),
-            request_body=RequestBody({"application/json": OpenAPIMediaType(schema=body)}, required=True),
+            request_body=spec.RequestBody({"application/json": spec.OpenAPIMediaType(schema=body)}, required=True),
             responses={
-                "2XX": OpenAPIResponse("Taken; 400, 413 and 422 park the event, after all else it is sent again")
+                "2XX": spec.OpenAPIResponse("Taken; 400, 413 and 422 park the event, after all else it is sent again")
             },
         )
     )
@@ -123,11 +113,13 @@ def document(routers: Sequence[Router], version: str) -> bytes:
             title="mcfd",
             version=version or "0",
             description=INTRODUCTION,
-            tags=[Tag(name, text) for name, text in TAGS.items()],
-            components=Components(
-                headers={name: OpenAPIHeader(schema, description=text) for name, (text, schema) in HEADERS.items()},
+            tags=[spec.Tag(name, text) for name, text in TAGS.items()],
+            components=spec.Components(
+                headers={
+                    name: spec.OpenAPIHeader(schema, description=text) for name, (text, schema) in HEADERS.items()
+                },
                 security_schemes={
-                    "key": SecurityScheme("http", scheme="bearer", bearer_format="ak_live_… / ak_test_…"),
+                    "key": spec.SecurityScheme("http", scheme="bearer", bearer_format="ak_live_… / ak_test_…"),
                 },
             ),
             webhooks={event: webhook(event) for event in DATA},

@@ -38,7 +38,8 @@ from daemon.store.maintenance.numbers import LastZ
 from daemon.whole_box.archive import CONFIG as TOML
 from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
 from daemon.whole_box.sealed import NotOpened, check_identity, is_by_passphrase, opened
-from daemon.whole_box.signature import NoKey, fingerprint, is_named, own_public, signer
+from daemon.whole_box.signature import NoKey, is_named, own_public, signer
+from daemon.whole_box.verify_archive import fingerprint
 
 CONFIG = Path("/etc/mcfd/mcfd.toml")
 

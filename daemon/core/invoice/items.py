@@ -41,6 +41,9 @@ ITEM_TYPES = get_args(ItemType)
 MAX_QUANTITY = 10**9
 ONE = 1000
 """A quantity of 1."""
+MOST_OFF = 10
+"""How many times what is paid a price before the reduction may have been, where the till does not say it: more is taken
+for a mistake."""
 
 
 class Line(NamedTuple):
@@ -102,7 +105,8 @@ def read_item(
     if before > MAX_AMOUNT:
         fields.fault("originalPrice", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT))
     if discount:
-        _check_discount(fields, discount, max(amount, before, _with_vat(request.price, mode, request)))
+        price = _with_vat(request.price, mode, request)
+        _check_discount(fields, discount, max(amount, before) if original else max(amount * MOST_OFF, price))
     till_price, till_quantity = _of_the_till(request, machine_line)
     item = Item(
         name=name,

@@ -98,7 +98,7 @@ def test_kept_with_its_proof(store, box, subject):
     store.closures.take([receive(message, store.register.ring(), now=0, zone=UTC)], now=NOW)
     whole = store.figures.whole("EL02000015", closure.report_id)
     assert (whole.headers, whole.body, whole.via, whole.key_id) == (headers, body, "nats", box.key.id)
-    line = whole.line
+    line = whole
     assert (line.z, line.certs, line.ttc, line.day, line.proven) == (1, 3, 24000, "2025-12-06", True)
     assert (line.groups, line.payments) == ((("B", 20340, 3660, 24000),), (("Espèces", 24000),))
 

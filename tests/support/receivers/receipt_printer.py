@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from types import TracebackType
 from typing import Self
 
 from support.paper.escpos import Printed, printed
@@ -87,9 +86,7 @@ class ReceiptPrinter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closing.set()
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
