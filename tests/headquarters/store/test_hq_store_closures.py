@@ -210,6 +210,13 @@ def test_counters(store, box):
     assert ("counters", 4, "sum", 2, 4) in found
 
 
+def test_a_sale_that_was_entered_after_a_later_one(store, box):
+    """A person enters from paper the sale before the first of the period: the range begins at FVC 16, and all invoices are explained."""
+    box.close()
+    take(store, box, *box.closures, box.close(fvc_start=16))
+    assert open_findings(store) == []
+
+
 def test_exports_that_a_machine_counts_in_tc_alone(store, box):
     """It is such a machine, or it is not: neither is a finding. What they do not explain is one."""
     box.close()
