@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from common.language import Counted, ambient, tell, tr
+from common.language import ambient, tell, tr
 from common.language.system import reason
 from common.web.formats import visible
 from common.wire.instants import now_millis
@@ -33,7 +33,7 @@ from daemon.core.clock import millis_text
 from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
-from daemon.store.maintenance.backup import Restored, lost_by_restore, restore
+from daemon.store.maintenance.backup import Restored, restore
 from daemon.store.maintenance.numbers import LastZ
 from daemon.whole_box.archive import CONFIG as TOML
 from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
@@ -93,10 +93,11 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
     if path.exists() and path.samefile(file):
         raise Failure("{path} is the ledger itself", path=file)
     check_stopped(path)
+    if path.exists() and not wanted.yes:
+        require_terminal("--yes")
+        click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     try:
         with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
-            if path.exists():
-                _confirm_ledger(path, file, lost_by_restore(source, path), yes=wanted.yes)
             restored = restore(
                 source, path, at=now_millis(), by=shell_user(), origin=file, last_z=wanted.last_z, progress=progress
             )
@@ -107,20 +108,6 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
         return
     _print_restored(path, restored, ())
     say("at the next start it is compared with the machine; should that have certified since: mcfd machine settle")
-
-
-def _confirm_ledger(path: Path, file: Path, lost: tuple[int, int], *, yes: bool) -> None:
-    if any(lost):
-        complain(
-            "{path} has {records} and {closures} that {file} lacks; a sale among them that its till repeats is certified twice",
-            path=path,
-            file=file,
-            records=Counted("{count} certification", "{count} certifications", lost[0]),
-            closures=Counted("{count} Z closure", "{count} Z closures", lost[1]),
-        )
-    if not yes:
-        require_terminal("--yes")
-        click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
 
 
 def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:

@@ -23,13 +23,11 @@ from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
 from daemon.store.sqlite.disk_failure import storage_error
-from daemon.store.sqlite.file import load, open_file, open_to_read
+from daemon.store.sqlite.file import open_file, open_to_read
 from daemon.store.sqlite.lock import LedgerLock, read_mark
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit
-from daemon.store.tables.meta import LEDGER_ID, begin_epoch, read_meta, write_meta
-
-_SQL = load(__name__)
+from daemon.store.tables.meta import begin_epoch, write_meta
 
 PAGES = 4096
 """Copied between two looks for a signal: 16 MiB."""
@@ -99,16 +97,6 @@ def restore(
         return Restored(findings, aside, asks)
     finally:
         lock.release()
-
-
-def lost_by_restore(copy: Path, ledger: Path) -> tuple[int, int]:
-    """How many live certifications and Z closures of `ledger` its older `copy` lacks; none where they are not one
-    ledger, or cannot be read."""
-    with contextlib.suppress(sqlite3.Error), closing(open_to_read(copy)) as old, closing(open_to_read(ledger)) as new:
-        if read_meta(old, LEDGER_ID) == read_meta(new, LEDGER_ID):
-            before, now = (each.execute(_SQL["counts"]).fetchone() for each in (old, new))
-            return max(0, now[0] - before[0]), max(0, now[1] - before[1])
-    return 0, 0
 
 
 def _copy(

@@ -84,21 +84,6 @@ def test_at_a_terminal_it_asks_first(mcfd):
     assert mcfd.at_terminal(b"", "restore", str(copy), "--yes").returncode == 0
 
 
-async def test_a_restore_says_what_an_older_copy_lacks(mcfd):
-    """Sales and closures since the copy, in live books alone, also where nobody is there to confirm; nothing of a copy that has them all."""
-    copy = mcfd.folder / "copy.sqlite3"
-    mcfd.ok("backup", str(copy))
-    assert mcfd.run("restore", str(copy), "--yes").stderr == ""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
-        await till.sell()
-        await till.sell()
-        await till.close()
-        await (await Till.of(store, mode="test")).sell()
-    said = mcfd.run("restore", str(copy), "--yes").stderr
-    assert said.startswith(f"mcfd: {mcfd.ledger} has 2 certifications and 1 Z closure that {copy} lacks")
-
-
 async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     """`mcfd time show` names the book; `repair` is refused beside a daemon, says what it did, and the ledger verifies."""
     async with opened(mcfd.ledger) as store:
