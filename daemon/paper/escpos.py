@@ -46,8 +46,6 @@ _PLAIN: Final = {
 """Replacements for characters that no code page of a receipt printer has, such as letters of Mooré, Dioula and
 Fulfulde."""
 _OE_OF_A_CAPITALIZED_WORD: Final = re.compile("Œ(?=[a-zà-ÿ])")
-_documents: Final = msgspec.msgpack.Decoder(Document)
-"""Made here: two threads that meet a type at once, each for the first time, crash the process (msgspec 0.22)."""
 
 
 def as_escpos(document: Document, width: int, code_page: CodePage = "cp858") -> bytes:
@@ -84,7 +82,7 @@ def _printable(document: Document, code_page: CodePage) -> Document:
         return [printable(part) for part in value] if isinstance(value, list | tuple) else value
 
     plain = printable(msgspec.to_builtins(document, builtin_types=(bytes,)))
-    return _documents.decode(msgspec.msgpack.encode(plain))
+    return msgspec.convert(plain, Document, builtin_types=(bytes,))
 
 
 class _Characters(dict[int, str]):

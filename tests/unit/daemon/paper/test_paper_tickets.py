@@ -3,8 +3,6 @@
 import html
 import os
 import re
-import subprocess
-import sys
 import unicodedata
 from decimal import Decimal
 from pathlib import Path
@@ -236,22 +234,3 @@ def test_no_word_is_lost(text):
 
 def squeezed(text):
     return "".join(char for char in text if not (char.isspace() or unicodedata.category(char) == "Zs"))
-
-
-FIRST_PAPER = """
-import sys
-from daemon.paper.escpos import as_escpos
-from daemon.paper.layout import Document, TextLine
-looked = []
-sys.setprofile(lambda frame, event, _: looked.append(frame.f_code.co_name) if event == "call" else None)
-as_escpos(Document("x", "fr", (TextLine("Riz"),)), 48)
-sys.setprofile(None)
-print("_printable" in looked, "get_class_annotations" in looked)
-"""
-
-
-def test_the_types_of_paper_are_looked_at_before_there_are_threads():
-    """Two tickets printed at once, the first of a daemon, are made in two threads. msgspec looks at a type when it first meets it; where two threads
-    did so at once, the process crashed (SIGSEGV)."""
-    done = subprocess.run([sys.executable, "-c", FIRST_PAPER], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "True False\n"
