@@ -11,19 +11,15 @@ import operator
 import os
 import platform
 import re
-import sqlite3
-import statistics
-import subprocess
-import tempfile
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from statistics import median
+from typing import Literal
 
 import msgspec
 
-from bench import RESULTS, ROOT
+from bench import ROOT
 
 Sense = Literal["≤", "≥"]
 
@@ -83,27 +79,17 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table. `value` is None if it could not be measured on this box; `note` has the reason. `detail`
-    has both sides of a ratio and the counts."""
+    """One row of the table. `value` is None if it could not be measured on this box; `note` has the reason."""
 
     row: str
     value: float | None
     note: str
-    detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
         if self.value is None:
             return "not measured"
         return "pass" if LIMITS[self.row].is_reached(self.value) else "MISS"
-
-    def as_json(self) -> dict[str, Any]:
-        limit = LIMITS[self.row]
-        return {**asdict(self), "what": limit.what, "limit": str(limit), "verdict": self.verdict}
-
-
-def median(values: Iterable[float]) -> float:
-    return statistics.median(values)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -168,9 +154,12 @@ class Difference:
         return f"{self.row:>4}  {self.verdict:9}  {change:18}  noise {self.noise:.1%}  {LIMITS[self.row].what}"
 
 
-def kind_of(box: Mapping[str, Any]) -> str:
-    """A kind of machine with comparable figures: processor and cores."""
-    return re.sub(r"[^a-z0-9]+", "-", f"{box['cpu']} {box['cores']} cores".lower()).strip("-")
+def kind_of_machine() -> str:
+    """The kind of this machine, with comparable figures: processor and cores."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model"))]
+    processor = names[-1] if names else platform.machine()
+    return re.sub(r"[^a-z0-9]+", "-", f"{processor} {len(os.sched_getaffinity(0))} cores".lower()).strip("-")
 
 
 def values_of(rows: Sequence[Row]) -> dict[str, float]:
@@ -204,41 +193,3 @@ def differences(recorded: Recorded, values: Values) -> list[Difference]:
             spread = max(abs(value - middle) for value in before) / abs(middle) if middle else 0.0
             found.append(Difference(row, middle, values[row], max(spread, LEAST_NOISE)))
     return found
-
-
-def box() -> dict[str, Any]:
-    """The machine that was measured."""
-    return {
-        "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)),
-        "load": os.getloadavg()[0],
-        "fsync_ms": round(_fsync_seconds() * 1000, 3),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "revision": _revision(),
-    }
-
-
-def _fsync_seconds() -> float:
-    """Median of writing and syncing as much as a commit, in the folder of the bench's ledgers."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    times = []
-    with tempfile.TemporaryFile(dir=RESULTS, buffering=0) as file:
-        for turn in range(100):
-            os.pwrite(file.fileno(), bytes(20_480), turn * 20_480)
-            began = time.perf_counter()
-            os.fdatasync(file.fileno())
-            times.append(time.perf_counter() - began)
-    return median(times)
-
-
-def _cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model"))]
-    return names[-1] if names else platform.machine()
-
-
-def _revision() -> str:
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import islice
 from pathlib import Path
+from statistics import median
 
 import httpx
 from support.browser import PASSWORD, create_user
@@ -21,7 +22,7 @@ from support.receivers.headquarters import HttpHeadquarters
 from support.shop import IFU, Machine
 from support.slow_disk import read_count
 
-from bench.figures import Row, median, milliseconds, quantile
+from bench.figures import Row, milliseconds, quantile
 from bench.shop.ledger import DAY, PER_DAY, add_waiting, make
 from bench.shop.shops import PACED, UNPACED, Bench, folder, line_seconds, nim, running, seconds_to_ready
 from bench.shop.till import BareScript, Crowd, Till, bodies, rate
@@ -78,7 +79,7 @@ def compare(row: str, pair: Sequence[Iterator[float]], count: int) -> Row:
             if turn >= WARM_UP:
                 times[side].append(took)
     ours, other = median(times[0]), median(times[1])
-    return Row(row, ours / other, f"{milliseconds(ours)} / {milliseconds(other)}, {count} of each", {"seconds": times})
+    return Row(row, ours / other, f"{milliseconds(ours)} / {milliseconds(other)}, {count} of each")
 
 
 def beside_the_line() -> Iterator[Row]:
@@ -98,9 +99,8 @@ def beside_the_line() -> Iterator[Row]:
             busy = bench.busy()
             times, lines = one_by_one(bench, bodies(items, series=row, walk_in=True), count)
             busy = bench.busy() - busy
-            detail = {"certify_s": times, "line_s": lines, "p90_ms": quantile(times, 0.9) * 1000}
             note = f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {count} sales"
-            yield Row(row, median(times) / median(lines), note, detail)
+            yield Row(row, median(times) / median(lines), note)
             if items == 1:
                 yield Row("processor", busy * 1000 / (count + WARM_UP), note)
 
@@ -149,7 +149,7 @@ def machines(seconds: float = 4.0) -> Iterator[Row]:
         together = _rates(bench, range(MACHINES), seconds)
     shares = [found / alone for found in together.values()]
     note = f"slowest of {MACHINES}, median {median(shares):.3f}; {sum(together.values()):.0f}/s in all"
-    yield Row("machines", min(shares), note, {"shares": shares})
+    yield Row("machines", min(shares), note)
 
 
 def _rates(bench: Bench, numbers: Sequence[int], seconds: float) -> dict[int, float]:
@@ -253,7 +253,7 @@ def _slower(loaded: Bench, idle: Bench) -> Row:
         sales.close()
     ours, other = (quantile(each, 0.99) for each in times)
     note = f"{milliseconds(ours)} / {milliseconds(other)}, {SALES} of each, {worked_off} worked off"
-    return Row("waiting", ours / other, note, {"seconds": times})
+    return Row("waiting", ours / other, note)
 
 
 def _left(bench: Bench) -> int:
@@ -276,7 +276,7 @@ def large_ledger() -> Iterator[Row]:
         make(ledger, SIZE, start=start_of(SIZE // PER_DAY))
         with running(1, *PACED, ledger=ledger, sales_before=[SIZE]) as bench:
             starts = [seconds_to_ready(bench.shop) for _ in range(STARTS)]
-            yield Row("start", median(starts), f"median of {STARTS}", {"seconds": starts})
+            yield Row("start", median(starts), f"median of {STARTS}")
             yield _reports(bench)
             yield from _page(bench)
             yield Row("memory-large", bench.resident(), "after X, A, history and the page")
@@ -291,7 +291,7 @@ def _reports(bench: Bench) -> Row:
         url = f"/v1/mcf/{name}/{path}"
         times[path] = median(_seconds(bench.shop.http, url, headers) for _ in range(VIEWS))
     slowest = max(times, key=times.__getitem__)
-    return Row("reports", 1000 * times[slowest], f"{slowest}, median of {VIEWS}", {"seconds": times})
+    return Row("reports", 1000 * times[slowest], f"{slowest}, median of {VIEWS}")
 
 
 def _page(bench: Bench) -> Iterator[Row]:
@@ -305,9 +305,9 @@ def _page(bench: Bench) -> Iterator[Row]:
         size = sum(answer.num_bytes_downloaded for answer in answers)
         today = [_seconds(client, "/ui/") for _ in range(VIEWS)]
         searches = [_seconds(client, path) for path in SEARCHES for _ in range(3)]
-    yield Row("today", 1000 * median(today), f"median of {VIEWS}", {"seconds": today})
+    yield Row("today", 1000 * median(today), f"median of {VIEWS}")
     yield Row("first-load", size / 1000, f"Today with {len(files)} files, as it comes over the wire")
-    yield Row("search", 1000 * max(searches), "slowest: by part of a number, by amount", {"seconds": searches})
+    yield Row("search", 1000 * max(searches), "slowest: by part of a number, by amount")
 
 
 def _seconds(client: httpx.Client, path: str, headers: dict[str, str] | None = None) -> float:
@@ -327,4 +327,4 @@ def _command(bench: Bench) -> Row:
             assert process.stdout.read(1)
             times.append(time.perf_counter() - began)
             process.stdout.read()
-    return Row("command", median(times), f"median of {len(times)}", {"seconds": times})
+    return Row("command", median(times), f"median of {len(times)}")

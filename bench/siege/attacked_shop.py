@@ -138,14 +138,14 @@ class AttackedShop:
 
 
 @contextlib.contextmanager
-def open_attacked_shop(*, tls: bool, alone: bool = False, baud: int = 115_200) -> Iterator[AttackedShop]:
-    """On the network behind HAProxy, or `alone` on loopback without it. Ends with `mcfd verify`."""
+def open_attacked_shop(*, tls: bool, baud: int = 115_200) -> Iterator[AttackedShop]:
+    """On the network behind HAProxy. Ends with `mcfd verify`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
     manager = Manager(folder / "notify")
     try:
         machine = Machine(folder, NIM, IFU, "--baud", str(baud), lasting=False)
-        server: dict[str, Any] = {} if alone else {"host": "0.0.0.0", "allow_plain_lan": not tls}  # noqa: S104
+        server: dict[str, Any] = {"host": "0.0.0.0", "allow_plain_lan": not tls}  # noqa: S104
         if tls:
             server["tls"] = "internal"
         environ = dict(re.findall(r"^Environment=(\w+)=(.*)", UNIT.read_text(), re.MULTILINE))
@@ -157,7 +157,7 @@ def open_attacked_shop(*, tls: bool, alone: bool = False, baud: int = 115_200) -
             machine.start()
             shop.start_daemon()
             _, hard = resource.prlimit(shop.pid, resource.RLIMIT_NOFILE)
-            resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
+            resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(SOFT_DESCRIPTORS, hard), hard))
             target = Target(shop.port, tls, NIM, shop.key("test"))
             yield AttackedShop(shop, target, SiegeTill(target, shop.key("live")), manager)
             shop.http.close()  # an idle TLS connection would have 5 s to say goodbye
@@ -166,12 +166,6 @@ def open_attacked_shop(*, tls: bool, alone: bool = False, baud: int = 115_200) -
     finally:
         manager.close()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def descriptors() -> int:
-    """The unit's limit for the daemon."""
-    found = re.search(r"^LimitNOFILE=(\d+)", UNIT.read_text(), re.MULTILINE)
-    return int(found[1]) if found else SOFT_DESCRIPTORS
 
 
 def _make_authority(shop: Shop) -> None:

@@ -276,6 +276,10 @@ LINES_ROUNDED: Final = Reason(
     "each line without VAT is rounded to whole francs: the total is {total}, the exact one {exact}, a difference "
     "of {difference}",
 )
+VAT_RATE_CHANGED: Final = Reason(
+    "vat_rate_changed",
+    "the machine's VAT rate has changed since the sale: it is certified at the present rate, with the same total",
+)
 PSVB_LEFT_OUT: Final = Reason("psvb_left_out", "a rebate (RRR) carries no withholding: psvbGroup is left out")
 TEXT_CUT: Final = Reason("text_cut", "{field}: cut to the {length} characters that the machine stores")
 TEXT_REPLACED: Final = Reason(

@@ -15,16 +15,9 @@ from daemon.api import refusals
 from daemon.api.http.answers import PROBLEM, Answer, Header
 from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
+from daemon.core.ledger import take_over
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
-from daemon.core.ledger.take_over import (
-    MachineIsSpare,
-    NotInUse,
-    NumberReserved,
-    PairNotCompared,
-    TakeOverRefused,
-    UnknownElsewhere,
-)
 from daemon.core.report.receipt import Receipt, receipt
 
 log = structlog.get_logger(__name__)
@@ -104,18 +97,20 @@ KINDS: Final[dict[type[Exception], Kind]] = {
         Text("The request does not wait any more"),
         Text("it has ended, the machine is at it, or its till waits for the answer; GET says what became of it"),
     ),
-    MachineIsSpare: Kind(409, "MACHINE_IS_SPARE", Text("The machine is the spare of another one")),
+    take_over.MachineIsSpare: Kind(409, "MACHINE_IS_SPARE", Text("The machine is the spare of another one")),
     errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", Text("The Idempotency-Key stands for another request")),
     errors.ZNumberUnknown: Kind(409, "Z_NUMBER_UNKNOWN", Text("The last Z number has to be said first")),
     errors.PeriodNotOver: Kind(409, "PERIOD_NOT_OVER", Text("The month or year is not over")),
     errors.CreditExceedsOriginal: Kind(
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
     ),
-    TakeOverRefused: CONFLICT,
-    NotInUse: OFFLINE,
-    NumberReserved: UNDECIDED,
-    PairNotCompared: Kind(503, "PAIR_NOT_COMPARED", Text("The other machine of the pair was not compared yet")),
-    UnknownElsewhere: UNKNOWN,
+    take_over.TakeOverRefused: CONFLICT,
+    take_over.NotInUse: OFFLINE,
+    take_over.NumberReserved: UNDECIDED,
+    take_over.PairNotCompared: Kind(
+        503, "PAIR_NOT_COMPARED", Text("The other machine of the pair was not compared yet")
+    ),
+    take_over.UnknownElsewhere: UNKNOWN,
     errors.JoinFailed: CONFLICT,
     errors.KeyRevoked: CONFLICT,
     errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, tzinfo
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -210,7 +209,5 @@ class Progress(AbstractContextManager["Progress"]):
             self._bar.__exit__(None, None, None)
             self._bar = None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()

@@ -40,13 +40,8 @@ async def check_ledger(settings: Settings, now: int) -> list[CheckResult]:
     """Any user may see the owner of the files. Their content is read as that owner, after the check of the owner."""
     path = settings.storage.path
     if not path.exists():
-        return [
-            Check("ledger").warn(
-                "no ledger yet at {path}",
-                "as it should be before the first start; otherwise mcfd restore COPY",
-                path=path,
-            )
-        ]
+        todo = Text("as it should be before the first start; otherwise mcfd restore COPY")
+        return [Check("ledger").warn("no ledger yet at {path}", todo, path=path)]
     owned = check_owner(path, daemon_user(settings))
     if owned.state == "fail":
         return [owned]
@@ -66,12 +61,10 @@ async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[Chec
             opening="read",
         )
     except StorageError as error:
-        return [
-            Check("ledger").fail(
-                error,
-                "mcfd verify says what is wrong; to put a copy back: sudo systemctl stop mcfd, sudo mcfd restore COPY",
-            )
-        ]
+        todo = Text(
+            "mcfd verify says what is wrong; to put a copy back: sudo systemctl stop mcfd, sudo mcfd restore COPY"
+        )
+        return [Check("ledger").fail(error, todo)]
     async with store:
         damage = _check_content(path, store)
         return [damage or owned, *await _look_in(store, settings, now)]

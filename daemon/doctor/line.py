@@ -72,10 +72,8 @@ async def check_line(
     found = [check_port(machine), *check_permissions(machine, daemon_user(settings))]
     health = service.machine(nim)
     if health is None and service.running:
-        return [
-            *found,
-            Check("machine", nim).fail("the daemon that runs does not know it yet", "sudo systemctl restart mcfd"),
-        ]
+        unknown = Check("machine", nim).fail("the daemon that runs does not know it yet", "sudo systemctl restart mcfd")
+        return [*found, unknown]
     if health is None:
         found += check_holders(machine, settings.storage.path)
         return [*found, *_judge(machine, await _look(machine), now, is_box_right=is_box_right)]
@@ -183,16 +181,8 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
     if not same_machine(nim, state.nim):
         yield Check("nim", nim).fail("the machine on this line is {found}, not {nim}", SWAPPED, found=state.nim)
         return
-    counters = state.counters
-    yield Check("machine", nim).ok(
-        Text(
-            "{nim} answers: TC {tc}  FVC {fvc}  FRC {frc}",
-            nim=state.nim,
-            tc=counters.tc,
-            fvc=counters.fvc,
-            frc=counters.frc,
-        )
-    )
+    figures = {"tc": state.counters.tc, "fvc": state.counters.fvc, "frc": state.counters.frc}
+    yield Check("machine", nim).ok(Text("{nim} answers: TC {tc}  FVC {fvc}  FRC {frc}", nim=state.nim, **figures))
     yield check_clock(nim, drift_seconds(now, state.time), is_box_right=is_box_right)
     contact = machine_millis(found.link.last_contact)
     days = None if contact is None else max(0, (now - contact) // DAY)

@@ -83,19 +83,18 @@ def ask(server: Server) -> Service:
 
 
 def check_service(service: Service, version: str) -> CheckResult:
+    values = {"address": service.address, "why": service.problem}
     if service.stranger:
         return Check("daemon").fail(
             "something else than mcfd answers at {address} ({why})",
             "stop that other program, or change port in [server] (sudo ss -ltnp shows who listens)",
-            address=service.address,
-            why=service.problem,
+            **values,
         )
     if not service.running:
         return Check("daemon").fail(
             "no answer at {address} ({why})",
             "sudo systemctl restart mcfd; if it does not stay up: journalctl -u mcfd -u front-mcfd -n 20",
-            address=service.address,
-            why=service.problem,
+            **values,
         )
     if service.version != version:
         found = Text("version {running} runs, {installed} is installed", running=service.version, installed=version)
@@ -107,26 +106,20 @@ def check_front(server: Server) -> list[CheckResult]:
     """HAProxy, if it is needed: with HTTPS, or beyond this box."""
     if not server.is_proxied:
         return []
-    found = program()
+    check, found = Check("proxy"), program()
     if found is None:
-        return [
-            Check("proxy").fail(
-                "HAProxy is not installed", "sudo apt install haproxy, then sudo systemctl restart mcfd"
-            )
-        ]
-    return [Check("proxy").ok("HAProxy is in front: {program}", program=found)]
+        return [check.fail("HAProxy is not installed", "sudo apt install haproxy, then sudo systemctl restart mcfd")]
+    return [check.ok("HAProxy is in front: {program}", program=found)]
 
 
 def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:
-    connection: http.client.HTTPConnection
+    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
     if tls:
         # `check_certificate` checks the certificate; this reads only the health, on the same box.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE_SECONDS, context=context)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
     try:
         connection.request("GET", path, headers={"Host": "localhost", "Accept-Language": ambient()})
         return connection.getresponse().read()

@@ -56,6 +56,9 @@ HERE = Path(__file__).parent
 
 By = Literal["mcfd", "mcfd aide", "caisse", "machine", "entreprise"]
 """Who fulfils a clause: mcfd, mcfd in part, the till, the machine, or the shop."""
+BY_WHOM: Final = (
+    "mcfd : mcfd le fait. mcfd aide : mcfd en fait une partie. caisse, machine, entreprise : à la charge de celle-ci."
+)
 
 
 def write_pages(pdf: FPDF, folder: Path, names: Sequence[str]) -> None:
@@ -144,26 +147,13 @@ def write_cases(folder: Path) -> Path:
 
 def _conformity(folder: Path) -> Path:
     pdf = _begun("Tableau de conformité")
-    draw(
-        pdf,
-        (
-            TextLine(
-                "mcfd : mcfd le fait. mcfd aide : mcfd en fait une partie. caisse, machine, entreprise : à la charge de celle-ci."
-            ),
-            TextLine(),
-        ),
-    )
+    draw(pdf, (TextLine(BY_WHOM), TextLine()))
     for text in read_texts():
         draw(pdf, (TextLine(text.title, bold=True), TextLine()))
-        rows = [
-            (
-                clause.number,
-                clause.asks,
-                clause.by,
-                "\n".join(filter(None, (clause.answer, clause.test.removeprefix("tests/")))) or "–",
-            )
-            for clause in text.clauses
-        ]
+        rows = []
+        for clause in text.clauses:
+            answer = "\n".join(filter(None, (clause.answer, clause.test.removeprefix("tests/"))))
+            rows.append((clause.number, clause.asks, clause.by, answer or "–"))
         _table(pdf, ("Clause", "Exigence", "Par", "Réponse, et l'essai qui la montre"), rows, (20, 54, 20, 80))
         draw(pdf, (TextLine(),))
     return _ended(pdf, folder / "tableau-de-conformite.pdf")
@@ -172,16 +162,9 @@ def _conformity(folder: Path) -> Path:
 def _begun(title: str) -> FPDF:
     pdf = new_pdf("fr", f"mcfd {VERSION} – {title}")
     day = datetime.now(UTC).strftime("%d/%m/%Y")
-    core = f"Noyau certifié {CORE_VERSION}, empreinte {core_digest()}"
-    draw(
-        pdf,
-        (
-            Title(title),
-            TextLine(f"mcfd {VERSION}, système de facturation d'entreprise (SFE) – {day}", "center"),
-            TextLine(core, "center"),
-            Rule(),
-        ),
-    )
+    product = TextLine(f"mcfd {VERSION}, système de facturation d'entreprise (SFE) – {day}", "center")
+    core = TextLine(f"Noyau certifié {CORE_VERSION}, empreinte {core_digest()}", "center")
+    draw(pdf, (Title(title), product, core, Rule()))
     return pdf
 
 

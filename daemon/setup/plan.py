@@ -208,13 +208,8 @@ def _reachable_names(host: str) -> tuple[str, ...]:
         return (host,)
     own = [str(address) for address in box_addresses() if address.version == listening.version]
     routed = [_routed()] if listening.version == 4 else []  # noqa: PLR2004
-    return tuple(dict.fromkeys((*filter(None, routed), *own, _network_name())))
-
-
-def _network_name() -> str:
-    """The box's name on the shop's network: the mDNS name if Avahi is installed."""
-    own, local = host_names()
-    return local if AVAHI.is_dir() else own
+    name, local = host_names()
+    return tuple(dict.fromkeys((*filter(None, routed), *own, local if AVAHI.is_dir() else name)))
 
 
 def _routed() -> str:

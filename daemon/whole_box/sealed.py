@@ -36,9 +36,12 @@ class TooMuchToSeal(ValueError):
     """Too large for a passphrase."""
 
 
-def check_recipient(text: str) -> None:
+def check_recipient(text: str) -> pyrage.x25519.Recipient:
     """Raises ValueError unless it is `age1…`."""
-    _recipient(text)
+    try:
+        return pyrage.x25519.Recipient.from_str(text.strip())
+    except pyrage.RecipientError as error:
+        raise ValueError(str(error)) from None
 
 
 def check_identity(text: str) -> str:
@@ -68,7 +71,7 @@ def sealed(target: BinaryIO, *, recipients: Sequence[str] = (), passphrase: str 
             raise TooMuchToSeal
         target.write(encrypted(plain.getvalue(), passphrase))
         return
-    keys, sink = [_recipient(each) for each in recipients], _Sink(target)
+    keys, sink = [check_recipient(each) for each in recipients], _Sink(target)
     reading, writing = os.pipe()
     with ThreadPoolExecutor(1) as thread:
         done, file = thread.submit(_encrypt, reading, sink, keys), os.fdopen(writing, "wb")
@@ -182,13 +185,6 @@ def _not_opened(error: pyrage.DecryptError) -> NotOpened:
     if str(error) in {"No matching keys found", "Decryption failed"}:
         return NotOpened(Text("the passphrase is wrong, or the backup is for another key"))
     return NotOpened(CHANGED)
-
-
-def _recipient(text: str) -> pyrage.x25519.Recipient:
-    try:
-        return pyrage.x25519.Recipient.from_str(text.strip())
-    except pyrage.RecipientError as error:
-        raise ValueError(str(error)) from None
 
 
 def _identity(text: str) -> pyrage.x25519.Identity:

@@ -19,7 +19,7 @@ from common.files import write_whole
 from common.wire.keys import PRIVATE, PUBLIC, BadKey, decode, encode, private_line
 from daemon.owner import as_owner
 from daemon.whole_box.verify_archive import CONTEXT as ARCHIVE_CONTEXT
-from daemon.whole_box.verify_archive import signature_text
+from daemon.whole_box.verify_archive import fingerprint, signature_text
 
 KEY_FILE: Final = "backup.key"
 CONTEXT: Final = b"mcfd backup of a whole box 1\n"
@@ -93,12 +93,6 @@ def signer(signature: Signature, entries: Iterable[ArchiveEntry]) -> bytes | Non
     except (BadKey, ValueError, InvalidSignature):
         return None
     return public
-
-
-def fingerprint(public: bytes) -> str:
-    """For people and paper: 32 hex digits in groups of four."""
-    digits = hashlib.sha256(public).hexdigest()[:32]
-    return "-".join(digits[at : at + 4] for at in range(0, len(digits), 4))
 
 
 def is_named(public: bytes, text: str) -> bool:

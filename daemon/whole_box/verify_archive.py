@@ -130,6 +130,7 @@ def signature_text(key: bytes, manifest: bytes, signature: bytes) -> bytes:
 
 
 def fingerprint(public: bytes) -> str:
+    """For people and paper: 32 hex digits in groups of four."""
     digits = hashlib.sha256(public).hexdigest()[:32]
     return "-".join(digits[at : at + 4] for at in range(0, len(digits), 4))
 
@@ -226,20 +227,8 @@ class Chain:
     def take_certification(self, line: Line) -> tuple[list[Any], str]:
         name = f"invoice {line['number']} (record {line['seq']})"
         content = base64.b64decode(line["invoice"])
-        fields = (
-            "id",
-            "seq",
-            "number",
-            "type",
-            "state",
-            "begun_at",
-            "ended_at",
-            "base",
-            "counters",
-            "total_ttc",
-            "code",
-        )
-        rest = ("machine_time", "ifu", "reason", "line_ms", "duration_ms", "request_id")
+        fields = ("id", "seq", "number", "type", "state", "begun_at", "ended_at", "base", "counters", "total_ttc")
+        rest = ("code", "machine_time", "ifu", "reason", "line_ms", "duration_ms", "request_id")
         link = ["certification", *(line[each] for each in fields + rest), content]
         if line["fc"] is not None:
             link.append(line["fc"])
@@ -371,11 +360,8 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         print(f"{arguments[0]} cannot be read: {error}")
         return 2
-    if (
-        key is not None
-        and len(arguments) > 1
-        and arguments[1].replace("-", "").lower() != fingerprint(key).replace("-", "")
-    ):
+    wanted = arguments[1].replace("-", "").lower() if len(arguments) > 1 else ""
+    if key is not None and wanted not in ("", fingerprint(key).replace("-", "")):
         faults.append(f"{SIGNATURE}: is of another box, {fingerprint(key)}")
     for fault in faults[:MOST]:
         print(f"FAULT  {fault}")

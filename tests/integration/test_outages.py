@@ -3,7 +3,8 @@
 import asyncio
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,25 @@ def shop_of(path: Path, after: float = NEVER, **options: object) -> MemoryShop:
     return MemoryShop(path / "ledger", limits=limits, keeps_register=True, **options)
 
 
+@asynccontextmanager
+async def selling(path: Path, after: float = NEVER, **options: object) -> AsyncIterator[MemoryShop]:
+    """Connected, with a sale; its ledger is sound at the end."""
+    async with shop_of(path, after, **options) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        yield shop
+    assert verify(path / "ledger").clean
+
+
 async def unplug(shop: MemoryShop) -> None:
     shop.unplug(NEVER)
     await shop.until(lambda: not shop.worker.connected, "the machine's loss")
+
+
+async def refused(shop: MemoryShop, number: str = "B") -> Outage:
+    with pytest.raises(MachineOffline):
+        await shop.certify(number)
+    return await begun(shop)
 
 
 def register(shop: MemoryShop) -> list[Outage]:
@@ -70,16 +87,12 @@ async def signed(shop: MemoryShop) -> None:
 
 async def test_a_till_that_is_refused_begins_an_outage(tmp_path: Path) -> None:
     """At once, since when the machine was lost; it ends when the machine is back."""
-    async with shop_of(tmp_path) as shop:
-        await shop.connected()
-        await shop.certify("A")
+    async with selling(tmp_path) as shop:
         await unplug(shop)
         lost_at = shop.worker.offline_since
         await asyncio.sleep(0.05)
         assert register(shop) == []
-        with pytest.raises(MachineOffline):
-            await shop.certify("B")
-        outage = await begun(shop)
+        outage = await refused(shop)
         assert (outage.reason, outage.since, outage.refused) == ("line_lost", lost_at, True)
         shop.session.plug()
         await over(shop)
@@ -87,21 +100,16 @@ async def test_a_till_that_is_refused_begins_an_outage(tmp_path: Path) -> None:
         (only,) = register(shop)
         assert only.until > only.since
         await shop.certify("B")
-    assert verify(tmp_path / "ledger").clean
 
 
 async def test_a_machine_that_certifies_before_the_next_look_has_one_outage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it certified has ended the outage; the look that comes then does not find it again."""
-    async with shop_of(tmp_path) as shop:
-        await shop.connected()
-        await shop.certify("A")
+    async with selling(tmp_path) as shop:
         await signed(shop)
         await unplug(shop)
-        with pytest.raises(MachineOffline):
-            await shop.certify("B")
-        await begun(shop)
+        await refused(shop)
         await asyncio.sleep(0.05)
         monkeypatch.setattr(watch, "LOOK", 0.5)
         await asyncio.sleep(0.02)
@@ -122,9 +130,7 @@ async def test_an_outage_begins_when_the_machine_was_lost_last(tmp_path: Path, m
             await shop.certify(number)
             await asyncio.sleep(0.05)
             await unplug(shop)
-            with pytest.raises(MachineOffline):
-                await shop.certify("C")
-            outage = await begun(shop)
+            outage = await refused(shop, "C")
             assert outage.since == shop.worker.offline_since
             shop.session.plug()
             await shop.connected()
@@ -210,26 +216,20 @@ async def test_an_outage_does_not_begin_before_what_was_certified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine certifies after a start, and is lost before the watch looks at it: the outage begins with the loss, not with the box that was off."""
-    async with shop_of(tmp_path) as shop:
-        await shop.connected()
-        await shop.certify("A")
+    async with selling(tmp_path) as shop:
         await signed(shop)
     monkeypatch.setattr(watch, "LOOK", NEVER)
     async with shop_of(tmp_path, on=shop.session) as shop:
         await shop.connected()
         await shop.certify("B")
         await unplug(shop)
-        with pytest.raises(MachineOffline):
-            await shop.certify("C")
-        outage = await begun(shop)
+        outage = await refused(shop, "C")
         assert (outage.reason, outage.since) == ("line_lost", shop.worker.offline_since)
 
 
 async def test_a_disk_that_is_full_is_an_outage(tmp_path: Path) -> None:
     """It is written down once there is room, from the moment on at which a till was refused."""
-    async with shop_of(tmp_path) as shop:
-        await shop.connected()
-        await shop.certify("A")
+    async with selling(tmp_path) as shop:
         await shop.disk(writable=False)
         before = shop.worker.now()
         with pytest.raises(StorageFull):
@@ -244,7 +244,6 @@ async def test_a_disk_that_is_full_is_an_outage(tmp_path: Path) -> None:
         assert (only.reason, only.refused) == ("disk", True)
         assert before <= only.since <= room_at
         await shop.certify("B")
-    assert verify(tmp_path / "ledger").clean
 
 
 async def test_attention_is_an_outage(tmp_path: Path) -> None:
@@ -260,9 +259,7 @@ async def test_attention_is_an_outage(tmp_path: Path) -> None:
 async def test_what_was_open_in_a_copy_is_over_with_it(tmp_path: Path) -> None:
     """Of the time after the copy was made the ledger knows nothing: the outage ends there, and what lasts now is another one."""
     path = tmp_path / "ledger"
-    async with shop_of(tmp_path, SOON) as shop:
-        await shop.connected()
-        await shop.certify("A")
+    async with selling(tmp_path, SOON) as shop:
         await unplug(shop)
         began = await begun(shop)
         backup(path, tmp_path / "copy", at=shop.worker.now())
@@ -281,15 +278,10 @@ async def test_what_was_open_in_a_copy_is_over_with_it(tmp_path: Path) -> None:
 
 async def test_a_clock_that_goes_back_makes_no_outage_end_before_it_began(tmp_path: Path) -> None:
     """The book's time stands still meanwhile."""
-    async with shop_of(tmp_path) as shop:
-        await shop.connected()
-        await shop.certify("A")
+    async with selling(tmp_path) as shop:
         await unplug(shop)
-        with pytest.raises(MachineOffline):
-            await shop.certify("B")
-        await begun(shop)
+        await refused(shop)
         shop.box_offset = -3_600_000
         shop.session.plug()
         only = await over(shop)
         assert only.until >= only.since
-    assert verify(tmp_path / "ledger").clean

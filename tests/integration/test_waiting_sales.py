@@ -19,7 +19,8 @@ from daemon.core.machine.agreement import agree
 from daemon.core.machine.state import Subtotal
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import deferred, settlements
+from daemon.store.tables.book import deferred, settlements, uniqueness
+from daemon.store.tables.events import events_after
 from daemon.usecases.certification import enter_invoice
 from daemon.usecases.deferred import certify_waiting
 from daemon.usecases.deferred.accept import certify_or_defer, release, take_back
@@ -150,6 +151,60 @@ async def test_one_whose_number_the_machine_has_certified(tmp_path: Path) -> Non
         assert state(shop, "A") == "withdrawn"
         assert [entry.number for entry in shop.on_machine] == ["A", "B"]
     assert verify(path).clean
+
+
+async def test_one_that_a_restored_copy_adopts_has_its_lines(tmp_path: Path) -> None:
+    """The machine's last invoice is the sale that waits in the copy, so its lines are known: it stands in the totals, and is no foreign invoice."""
+    path, saved = tmp_path / "ledger", tmp_path / "saved"
+    async with working(path) as before:
+        await before.connected()
+        await unplug(before)
+        await defer(before, "A")
+        assert backup(path, saved, at=1).clean
+        before.session.plug()
+        await before.until(lambda: state(before, "A") == "certified", "its certification")
+        receipt = before.store.ledger.peek(uniqueness.find_key, before.worker.book, key_hash_of("A"))
+    restore(saved, path, at=2)
+    async with working(path, on=before) as shop:
+        worker, ledger = shop.worker, shop.store.ledger
+        await shop.until(lambda: ledger.peek(settlements.read_evidence, worker.book), "the machine's word")
+        case = await shop.store.decisions.case(worker.book)
+        await shop.store.decisions.carry_out(case, "adopt", reason="looked at", at=worker.now(), by=PERSON)
+        await shop.until(lambda: not worker.attention, "the decision in force")
+        use = ledger.peek(uniqueness.find_key, worker.book, key_hash_of("A"))
+        assert receipt
+        assert receipt.record
+        assert use
+        assert use.record
+        assert use.record.invoice.items == receipt.record.invoice.items
+        assert use.record.invoice.deferred is not None
+        closure = (await shop.close_period()).value
+        assert (closure.certs_count, closure.total_ttc, closure.unexplained) == (1, use.record.total_ttc, 0)
+        assert [event.type for event in ledger.peek(events_after, worker.book, 0)].count("cert.issued") == 1
+    assert verify(path).clean
+
+
+async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
+    """A machine takes its present rates alone. With VAT in the price the customer pays the same, so the sale is certified at the present rate,
+    which a warning says; without VAT he would pay another sum, and the sale is refused."""
+    item = {"name": "Hôtel", "taxGroup": "C", "unitPrice": 1000, "quantity": 1, "taxRate": 10}
+    async with working(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await unplug(shop)
+        await defer(shop, "A", items=[item], payments=[{"method": "E", "amount": 1000}])
+        await defer(shop, "H", items=[item], priceMode="HT", payments=[{"method": "E", "amount": 1100}])
+        machine = shop.session.machine
+        machine.change(rates={**machine.options.rates, "C": 500})
+        shop.session.plug()
+        await shop.until(lambda: state(shop, "H") == "refused", "the end of both")
+        use = shop.store.ledger.peek(uniqueness.find_key, shop.worker.book, key_hash_of("A"))
+        assert use
+        assert use.record
+        invoice = use.record.invoice
+        assert (use.record.state, use.record.total_ttc) == ("certified", 1000)
+        assert [(line.rate, line.ht, line.tva) for line in invoice.taxes] == [(500, 952, 48)]
+        assert [warn.code for warn in invoice.warnings] == ["VAT_RATE_CHANGED"]
+    assert verify(tmp_path / "ledger").clean
 
 
 async def test_none_is_taken_on_once_its_time_is_over(tmp_path: Path) -> None:

@@ -110,9 +110,9 @@ def outages_are_unsure(world: World) -> bool:
     )
 
 
-def length_is_by_a_wrong_clock(world: World) -> bool:
-    """How long a box was off it knows by its clock alone: one that is ahead at its start is like one that was off for longer. A repair of the time
-    moves the outage, with its length (seed 7770699)."""
+def repair_is_to_the_hour(world: World) -> bool:
+    """By how much a clock was ahead a repair of the time knows in whole hours: outages of that hour may come to one moment, each with its length
+    (seeds 7770699, 9991098)."""
     return world.time_was_repaired
 
 

@@ -200,8 +200,8 @@ MISTAKES = (
         6,
         "a place at the machine is never given back after an error",
         "daemon.usecases.worker.machine_queue",
-        "    ) -> None:\n        self.leave()\n",
-        "    ) -> None:\n        if kind is None:\n            self.leave()\n",
+        "    def __exit__(self, *_: object) -> None:\n        self.leave()\n",
+        "    def __exit__(self, kind: object, *_: object) -> None:\n        if kind is None:\n            self.leave()\n",
     ),
     Mistake(
         8,

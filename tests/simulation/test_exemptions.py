@@ -10,6 +10,7 @@ import msgspec
 from simulation import exemptions
 
 from daemon.core.clock import Clocks, decide_time, latest
+from daemon.store.tables.book.entries import hours_ahead
 from simulator.machine.commands import STATE
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.machine import SimulatedMachine
@@ -139,11 +140,10 @@ def test_outages_are_unsure() -> None:
     assert written.at < refused.at
 
 
-def test_length_is_by_a_wrong_clock() -> None:
-    """A box that was off for two hours, or for none and is two hours ahead at its start: its clock and its book are the same."""
-    book = 1_772_600_000_000
-    clocks = Clocks(box=book + 7_200_000, synchronised=False, machine=None, book=book)
-    assert decide_time(clocks).at == book + 7_200_000
+def test_repair_is_to_the_hour() -> None:
+    """A clock that was half an hour ahead, or a whole one: the same repair."""
+    now = 1_772_600_000_000
+    assert hours_ahead(now + 1_800_000, now) == hours_ahead(now + 3_600_000, now) == 3_600_000
 
 
 def test_latest_time() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 PROCESS: ContextVar[object] = ContextVar("PROCESS", default=None)
 """In whose life a task or a timer began; None: in the world outside."""
 
-MOST_TURNS = 50_000
+MOST_TURNS = 100_000
 MOST_TURNS_OF_LANE = 200_000
 """On a day with a network."""
 

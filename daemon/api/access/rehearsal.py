@@ -180,19 +180,11 @@ def _read(value: str) -> tuple[str, int]:
     match = _VALUE.fullmatch(value)
     case = CASES.get(match[1]) if match else None
     if match is None or case is None:
-        raise _wrong(Text("must be one of {choices}", choices=", ".join(CASES)))
+        raise InvalidRequest.at(HEADER, Text("must be one of {choices}", choices=", ".join(CASES)))
     if match[2] is None:
         return match[1], case.seconds
-    if not 1 <= int(match[2]) <= case.most:
-        raise _wrong(_range_of(match[1], case))
-    return match[1], int(match[2])
-
-
-def _range_of(name: str, case: RehearsedCase) -> str:
     if not case.most:
-        return Text("{case} takes no seconds", case=name)
-    return Text("{case} takes 1 to {most} seconds", case=name, most=case.most)
-
-
-def _wrong(message: str) -> InvalidRequest:
-    return InvalidRequest.at(HEADER, message)
+        raise InvalidRequest.at(HEADER, Text("{case} takes no seconds", case=match[1]))
+    if not 1 <= int(match[2]) <= case.most:
+        raise InvalidRequest.at(HEADER, Text("{case} takes 1 to {most} seconds", case=match[1], most=case.most))
+    return match[1], int(match[2])

@@ -10,24 +10,13 @@ from typing import Any, Final
 import msgspec
 from litestar import Litestar, Request, Router, get
 from litestar.exceptions import NotFoundException
+from litestar.openapi import spec
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import (
-    Components,
-    OpenAPIHeader,
-    OpenAPIMediaType,
-    OpenAPIResponse,
-    Operation,
-    PathItem,
-    RequestBody,
-    Schema,
-    SecurityScheme,
-    Tag,
-)
-from litestar.openapi.spec.enums import OpenAPIType
+from litestar.openapi.spec import Schema
 from litestar.routes import HTTPRoute
 
-from daemon.api.document.describe import REPLAYED, STRING, choice, header, reference
+from daemon.api.document.describe import REPLAYED, STRING, choice, header, matching, reference
 from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, static_file
 from daemon.api.problems import Problem
 from daemon.core import events
@@ -81,14 +70,8 @@ TAGS: Final = {
 
 HEADERS: Final = {
     "X-Request-ID": ("The request's own, or one made up; it stands in every log line of the request.", STRING),
-    REPLAYED: (
-        "`true` when this is the first answer again.",
-        Schema(type=OpenAPIType.STRING, enum=["true"]),
-    ),
-    "Retry-After": (
-        "Seconds to wait (not with MACHINE_ATTENTION).",
-        Schema(type=OpenAPIType.STRING, pattern="^[0-9]+$"),
-    ),
+    REPLAYED: ("`true` when this is the first answer again.", choice("true")),
+    "Retry-After": ("Seconds to wait (not with MACHINE_ATTENTION).", matching("^[0-9]+$")),
     "WWW-Authenticate": ("`Bearer`, with what was wrong with the key.", STRING),
 }
 
@@ -105,22 +88,18 @@ POLICY: Final[Header] = (
 """Swagger UI needs inline styles; scripts are files of this box only."""
 
 
-def webhook(event: str) -> PathItem:
-    body = Schema(
-        all_of=[
-            reference(events.Envelope),
-            Schema(properties={"type": choice(event), "data": reference(DATA[event])}),
-        ]
-    )
-    return PathItem(
-        post=Operation(
+def webhook(event: str) -> spec.PathItem:
+    own = Schema(properties={"type": choice(event), "data": reference(DATA[event])})
+    body = Schema(all_of=[reference(events.Envelope), own])
+    return spec.PathItem(
+        post=spec.Operation(
             tags=["events"],
             summary=event,
             operation_id=f"on_{event.replace('.', '_')}",
             parameters=list(SIGNED),
-            request_body=RequestBody({"application/json": OpenAPIMediaType(schema=body)}, required=True),
+            request_body=spec.RequestBody({"application/json": spec.OpenAPIMediaType(schema=body)}, required=True),
             responses={
-                "2XX": OpenAPIResponse("Taken; 400, 413 and 422 park the event, after all else it is sent again")
+                "2XX": spec.OpenAPIResponse("Taken; 400, 413 and 422 park the event, after all else it is sent again")
             },
         )
     )
@@ -134,11 +113,13 @@ def document(routers: Sequence[Router], version: str) -> bytes:
             title="mcfd",
             version=version or "0",
             description=INTRODUCTION,
-            tags=[Tag(name, text) for name, text in TAGS.items()],
-            components=Components(
-                headers={name: OpenAPIHeader(schema, description=text) for name, (text, schema) in HEADERS.items()},
+            tags=[spec.Tag(name, text) for name, text in TAGS.items()],
+            components=spec.Components(
+                headers={
+                    name: spec.OpenAPIHeader(schema, description=text) for name, (text, schema) in HEADERS.items()
+                },
                 security_schemes={
-                    "key": SecurityScheme("http", scheme="bearer", bearer_format="ak_live_… / ak_test_…"),
+                    "key": spec.SecurityScheme("http", scheme="bearer", bearer_format="ak_live_… / ak_test_…"),
                 },
             ),
             webhooks={event: webhook(event) for event in DATA},

@@ -4,7 +4,6 @@ progress."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
@@ -69,9 +68,7 @@ class Jobs(msgspec.Struct):
         """Cancels running jobs."""
         for task in self._tasks:
             task.cancel()
-        for task in tuple(self._tasks):
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def _run(job: Job, work: Work) -> None:

@@ -230,6 +230,7 @@ FIELDS = {
     "quantity": Text("Quantity"),
     "kind": Text("Movement"),
     "machines": Text("Machines"),
+    "period": Text("Period"),
     "code": Text("Code"),
     "time": Text("Time"),
     "counters": Text("Counters"),

@@ -77,6 +77,12 @@ MAX_NUMBER: Final = 999_999_999
 """Greatest number of a closure, a movement or an outage."""
 
 
+async def read_json(request: ApiRequest) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of a body, and its object."""
+    raw = await read_bytes(request.scope["headers"], request.receive)
+    return raw, json_of(request.scope["headers"], raw)
+
+
 def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
     """The object in a body; UnsupportedMediaType if its content type is not JSON."""
     _check_type(headers)

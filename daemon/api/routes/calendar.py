@@ -14,7 +14,7 @@ from common.language import Text
 from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import ONCE, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded, sent
-from daemon.api.request.body import json_of, read_bytes, read_page, read_place
+from daemon.api.request.body import read_json, read_page, read_place
 from daemon.api.request.outcome import call_of, own_warnings, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
@@ -132,9 +132,7 @@ sent to the machine, which need not be there. At most 60 an hour for a key (429 
     ),
 )
 async def move(request: ApiRequest) -> Answer:
-    headers = request.scope["headers"]
-    raw = await read_bytes(headers, request.receive)
-    body = json_of(headers, raw)
+    raw, body = await read_json(request)
     done = await move_cash(request.auth.worker, body, call_of(request, raw))
     if more := own_warnings(request):
         word = msgspec.json.decode(done.value, type=Moved)

@@ -14,7 +14,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.rehearsal import SandboxClock
 from daemon.api.document.describe import AT_THE_MACHINE, ONCE, REPLAYABLE, STORED, STRICT, EmptyBody, described
 from daemon.api.http.answers import Answer, encoded
-from daemon.api.request.body import json_of, read_bytes
+from daemon.api.request.body import read_json
 from daemon.api.request.outcome import call_of, read_optional, sent_once
 from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
@@ -106,8 +106,7 @@ async def move_clock(request: ApiRequest) -> Answer:
     sandbox = deps_of(request).sandboxes.get(request.auth.worker.book.id)
     if sandbox is None:
         raise NotFound(Text("only the sandbox's time can be moved: a test key is needed"))
-    headers = request.scope["headers"]
-    body = json_of(headers, await read_bytes(headers, request.receive))
+    _, body = await read_json(request)
     hours, reachable = read_move_of_clock(body)
     if sandbox.now() + hours * HOUR > deps_of(request).clock() + MOST_AHEAD:
         raise InvalidRequest.at("days", Text("the sandbox's time goes ten years ahead at the most"))

@@ -11,7 +11,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
-from daemon.api.request.body import json_of, read_bytes, read_page
+from daemon.api.request.body import read_json, read_page
 from daemon.api.request.outcome import call_of, sent_once
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.unknown import fields_of, unknown_of
@@ -62,10 +62,9 @@ in the audit log. The same `who` and `reference` are noted once, also without an
     ),
 )
 async def note_notified(request: ApiRequest) -> Answer:
-    headers, number = request.scope["headers"], request.path_params["outage"]
-    raw = await read_bytes(headers, request.receive)
-    body = json_of(headers, raw)
-    done = await outages.note_notified(request.auth.named, number, body, call_of(request, raw))
+    raw, body = await read_json(request)
+    number, call = request.path_params["outage"], call_of(request, raw)
+    done = await outages.note_notified(request.auth.named, number, body, call)
     return sent_once(request, done, unknown_of(body, fields_of(NotifiedBody)))
 
 

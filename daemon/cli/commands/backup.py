@@ -42,7 +42,7 @@ from daemon.store.maintenance.backup import backup
 from daemon.store.maintenance.verify import VerifyResult
 from daemon.whole_box.archive import pack
 from daemon.whole_box.sealed import TooMuchToSeal, check_recipient, new_identity, sealed
-from daemon.whole_box.signature import fingerprint
+from daemon.whole_box.verify_archive import fingerprint
 
 NEW_KEY = "mcfd backup --new-key"
 

@@ -16,10 +16,7 @@ from daemon.cli.options import examples
 from daemon.cli.output import Unavailable
 
 
-@click.command(
-    "logs",
-    epilog=examples("mcfd logs", "mcfd logs -f", "mcfd logs --file mcfd.log"),
-)
+@click.command("logs", epilog=examples("mcfd logs", "mcfd logs -f", "mcfd logs --file mcfd.log"))
 @click.option("-f", "--follow", is_flag=True, help=tr("Go on as new lines come."))
 @click.option(
     "-n", "--lines", type=click.IntRange(1, 100_000), default=100, show_default=True, help=tr("Lines at the most.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -33,12 +33,13 @@ from daemon.core.clock import millis_text
 from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
-from daemon.store.maintenance.backup import Restored, restore
+from daemon.store.maintenance.backup import Restored, lacking, restore
 from daemon.store.maintenance.numbers import LastZ
 from daemon.whole_box.archive import CONFIG as TOML
 from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
 from daemon.whole_box.sealed import NotOpened, check_identity, is_by_passphrase, opened
-from daemon.whole_box.signature import NoKey, fingerprint, is_named, own_public, signer
+from daemon.whole_box.signature import NoKey, is_named, own_public, signer
+from daemon.whole_box.verify_archive import fingerprint
 
 CONFIG = Path("/etc/mcfd/mcfd.toml")
 
@@ -93,14 +94,15 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
     if path.exists() and path.samefile(file):
         raise Failure("{path} is the ledger itself", path=file)
     check_stopped(path)
-    if path.exists() and not wanted.yes:
-        require_terminal("--yes")
-        click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     try:
-        with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
-            restored = restore(
-                source, path, at=now_millis(), by=shell_user(), origin=file, last_z=wanted.last_z, progress=progress
-            )
+        with for_owner(file, path.parent) as source, as_owner(path.parent):
+            _warn(file, lacking(source, path))
+            if path.exists() and not wanted.yes:
+                require_terminal("--yes")
+                click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
+            with Progress() as progress:
+                by, at = shell_user(), now_millis()
+                restored = restore(source, path, at=at, by=by, origin=file, last_z=wanted.last_z, progress=progress)
     except OSError as error:
         raise not_restored(file, error) from None
     if as_json:
@@ -108,6 +110,18 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
         return
     _print_restored(path, restored, ())
     say("at the next start it is compared with the machine; should that have certified since: mcfd machine settle")
+
+
+def _warn(file: Path, lacks: Sequence[str]) -> None:
+    if lacks:
+        complain(
+            "the ledger in place has {count} certifications that {file} lacks, {first} to {last}: a till that sends one of "
+            "them again has it certified twice",
+            count=len(lacks),
+            file=file,
+            first=lacks[-1],
+            last=lacks[0],
+        )
 
 
 def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:
@@ -164,6 +178,8 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
                 reader.copy_ledger(file)
         # From here on the archive is known to be complete.
         signed_by = _checked_signature(reader, {(present or Settings()).storage.path, planned.ledger}, wanted)
+        with as_owner(home):
+            _warn(wanted.file, lacking(copy, planned.ledger))
         _confirm(wanted, reader, planned, place, signed_by)
         at, by = now_millis(), shell_user()
         with as_owner(home), Progress() as progress:

@@ -54,20 +54,12 @@ def list_users(settings: Settings, as_json: bool) -> None:
 
     people = read_rows(settings, list_people)
     if as_json:
-        names = ("name", "role", "created_at", "disabled_at", "seen_at")
-        print_json([record_json(person, *names) for person in people])
+        print_json([record_json(person, "name", "role", "created_at", "disabled_at", "seen_at") for person in people])
         return
-    zone = settings.reports.zone
+    zone, times = settings.reports.zone, ("created_at", "seen_at", "disabled_at")
     print_table(
         (tr("NAME"), tr("ROLE"), tr("CREATED"), tr("SEEN"), tr("DISABLED")),
-        [
-            (
-                person.name,
-                person.role,
-                *(moment(at, zone) for at in (person.created_at, person.seen_at, person.disabled_at)),
-            )
-            for person in people
-        ],
+        [(each.name, each.role, *(moment(getattr(each, name), zone) for name in times)) for each in people],
     )
 
 

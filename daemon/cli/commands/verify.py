@@ -15,10 +15,7 @@ from daemon.settings import Settings
 from daemon.store.maintenance.verify import VerifyResult, verify
 
 
-@click.command(
-    "verify",
-    epilog=examples("mcfd verify", "mcfd verify --json"),
-)
+@click.command("verify", epilog=examples("mcfd verify", "mcfd verify --json"))
 @settings_option
 @json_option
 @progress_option

@@ -41,6 +41,9 @@ ITEM_TYPES = get_args(ItemType)
 MAX_QUANTITY = 10**9
 ONE = 1000
 """A quantity of 1."""
+MOST_OFF = 10
+"""How many times what is paid a price before the reduction may have been, where the till does not say it: more is taken
+for a mistake."""
 
 
 class Line(NamedTuple):
@@ -98,10 +101,12 @@ def read_item(
         fields.fault("amountTtc", Text("must come to at least 1 and at most {max_amount}", max_amount=MAX_AMOUNT))
         return None
     amount = round_half_up(request.amount)
+    before = _with_vat(original, mode, request) if original else 0
+    if before > MAX_AMOUNT:
+        fields.fault("originalPrice", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT))
     if discount:
-        _check_discount(
-            fields, discount, max(amount, *(_with_vat(price, mode, request) for price in (request.price, original)))
-        )
+        price = _with_vat(request.price, mode, request)
+        _check_discount(fields, discount, max(amount, before) if original else max(amount * MOST_OFF, price))
     till_price, till_quantity = _of_the_till(request, machine_line)
     item = Item(
         name=name,
@@ -115,7 +120,7 @@ def read_item(
         specific_tax=machine_line.tax.tax,
         specific_rate=machine_line.tax.rate,
         specific_name=description if machine_line.tax.tax else "",
-        discount=discount or (_reduction(original, request, amount, mode) if original else 0),
+        discount=discount or max(0, before - amount),
         original_price=original,
         till_price=till_price,
         till_quantity=till_quantity,
@@ -129,11 +134,6 @@ def read_item(
 def _with_vat(price: int | None, mode: PriceMode, request: RequestedLine) -> int:
     """What the line comes to at that price."""
     return round_half_up(_default_amount(price or 0, request.quantity, mode, request.rate))
-
-
-def _reduction(original: int, request: RequestedLine, amount: int, mode: PriceMode) -> int:
-    """With VAT, of a line whose till gives the price before the reduction and not the reduction itself."""
-    return max(0, _with_vat(original, mode, request) - amount)
 
 
 def _check_discount(fields: Fields, discount: int, gross: int) -> None:

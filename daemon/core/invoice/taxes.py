@@ -24,6 +24,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+import msgspec
+
 from common.language import sentence
 from common.language.reasons import (
     FOLD_AMOUNT_DIFFERS,
@@ -33,9 +35,11 @@ from common.language.reasons import (
     FOLD_ONE_MISSING,
     FOLD_RATE_DIFFERS,
     FOLD_UNREADABLE,
+    VAT_RATE_CHANGED,
+    to_stored,
 )
 from daemon.core import money
-from daemon.core.invoice.invoice import Invoice, Item, PriceMode, Psvb, TaxLine
+from daemon.core.invoice.invoice import Invoice, Item, PriceMode, Psvb, TaxLine, Warn
 from daemon.core.money import divide_half_up
 
 WHOLE = 10_000
@@ -73,6 +77,17 @@ def tax_line(group: str, rate: int, hundredths: int, mode: PriceMode) -> TaxLine
     return TaxLine(group, rate, amount, tva, amount + tva)
 
 
+def at_present_rates(invoice: Invoice, rates: Mapping[str, int]) -> Invoice:
+    """A deferred sale with the machine's VAT rates (by group), which takes no others, and a warning; `invoice` itself if
+    they are the same, or in HT mode or with a specific tax: there the rate changes what the customer owes."""
+    items = tuple(msgspec.structs.replace(item, rate=rates.get(item.group, item.rate)) for item in invoice.items)
+    if items == invoice.items or invoice.price_mode == "HT" or invoice.specific_tax:
+        return invoice
+    warn = Warn("VAT_RATE_CHANGED", to_stored(VAT_RATE_CHANGED))
+    taxes, warnings = tax_lines(items, invoice.price_mode), (*invoice.warnings, warn)
+    return msgspec.structs.replace(invoice, items=items, taxes=taxes, warnings=warnings)
+
+
 def without_vat(ttc: int, rate: int) -> int:
     return divide_half_up(ttc * WHOLE, WHOLE + rate)
 
@@ -102,12 +117,14 @@ def withholdings(
     return tuple(found)
 
 
-def withheld_again(invoice: Invoice, taxes: Iterable[TaxLine]) -> tuple[Psvb, ...]:
-    """The same withholdings where the machine has other totals."""
-    rates = {each.group: each.rate for each in invoice.withholdings}
+def withheld_again(
+    invoice: Invoice, taxes: Iterable[TaxLine], other_rates: Mapping[str, int] | None = None
+) -> tuple[Psvb, ...]:
+    """The same withholdings where the machine has other totals, or a credit note's sale `other_rates`."""
+    rates = {each.group: each.rate for each in invoice.withholdings} | dict(other_rates or {})
     is_by_item = any(item.psvb_group for item in invoice.items)
     group = "" if is_by_item or invoice.psvb is None else invoice.psvb.group
-    return withholdings(invoice.items, group, invoice.price_mode, taxes, rates) if rates else ()
+    return withholdings(invoice.items, group, invoice.price_mode, taxes, rates) if invoice.withholdings else ()
 
 
 def percent(rate: int) -> int | float:

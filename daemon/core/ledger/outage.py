@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from common.language import Text
+from daemon.core.clock import HOUR
 from daemon.core.ledger.entries import OutageBegun, OutageEnded, OutageNotified, OutageReason, Placed, Recipient
 
 LIMIT: Final = 300.0
@@ -59,7 +60,7 @@ def read_outage(entries: Iterable[Placed]) -> Outage:
     begun = first.entry
     if not isinstance(begun, OutageBegun):
         raise ValueError(f"entry {first.id} is not the beginning of an outage")  # noqa: TRY004  of a damaged ledger
-    since, until, notices = first.at - begun.lasted, 0, []
+    since, until, notices = _beginning(first, begun.lasted), 0, []
     for placed in later:
         match placed.entry:
             case OutageEnded() as ended:
@@ -69,6 +70,14 @@ def read_outage(entries: Iterable[Placed]) -> Outage:
             case _:
                 raise ValueError(f"entry {placed.id} is not of an outage")
     return Outage(begun.number, begun.nim, begun.reason, since, until, begun.refused, begun.incident, tuple(notices))
+
+
+def _beginning(placed: Placed, lasted: int) -> int:
+    """When it began (ms). A repair moves it with its entry, unless the clock was still right then: `lasted` has in it by
+    how much the clock was ahead, which a repair knows to the hour."""
+    ahead = placed.chained_at - placed.at if placed.chained_at else 0
+    was_right = ahead and lasted > max(HOUR, ahead - HOUR)
+    return min(placed.chained_at - lasted, placed.at) if was_right else placed.at - lasted
 
 
 class RegisterOfOutages:

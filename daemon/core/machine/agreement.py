@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from common.language.reasons import PAYMENT_ADJUSTED_TO_MACHINE, SUBTOTAL_DIFFERS, to_stored
@@ -17,11 +19,12 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
     """The invoice to pay and close, with the machine's VAT (decision 32); `invoice` itself if everything is equal.
 
     In TTC mode total and group totals must equal ours, and a group's VAT may differ by a franc, or by rounding on each
-    line. In HT mode the machine's total counts, within a franc for each item, and the largest payment takes the
-    difference (decision 24). MachineNonsense otherwise."""
+    line. In HT mode the machine's totals count, and VAT, within a franc for each item of a group, and the largest
+    payment takes the difference (decision 24). A specific tax of 0 or none is a habit of the machine, since it stands
+    in the totals that agree. MachineNonsense otherwise."""
     ours = {line.group: (line.ttc, line.tva) for line in invoice.taxes if line.ttc}
     theirs = {line.group: (line.ttc, line.tva) for line in subtotal.taxes}
-    same_specific = subtotal.specific_tax in (None, invoice.specific_tax)
+    same_specific = subtotal.specific_tax in (None, 0, invoice.specific_tax)
     tells_cents = any(line.tva_hundredths for line in subtotal.taxes)
     if (subtotal.total_ttc, theirs) == (invoice.total_ttc, ours) and same_specific and not tells_cents:
         return invoice
@@ -69,8 +72,13 @@ def _agrees_with_vat(invoice: Invoice, subtotal: Subtotal) -> bool:
 
 
 def _agrees_without_vat(invoice: Invoice, subtotal: Subtotal) -> bool:
-    adds_up = sum(line.ttc for line in subtotal.taxes) == subtotal.total_ttc
-    return adds_up and abs(subtotal.total_ttc - invoice.total_ttc) <= invoice.leeway
+    """Within a franc for each item of a group, and so for each item of the invoice."""
+    ours = {line.group: line for line in invoice.taxes}
+    size = Counter(item.group for item in invoice.items)
+    return sum(line.ttc for line in subtotal.taxes) == subtotal.total_ttc and all(
+        max(abs(line.ttc - ours[line.group].ttc), abs(line.tva - ours[line.group].tva)) <= size[line.group]
+        for line in subtotal.taxes
+    )
 
 
 def _line_by_line(invoice: Invoice, group: str) -> tuple[int, int, int]:

@@ -29,6 +29,10 @@ from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit
 from daemon.store.tables.meta import begin_epoch, write_meta
 
+_CERTIFIED = (
+    "SELECT certification.number, code FROM certification JOIN book ON book.id = book_id "
+    "WHERE mode = 'live' AND state = 'certified' ORDER BY certification.id DESC"
+)
 PAGES = 4096
 """Copied between two looks for a signal: 16 MiB."""
 Progress = Callable[[int, int], None]
@@ -97,6 +101,19 @@ def restore(
         return Restored(findings, aside, asks)
     finally:
         lock.release()
+
+
+def lacking(source: Path, target: Path) -> list[str]:
+    """Invoice numbers of the live certifications that the ledger in place has and the copy lacks, newest first; empty
+    if one of the two cannot be read. A till that repeats one of them after the restore has it certified again."""
+    found: list[str] = []
+    files = (sqlite3.Error, LedgerUnusable, OSError)
+    with contextlib.suppress(*files), closing(open_to_read(target)) as present, closing(open_to_read(source)) as copy:
+        for number, code in present.execute(_CERTIFIED):
+            if copy.execute("SELECT 1 FROM certification WHERE code = ? LIMIT 1", (code,)).fetchone():
+                break
+            found.append(number)
+    return found
 
 
 def _copy(

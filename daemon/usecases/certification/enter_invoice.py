@@ -10,14 +10,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from common.language.reasons import (
-    CLOSE_WITH_OLD_CODE,
-    CLOSE_WITHOUT_COUNTERS,
-    CLOSE_WITHOUT_FC,
-    GONE_BEFORE_CLOSE,
-    INVOICE_LOST,
-    INVOICE_NOT_CANCELLED,
-)
+from common.language import reasons
 from daemon.core.errors import (
     CertifiedElsewhere,
     LineLost,
@@ -99,10 +92,10 @@ async def enter(
         was_open = await _cancel(worker, machine)
         if (entered or _was_opened(error)) and not was_open and isinstance(error, MachineError):
             # The machine has lost the open invoice, or may have: its error text means nothing.
-            raise LineLost(INVOICE_LOST) from None
+            raise LineLost(reasons.INVOICE_LOST) from None
         raise
     if worker.machine is not machine:
-        raise LineLost(GONE_BEFORE_CLOSE)
+        raise LineLost(reasons.GONE_BEFORE_CLOSE)
     return agreed
 
 
@@ -158,17 +151,17 @@ async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoi
     except CertifiedElsewhere as elsewhere:
         with contextlib.suppress(StorageError):
             if worker.ledger.peek(settlements.has_code, elsewhere.code):
-                raise OutcomeUnknown(LineLost(CLOSE_WITH_OLD_CODE)) from elsewhere
+                raise OutcomeUnknown(LineLost(reasons.CLOSE_WITH_OLD_CODE)) from elsewhere
         raise OutcomeUnknown(elsewhere) from elsewhere
     except MachineError as error:
         raise OutcomeUnknown(error) from error
     if certified.counters.tc <= before.tc:
-        raise OutcomeUnknown(MachineNonsense(CLOSE_WITHOUT_COUNTERS))
+        raise OutcomeUnknown(MachineNonsense(reasons.CLOSE_WITHOUT_COUNTERS))
     if not fc_moved(invoice.type, before, certified.counters):
-        raise OutcomeUnknown(MachineNonsense(CLOSE_WITHOUT_FC))
+        raise OutcomeUnknown(MachineNonsense(reasons.CLOSE_WITHOUT_FC))
     with contextlib.suppress(StorageError):  # the ledger takes no code twice either
         if worker.ledger.peek(attempts.has_code, worker.book, certified.code):
-            raise OutcomeUnknown(MachineNonsense(CLOSE_WITH_OLD_CODE))
+            raise OutcomeUnknown(MachineNonsense(reasons.CLOSE_WITH_OLD_CODE))
     return certified
 
 
@@ -185,7 +178,7 @@ async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | No
     try:
         return await machine.cancel()
     except MachineError as error:
-        worker.drop(machine, INVOICE_NOT_CANCELLED(error=error))
+        worker.drop(machine, reasons.INVOICE_NOT_CANCELLED(error=error))
         return None
 
 

@@ -14,6 +14,7 @@ import msgspec
 from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice, Warn
 from daemon.core.invoice.number import number_key, read_reference
+from daemon.core.invoice.taxes import withheld_again
 from daemon.core.ledger.original import (
     FIELD,
     ORIGINAL_NUMBER,
@@ -38,7 +39,16 @@ def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
         if reference.activation is None and each is not None and each.configured_nim == reference.machine:
             reference = reference._replace(activation=activation_of(each.book.nim))
     worker.ledger.peek(originals.places, worker.book.mode, reference)
-    return msgspec.structs.replace(invoice, reference=str(reference))
+    return _withheld_as_sold(worker, msgspec.structs.replace(invoice, reference=str(reference)))
+
+
+def _withheld_as_sold(worker: MachineWorker, invoice: Invoice) -> Invoice:
+    """The credit note with the PSVB rates of its sale, which may be older than the present ones (CGI 200)."""
+    if not invoice.withholdings:
+        return invoice
+    rates = worker.ledger.peek(originals.rates_withheld, worker.book, invoice)
+    first, *more = withheld_again(invoice, invoice.taxes, rates)
+    return msgspec.structs.replace(invoice, psvb=first, more_psvb=tuple(more))
 
 
 def referenced(worker: MachineWorker, body: object) -> object:

@@ -11,15 +11,7 @@ from typing import Literal
 import msgspec
 import structlog
 
-from common.language import NO_TEXT, Text, sentence
-from common.language.reasons import (
-    ACTIVATED_ANEW,
-    NO_CODE_FROM_MACHINE,
-    NOT_ACTIVATED,
-    OUTCOME_NOT_SETTLED,
-    RECORDED_INCIDENT,
-    to_stored,
-)
+from common.language import NO_TEXT, Text, reasons, sentence
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Outcome, Record
@@ -71,7 +63,7 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
         # Read again: before the cancellation the machine may still have been at work on the invoice.
         state = await machine.state()
     if _is_inactive(worker, state) and (unfinished or await _has_forgotten(worker, state)):
-        raise LineLost(NOT_ACTIVATED)
+        raise LineLost(reasons.NOT_ACTIVATED)
     if not worker.attention:
         await _check_activation(worker, state)
     if not worker.attention:
@@ -129,7 +121,7 @@ async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, a
         await _settle(worker, machine, attempt_id, refusal)
     except (MachineError, StorageError) as error:
         log.warning("recover.put_off", nim=worker.book.nim, cause=str(error))
-        worker.drop(machine, OUTCOME_NOT_SETTLED(error=error))
+        worker.drop(machine, reasons.OUTCOME_NOT_SETTLED(error=error))
 
 
 async def hold(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
@@ -143,7 +135,7 @@ async def _settle(worker: MachineWorker, machine: ConnectedMachine, attempt_id: 
     was_open = await machine.cancel()
     state = await machine.state()
     if is_activated(worker, state) or _is_inactive(worker, state):
-        worker.drop(machine, ACTIVATED_ANEW)  # `recover` settles it, and begins the new epoch
+        worker.drop(machine, reasons.ACTIVATED_ANEW)  # `recover` settles it, and begins the new epoch
         return
     record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
     before, last = worker.counters, worker.ledger.peek(attempts.standing_of, worker.book, state.last)
@@ -222,7 +214,7 @@ async def _write(
 
 def _without_code(invoice: Invoice) -> Invoice:
     """The invoice with a warning: it is certified, but the reply to 38h is lost and C1h has no code."""
-    warn = Warn("CODE_NOT_TOLD", to_stored(NO_CODE_FROM_MACHINE))
+    warn = Warn("CODE_NOT_TOLD", reasons.to_stored(reasons.NO_CODE_FROM_MACHINE))
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 
@@ -320,7 +312,7 @@ async def _attend(worker: MachineWorker, wrong: Text) -> None:
 def _attended(worker: MachineWorker, wrong: Text) -> Text:
     """Logs `wrong` and adds the name of the line's recording, for the person who decides."""
     incident = worker.note_odd("attention")
-    found = RECORDED_INCIDENT(found=wrong, incident=incident) if incident else wrong
+    found = reasons.RECORDED_INCIDENT(found=wrong, incident=incident) if incident else wrong
     log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(found))
     return found
 

@@ -14,6 +14,7 @@ from daemon.core.audit import DAEMON, Call
 from daemon.core.errors import MachineNonsense, MachineRefused, McfdError
 from daemon.core.events import REFUSED
 from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.taxes import at_present_rates
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import AMBER, DeferredSale, NotWaiting
 from daemon.store.tables.book import deferred
@@ -84,7 +85,7 @@ class SalesThatWait:
         if sale is None or sale.invoice is None or not self._is_time(now, sale):
             return
         try:
-            await self._certify(sale, sale.invoice)
+            await self._certify(sale, at_present_rates(sale.invoice, worker.rates))
         finally:
             self.last_at, self.count = self._now(), self._certified_count()
             if worker.queue.invoices:

@@ -15,28 +15,10 @@ import msgspec
 import structlog
 
 from common.language.reasons import from_stored
+from daemon.core import events as kinds
 from daemon.core.clock import Clock, millis_text
 from daemon.core.errors import StorageError, StorageFull, without_paths
-from daemon.core.events import (
-    ATTENTION,
-    BACK,
-    CERTIFIED,
-    CLOSURE,
-    CONNECTED,
-    DEFERRED,
-    DISCONNECTED,
-    IN_DOUBT,
-    OUTAGE,
-    PRINTER,
-    REFUSED,
-    RESET,
-    SLOW,
-    TAX_SERVER,
-    Event,
-    MachineEvent,
-    OutageEvent,
-    RequestEvent,
-)
+from daemon.core.events import Event, MachineEvent, OutageEvent, RequestEvent
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
@@ -53,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 BATCH = 50
 
-WRITTEN_HERE = frozenset({CONNECTED, DISCONNECTED, IN_DOUBT, PRINTER, SLOW})
+WRITTEN_HERE = frozenset({kinds.CONNECTED, kinds.DISCONNECTED, kinds.IN_DOUBT, kinds.PRINTER, kinds.SLOW})
 LAST_WORDS = 2.0
 """Seconds left at the stop to what was heard and is not written down yet."""
 
@@ -128,7 +110,7 @@ async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start
 
 def reset_event(book: Book, start: Start, at: int) -> SentEvent:
     event = MachineEvent(nim=book.nim, mode=book.mode, at=millis_text(at), reason=start.reset)
-    return SentEvent(start.after, RESET, msgspec.json.encode(event))
+    return SentEvent(start.after, kinds.RESET, msgspec.json.encode(event))
 
 
 async def events_for(events: EventLog, receipts: Ledger, book: Book, event_id: int) -> Sequence[SentEvent]:
@@ -161,25 +143,25 @@ async def data_of(receipts: Ledger, book: Book, event: Event) -> bytes:
 
 
 async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:
-    if event.type == CERTIFIED:
+    if event.type == kinds.CERTIFIED:
         return msgspec.json.encode(receipt(receipts.peek(find_record, book, event.ref_id)))
-    if event.type == CLOSURE:
+    if event.type == kinds.CLOSURE:
         body = (await receipts.read(find_closure, book, event.ref_id)).body
         msgspec.json.decode(body)  # goes into other JSON as it is
         return body
-    if event.type == DEFERRED or (event.type == REFUSED and event.detail):
+    if event.type == kinds.DEFERRED or (event.type == kinds.REFUSED and event.detail):
         sale = receipts.peek(deferred.by_id, book, event.ref_id)
         if sale is None:
             raise ValueError("the sale is not in the ledger")
-        due = millis_text(sale.due_at) if event.type == DEFERRED else None
+        due = millis_text(sale.due_at) if event.type == kinds.DEFERRED else None
         why = without_paths(from_stored(event.detail)) or None
         return msgspec.json.encode(_request_event(book, event, sale, reason=why, regularise_before=due))
-    if event.type in (REFUSED, IN_DOUBT):
+    if event.type in (kinds.REFUSED, kinds.IN_DOUBT):
         record = receipts.peek(find_record, book, event.ref_id)
         # What a doubt became changes its record: the event has its own words, as it has one id at every try.
-        why = record.reason if event.type == REFUSED else event.detail
+        why = record.reason if event.type == kinds.REFUSED else event.detail
         return msgspec.json.encode(_request_event(book, event, record, reason=without_paths(from_stored(why)) or None))
-    if event.type in (OUTAGE, BACK):
+    if event.type in (kinds.OUTAGE, kinds.BACK):
         return msgspec.json.encode(_outage_event(receipts, book, event))
     return msgspec.json.encode(_machine_event(book, event))
 
@@ -214,19 +196,20 @@ def _outage_event(receipts: Ledger, book: Book, event: Event) -> OutageEvent:
         at=millis_text(event.at),
         outage=outage.number,
         from_=millis_text(outage.since),
-        to=millis_text(outage.until) if event.type == BACK else None,
+        to=millis_text(outage.until) if event.type == kinds.BACK else None,
         reason=outage.reason,
     )
 
 
 def _machine_event(book: Book, event: Event) -> MachineEvent:
-    days = event.detail if event.type == TAX_SERVER else ""
+    days = event.detail if event.type == kinds.TAX_SERVER else ""
+    has_reason = event.type in (kinds.DISCONNECTED, kinds.PRINTER, kinds.SLOW)
     return MachineEvent(
         nim=book.nim,
         mode=book.mode,
         at=millis_text(event.at),
-        reason=without_paths(from_stored(event.detail)) if event.type in (DISCONNECTED, PRINTER, SLOW) else None,
-        found=str(from_stored(event.detail)) if event.type == ATTENTION else None,
+        reason=without_paths(from_stored(event.detail)) if has_reason else None,
+        found=str(from_stored(event.detail)) if event.type == kinds.ATTENTION else None,
         days_since_contact=int(days) if days.isdigit() else None,
     )
 

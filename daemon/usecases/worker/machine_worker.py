@@ -14,15 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import structlog
 
-from common.language import NO_TEXT, Text
-from common.language.reasons import (
-    NOT_YET_CONNECTED,
-    OTHER_TAXPAYER,
-    STOPPED,
-    STOPPING,
-    TEST_MODE_REFUSED,
-    from_stored,
-)
+from common.language import NO_TEXT, Text, reasons
+from common.language.reasons import from_stored
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
@@ -126,7 +119,7 @@ class MachineWorker(MachinePair):
     machine: ConnectedMachine | None = None
     rates: dict[str, int] = field(default_factory=dict)
     ifu: str = ""
-    offline_reason: Text = NOT_YET_CONNECTED
+    offline_reason: Text = reasons.NOT_YET_CONNECTED
     offline_since: int | None = None
     """When it stopped answering, in ms since 1970; None while it answers and before the first try."""
     returning: bool = False
@@ -230,7 +223,7 @@ class MachineWorker(MachinePair):
     def check_book(self, book: Book) -> None:
         """MachineOffline if the machine has got another taxpayer since `book` was read."""
         if book.id != self.book.id:
-            raise MachineOffline(OTHER_TAXPAYER)
+            raise MachineOffline(reasons.OTHER_TAXPAYER)
 
     def now(self) -> int:
         """The time for the ledger (decision 21); never before anything the book already holds."""
@@ -254,7 +247,7 @@ class MachineWorker(MachinePair):
 
     @property
     def refused_test_mode(self) -> Text:
-        return TEST_MODE_REFUSED if self.in_test_mode and not self.test_mode_allowed else NO_TEXT
+        return reasons.TEST_MODE_REFUSED if self.in_test_mode and not self.test_mode_allowed else NO_TEXT
 
     def take_code(self, code: str) -> None:
         """Takes over the code of the machine's last invoice; empty changes nothing."""
@@ -345,7 +338,7 @@ class MachineWorker(MachinePair):
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled():  # the daemon stops
-                raise LineLost(STOPPED) from None
+                raise LineLost(reasons.STOPPED) from None
             raise
         finally:
             del task  # breaks the cycle task, error, traceback, frame, which keeps the request's body in memory
@@ -376,7 +369,7 @@ class MachineWorker(MachinePair):
 
     async def close(self, grace: float = 10.0) -> None:
         """Completes the attempt on the line (at most `grace` seconds), refuses those that wait, cancels all tasks."""
-        self.queue.close(STOPPING)
+        self.queue.close(reasons.STOPPING)
         self.closing = True
         self.attempts.wake()
         try:

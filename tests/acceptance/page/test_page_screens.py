@@ -363,6 +363,9 @@ def test_what_is_printed_is_dark_on_white_and_has_no_form(person: People) -> Non
     width, whole = page.locator("main").evaluate(widths)
     assert width > 0.9 * whole
     expect(page.locator("main .quiet").first).to_have_css("color", "rgb(75, 85, 99)")
+    page.goto(page.url.replace("/ui/a", "/ui/closures?month=2026-11"))
+    expect(page.get_by_text("November 2026")).to_be_visible()
+    expect(page.locator(".months a").first).to_be_hidden()
 
 
 @pytest.mark.long

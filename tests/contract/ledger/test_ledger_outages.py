@@ -198,6 +198,22 @@ async def test_a_repair_of_the_time_holds_for_outages(store: Store, till: Till, 
     assert verify(path).problems == ()
 
 
+async def test_a_repair_leaves_the_beginning_that_a_right_clock_has_written(
+    store: Store, till: Till, path: Path
+) -> None:
+    """The box was off for some minutes, and its clock was ahead when it was on again: it was not off for as long as the clock was ahead."""
+    await till.sell()
+    off_since, on_at = till.at + MINUTE, till.at + 11 * MINUTE
+    till.at = on_at + 100 * DAY
+    await begin(till, lasted=till.at - off_since, reason="box_off")
+    till.at += MINUTE
+    await end(till)
+    await store.decisions.write(repair_time, till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
+    (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
+    assert (only.since, only.until) == (off_since, on_at + MINUTE)
+    assert verify(path).problems == ()
+
+
 @pytest.mark.parametrize(
     ("change", "found"),
     [

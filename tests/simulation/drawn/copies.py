@@ -30,8 +30,8 @@ def stored_sales(ledger: Path, nim: str) -> dict[str, set[tuple[str, int]]]:
 
 
 def calendar_reports(ledger: Path) -> list[tuple[str, str, int, str]]:
-    """Machine, kind, number and report of each month and year that a ledger has closed."""
-    query = """SELECT substr(nim, 1, 10), json_extract(CAST(body AS TEXT), '$.kind'), json_extract(CAST(body AS TEXT), '$.number'), hex(entry.hash)
+    """Machine and taxpayer, kind, number and report of each month and year that a ledger has closed."""
+    query = """SELECT substr(nim, 1, 10) || ' ' || book.ifu, json_extract(CAST(body AS TEXT), '$.kind'), json_extract(CAST(body AS TEXT), '$.number'), hex(entry.hash)
         FROM entry JOIN book ON book.id = book_id WHERE json_extract(CAST(body AS TEXT), '$.type') = 'calendar'"""
     with contextlib.closing(sqlite3.connect(ledger)) as connection:
         return list(connection.execute(query))

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 import httpx
@@ -327,10 +326,8 @@ class Lane:
             stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.shop.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self.shop.__exit__(*raised)
 
 
 def insist(ask: Callable[[], httpx.Response], status: int) -> httpx.Response:

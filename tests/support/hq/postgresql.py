@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -97,15 +96,6 @@ class Cluster:
         name = url.partition("?")[0].rpartition("/")[2]
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-
-    def cpu_seconds(self, of_process: Callable[[int], float]) -> float:
-        """Of all its processes that are there, each by `of_process`."""
-        pid = self._process.pid
-        seconds = of_process(pid)
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
-                seconds += of_process(int(child))
-        return seconds
 
     def kill(self) -> None:
         """As a power cut: no checkpoint, no goodbye to anybody."""

@@ -6,7 +6,6 @@ import socket
 import struct
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from support.paper.escpos import Printed, printed
@@ -92,9 +91,7 @@ class ReceiptPrinter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closing.set()
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

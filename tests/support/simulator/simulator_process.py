@@ -11,7 +11,6 @@ import time
 import tty
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from support.line.ready import ready
@@ -43,9 +42,7 @@ class Process:
         assert self._output.read_text() == f"ready {self.link}\n"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.child.poll() is None:
             self.end(signal.SIGTERM)
 
@@ -64,9 +61,7 @@ class Serial:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self.fd)
 
     def ask(self, seq: int, command: int, text: str = "", *, patience: float = DEADLINE) -> MachineReply | None:
@@ -107,9 +102,7 @@ class Control(AbstractContextManager["Control"]):
         self._socket.connect(str(path))
         self._lines = self._socket.makefile("rb")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lines.close()
         self._socket.close()
 

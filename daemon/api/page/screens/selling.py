@@ -140,7 +140,7 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
         "creditNoteRef": f"{record.nim}-{record.counters.fvc}",
         "creditNoteNature": nature,
     }
-    if invoice.psvb and not any(item.psvb_group for item, _, _ in parts):
+    if invoice.psvb and not any(item.psvb_group for item in invoice.items):
         body["psvbGroup"] = invoice.psvb.group
     return body
 

@@ -10,20 +10,8 @@ from typing import Final
 
 import msgspec
 
-from common.language import Language, Text
-from common.language.reasons import (
-    ACTIVATED_SINCE_BACKUP,
-    CERTIFIED_ELSEWHERE,
-    FOREIGN_INVOICE,
-    FOREIGN_INVOICES,
-    LEDGER_EMPTY,
-    MACHINE_BEHIND,
-    OUTCOME_UNKNOWN,
-    TEST_MODE_REFUSED,
-    WRITES_LOST,
-    WRITES_LOST_WITH_LOG,
-    codes_of,
-)
+from common.language import Language, Text, reasons
+from common.language.reasons import codes_of
 from common.numbers import money
 from daemon.api.box import LineSlot
 from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS, refuses_since
@@ -43,24 +31,24 @@ LOST: Final = Text(
     "and tills with the journal."
 )
 PLAIN: Final = {
-    OUTCOME_UNKNOWN.code: Text(
+    reasons.OUTCOME_UNKNOWN.code: Text(
         "An invoice went to the machine and the answer was lost: it is not known whether it was certified."
     ),
-    MACHINE_BEHIND.code: Text(
+    reasons.MACHINE_BEHIND.code: Text(
         "The machine has counted less than the ledger knows: it is another machine, or it was reset."
     ),
-    FOREIGN_INVOICE.code: FOREIGN,
-    FOREIGN_INVOICES.code: FOREIGN,
-    ACTIVATED_SINCE_BACKUP.code: Text(
+    reasons.FOREIGN_INVOICE.code: FOREIGN,
+    reasons.FOREIGN_INVOICES.code: FOREIGN,
+    reasons.ACTIVATED_SINCE_BACKUP.code: Text(
         "An older copy of the ledger was put back, and the machine has been activated anew since that copy was made: what it certified "
         "in between is in no ledger."
     ),
-    CERTIFIED_ELSEWHERE.code: Text(
+    reasons.CERTIFIED_ELSEWHERE.code: Text(
         "An invoice was certified by another machine than the one of this line: their cables were exchanged. It must not be certified again."
     ),
-    WRITES_LOST.code: LOST,
-    WRITES_LOST_WITH_LOG.code: LOST,
-    LEDGER_EMPTY.code: Text(
+    reasons.WRITES_LOST.code: LOST,
+    reasons.WRITES_LOST_WITH_LOG.code: LOST,
+    reasons.LEDGER_EMPTY.code: Text(
         "This ledger is empty, but another one has worked with this machine: put that one back, or its newest copy (mcfd restore)."
     ),
 }
@@ -210,7 +198,7 @@ def _unused(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
 
 def _in_test_mode(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     detail = (
-        TEST_MODE_REFUSED.in_language(visit.language)
+        reasons.TEST_MODE_REFUSED.in_language(visit.language)
         if worker.refused_test_mode
         else visit.say("what it certifies has no fiscal value")
     )

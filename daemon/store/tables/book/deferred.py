@@ -50,10 +50,16 @@ def begin(connection: sqlite3.Connection, book: Book, sale_id: int, attempt_id: 
         raise NotWaiting
 
 
-def adopt(connection: sqlite3.Connection, book: Book, last: LastInvoice, record: Record) -> list[tuple[bytes, bytes]]:
-    """Ends a sale that the machine had certified for a lost ledger; returns the hash of its key and its fingerprint."""
-    values = (record.id, record.ended_at, book.id, number_key(last.number), last.type, last.total)
-    return connection.execute(_SQL["adopt"], values).fetchall()
+def find_of_machine(connection: sqlite3.Connection, book: Book, last: LastInvoice) -> DeferredSale | None:
+    """The sale that the machine's last invoice is; None where a lost ledger has no such sale."""
+    values = (book.id, number_key(last.number), last.type, last.total)
+    row = connection.execute(_SQL["find_of_machine"], values).fetchone()
+    return None if row is None else _sale(row)
+
+
+def adopt(connection: sqlite3.Connection, sale: DeferredSale, record: Record) -> None:
+    """Ends a sale that the machine had certified for a lost ledger."""
+    connection.execute(_SQL["adopt"], (record.id, record.ended_at, sale.id))
 
 
 def follow(connection: sqlite3.Connection, record: Record) -> None:

@@ -10,10 +10,12 @@ SELECT EXISTS (SELECT 1 FROM deferred
 -- name: begin
 UPDATE deferred SET state = 'begun', attempt_id = ? WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'waiting';
 
+-- name: find_of_machine
+SELECT {columns} FROM deferred
+WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND type = ? AND total_ttc = ? AND state IN ('waiting', 'doubtful');
+
 -- name: adopt
-UPDATE deferred SET state = 'certified', attempt_id = ?, ended_at = ?, payload = NULL
-WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND type = ? AND total_ttc = ? AND state IN ('waiting', 'doubtful')
-RETURNING key_hash, fingerprint;
+UPDATE deferred SET state = 'certified', attempt_id = ?, ended_at = ?, payload = NULL WHERE id = ?;
 
 -- name: follow
 -- Not certified, it waits again; where an older ledger was put back and its machine, or that of the attempt, was not compared yet, a person says so.

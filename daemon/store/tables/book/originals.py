@@ -47,6 +47,15 @@ def exists(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool
     return _choose(connection, book, 0, invoice) is not None
 
 
+def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> dict[str, int]:
+    """PSVB rates (hundredths of a percent) of the credit note's sale, by group; empty without such a sale."""
+    if (reference := read_reference(invoice.reference)) is None:
+        return {}
+    candidates = _candidates(connection, book.mode, reference, invoice.type, 0)
+    row = connection.execute(_SQL["payload"], (booked_on(invoice.type, invoice.total_ttc, candidates),)).fetchone()
+    return {} if row is None else {each.group: each.rate for each in read_invoice(unpack(row[0])).withholdings}
+
+
 def _choose(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> PossibleOriginal | None:
     if (reference := read_reference(invoice.reference)) is None:
         return None

@@ -22,6 +22,9 @@ WHERE original_id = ? AND original_id > 0 AND id <> ? AND state NOT IN ('refused
 -- name: to_come
 SELECT 1 FROM book WHERE id = ? AND epoch = ? AND coalesce(fvc, 0) < ?;
 
+-- name: payload
+SELECT payload FROM certification WHERE id = ?;
+
 -- name: claim
 -- -1, for a sale that is still to come, stands only in what has not ended: from its end on it is null (`seal`).
 UPDATE certification SET original_id = CASE WHEN seq IS NULL THEN ?1 ELSE nullif(?1, -1) END WHERE id = ?2;

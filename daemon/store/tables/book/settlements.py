@@ -2,8 +2,8 @@
 
 certified  the machine certified the attempt: the evidence becomes the outcome
 abandoned  it did not: number and key are free again
-adopted    the ledger is behind the machine (a restore): the machine's last invoice is entered as a certification with number,
-           code and total only, so that the number is never given again
+adopted    the ledger is behind the machine (a restore): the machine's last invoice is entered as a certification, so that
+           the number is never given again: a deferred sale with its lines, any other with number, code and total only
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Literal
 import msgspec
 from msgspec.structs import asdict
 
+from daemon.core.audit import key_hash_of
 from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.invoice.number import TakenFrom, number_key
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
-from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, went_down
+from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, strangers, went_down
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, present_nim
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import attempts, books, deferred
@@ -51,7 +52,8 @@ def settle_abandoned(connection: sqlite3.Connection, book: Book, attempt_id: int
 
 
 class Adopted(msgspec.Struct, frozen=True):
-    """`record`: the machine's last invoice, if entered; `found`: our attempts that the machine had certified."""
+    """`record`: the machine's last invoice, if entered; `found`: our attempts and deferred sales that the machine had
+    certified."""
 
     record: Record | None
     found: tuple[Record, ...]
@@ -92,6 +94,10 @@ def adopt(
         # Of an older ledger it is not known what came before it (`uniqueness.highest_missing`).
         base = state.counters if before.is_restored else before.counters or state.counters
         record = _enter(connection, book, last, base, state=state, reason=reason, at=at)
+        if record.invoice.items:
+            found = (*found, record)
+            start = before.counters or FiscalCounters(0, 0, 0)
+            unexplained = min(unexplained, strangers(record.invoice, start, state.counters))
     books.reconcile(connection, book, state, unexplained, at)
     entered = record or next(iter(found), None)
     write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
@@ -149,14 +155,18 @@ def _enter(
     reason: str,
     at: int,
 ) -> Record:
-    invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as reported
+    sale = deferred.find_of_machine(connection, book, last)
+    invoice = sale.invoice if sale else None
+    if invoice is None:
+        invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as reported
     beside = {"book": book.id, "at": at, "number_key": number_key(last.number), "payload": pack(invoice_bytes(invoice))}
     (attempt_id,) = connection.execute(_SQL["adopt"], asdict(last) | asdict(base) | beside).fetchone()
     word = Certified(last.code, last.time, state.ifu, state.counters)
-    outcome = Outcome(word, invoice, last.total, at, reason=reason)
-    record = attempts.certify(connection, book, attempt_id, outcome)
-    for key_hash, fingerprint in deferred.adopt(connection, book, last, record):
-        attempts.keep_key(connection, book, key_hash, fingerprint, at=at, attempt_id=attempt_id)
+    record = attempts.certify(connection, book, attempt_id, Outcome(word, invoice, last.total, at, reason=reason))
+    if sale:
+        deferred.adopt(connection, sale, record)
+        key_hash = key_hash_of(sale.key)
+        attempts.keep_key(connection, book, key_hash, sale.fingerprint, at=at, attempt_id=attempt_id)
     return record
 
 

@@ -84,6 +84,22 @@ def test_at_a_terminal_it_asks_first(mcfd):
     assert mcfd.at_terminal(b"", "restore", str(copy), "--yes").returncode == 0
 
 
+async def test_it_says_which_certifications_the_copy_lacks(mcfd):
+    """Before a ledger is replaced by an older copy: how many, the first and the last; not if the copy has them all."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+    copy, again = mcfd.folder / "copy.sqlite3", mcfd.folder / "again.sqlite3"
+    mcfd.ok("backup", str(copy))
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        lacks = [(await till.sell()).number for _ in range(3)]
+    mcfd.ok("backup", str(again))
+    assert "lacks" not in mcfd.run("restore", str(again), "--yes").stderr
+    output = mcfd.run("restore", str(copy), "--yes").stderr
+    assert f"has 3 certifications that {copy} lacks, {lacks[0]} to {lacks[2]}" in output
+
+
 async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     """`mcfd time show` names the book; `repair` is refused beside a daemon, says what it did, and the ledger verifies."""
     async with opened(mcfd.ledger) as store:

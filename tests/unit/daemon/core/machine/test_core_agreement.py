@@ -28,15 +28,29 @@ def test_in_ht_mode_the_withholding_is_on_the_machine_s_total(kind: str, base: i
     assert (agreed.psvb.base, agreed.psvb.amount) == (base, 2 if base else 0)
 
 
-@pytest.mark.parametrize(("specific_tax", "agrees"), [(0, True), (None, True), (100, False)])
-def test_the_specific_tax_of_the_subtotal_is_ours_too(specific_tax: int | None, agrees: bool) -> None:
-    """A machine that tells another specific tax has understood another invoice; one that does not tell it is believed."""
-    ours = ttc(15_000)
-    subtotal = Subtotal(15_000, (TaxLine("B", 1800, 12_712, 2_288, 15_000),), specific_tax)
+@pytest.mark.parametrize(
+    ("own", "machine", "agrees"),
+    [
+        (0, 0, True),
+        (0, None, True),
+        (0, 100, False),
+        (100, 100, True),
+        (100, None, True),
+        (100, 0, True),
+        (100, 90, False),
+    ],
+)
+def test_the_specific_tax_of_the_subtotal_is_ours_or_not_told(own: int, machine: int | None, agrees: bool) -> None:
+    """A machine with another specific tax has another invoice; one without it has the same totals, which is a habit."""
+    item = {"name": "Boisson", "taxGroup": "B", "unitPrice": 2218 - own * 118 // 100, "quantity": 1, "amountTtc": 2218}
+    excise = {"specificTax": own, "specificTaxRate": own} if own else {}
+    ours = read(body(item | excise, pay=2218))
+    assert ours.specific_tax == own
+    subtotal = Subtotal(2218, ours.taxes, machine)
     if agrees:
         assert agree(ours, subtotal) is ours
     else:
-        with pytest.raises(MachineNonsense, match="specific tax 100"):
+        with pytest.raises(MachineNonsense, match=f"specific tax {machine}"):
             agree(ours, subtotal)
 
 
@@ -83,6 +97,33 @@ def test_a_subtotal_that_is_too_far_off_or_does_not_add_up_is_not_paid(mode: str
     ours = read(body(ITEM, pay=122, **HT) if mode == "HT" else body({"name": "x", "taxGroup": "B", "amountTtc": 122}))
     with pytest.raises(MachineNonsense):
         agree(ours, Subtotal(total, (TaxLine("B", 1800, 103, ttc - 103, ttc),), 0))
+
+
+@pytest.mark.parametrize(
+    ("vat", "agrees"),
+    [((19, 10), True), ((18, 10), True), ((20, 9), True), ((17, 10), False), ((0, 0), False), ((29, 0), False)],
+)
+def test_in_ht_mode_a_group_s_vat_is_the_machine_s_within_a_franc_an_item(vat: tuple[int, int], agrees: bool) -> None:
+    """Decision 32, in both price modes: 103 at 18 % and 103 at 10 % carry 19 and 10. A machine that has understood another group, or tells
+    no VAT, comes to the same total."""
+    ours = read(body(ITEM, {**ITEM, "taxGroup": "C"}, pay=235, **HT))
+    assert [(line.tva, line.ttc) for line in ours.taxes] == [(19, 122), (10, 113)]
+    taxes = tuple(
+        TaxLine(line.group, line.rate, line.ttc - tva, tva, line.ttc) for line, tva in zip(ours.taxes, vat, strict=True)
+    )
+    if agrees:
+        assert agree(ours, Subtotal(235, taxes, 0)).taxes == taxes
+    else:
+        with pytest.raises(MachineNonsense):
+            agree(ours, Subtotal(235, taxes, 0))
+
+
+def test_in_ht_mode_a_group_s_total_is_ours_within_a_franc_an_item() -> None:
+    """Three francs from one group to the other are two other groups, although the total is the same."""
+    ours = read(body(ITEM, {**ITEM, "taxGroup": "C"}, pay=235, **HT))
+    taxes = TaxLine("B", 1800, 106, 19, 125), TaxLine("C", 1000, 100, 10, 110)
+    with pytest.raises(MachineNonsense):
+        agree(ours, Subtotal(235, taxes, 0))
 
 
 def off_by(difference: int, *amounts: int):
