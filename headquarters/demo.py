@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from common.demo import Demo, DemoError
+from common.demo import Demo
 from common.wire.errors import NatsError
 from common.wire.nats_pull import NatsOptions, connected
 from headquarters.intake.stream import call
@@ -87,22 +87,24 @@ def show(demo: Demo) -> None:
     for shop in (first, second):
         shop.close_day()
     site.set_closing_time()
-    demo.wait("two closures", lambda: len(site.closures()) == len(shops) - 1)
-    nims = sorted(str(row["nim"]) for row in site.closures())
+    demo.wait("two closures", lambda: len(site.rows("closures")) == len(shops) - 1)
+    nims = sorted(str(row["nim"]) for row in site.rows("closures"))
     demo.print(f"headquarters holds {len(nims)} closures, of {', '.join(nims)}")
     # On a busy box another's closure may be looked for before it has come, too.
-    demo.wait("the finding", lambda: any((one["kind"], one["nim"]) == ("late", third.nim) for one in site.findings()))
-    for finding in site.findings():
+    demo.wait(
+        "the finding", lambda: any((one["kind"], one["nim"]) == ("late", third.nim) for one in site.rows("findings"))
+    )
+    for finding in site.rows("findings"):
         demo.print(f"finding: {finding['kind']} – {finding['nim']} – {finding['detail']}")
     demo.print(f"{third.label} is switched on.")
     third.switch_on()
     demo.wait("the sale that waited", lambda: third.state("OFF-2") == "certified")
     demo.print(f"  the sale that waited is certified: {third.request('OFF-2').json()['receipt']['codeSecef']}")
     third.close_day()
-    demo.wait("the last closure", lambda: len(site.closures()) == len(shops))
-    demo.wait("the end of the finding", lambda: not site.findings())
+    demo.wait("the last closure", lambda: len(site.rows("closures")) == len(shops))
+    demo.wait("the end of the finding", lambda: not site.rows("findings"))
     demo.print("its day is closed, and the finding is solved:")
-    for row in site.closures():
+    for row in site.rows("closures"):
         demo.print(f"  {row['nim']}  Z {row['z_number']}  {_invoices(row['certs_count'])}  {row['total_ttc']} XOF")
     demo.print(f"{first.label} is revoked at headquarters.")
     site.hq("boxes", "revoke", first.nim)
@@ -163,14 +165,10 @@ class DemoSite:
         for nim, _, _ in SHOPS:
             self.hq("boxes", "closing", nim, f"{at:%H:%M}")
 
-    def closures(self) -> list[dict[str, Any]]:
-        return self._get("closures")
-
-    def findings(self) -> list[dict[str, Any]]:
-        return self._get("findings", open="true")
-
-    def _get(self, what: str, **query: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self._client.get(f"/v1/{what}", params=query).raise_for_status().json()[what]
+    def rows(self, what: str) -> list[dict[str, Any]]:
+        """`closures`, or open `findings`."""
+        found = self._client.get(f"/v1/{what}", params={"open": "true"}).raise_for_status()
+        rows: list[dict[str, Any]] = found.json()[what]
         return rows
 
 
@@ -208,16 +206,11 @@ class DemoShop:
         self._site.demo.stop(self._process)
 
     def certify(self, number: str) -> dict[str, Any]:
-        receipt: dict[str, Any] = self._accepted(self.sell(number)).json()
+        receipt: dict[str, Any] = self.sell(number).raise_for_status().json()
         return receipt
 
     def close_day(self) -> None:
-        self._accepted(self._send("POST", "reports/z", {}, {"Idempotency-Key": "z-1"}))
-
-    def _accepted(self, answer: httpx.Response) -> httpx.Response:
-        if answer.is_error:
-            raise DemoError(f"{self.label} answered {answer.status_code}: {answer.text}")
-        return answer
+        self._send("POST", "reports/z", {}, {"Idempotency-Key": "z-1"}).raise_for_status()
 
     def sell(self, number: str, **headers: str) -> httpx.Response:
         item = {"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 1}
@@ -233,8 +226,7 @@ class DemoShop:
         return str(answer.json()["status"]) if answer.is_success else ""
 
     def invoices(self) -> int:
-        state: dict[str, Any] = json.loads((self._folder / "machine.json").read_text())
-        return int(state["fvc"])
+        return int(json.loads((self._folder / "machine.json").read_text())["fvc"])
 
     def _send(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None

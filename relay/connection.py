@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import random
+from functools import partial
 
 import structlog
 
-from common.wire.errors import NatsError, NoAnswer
-from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client
-from common.wire.nats_pull import NatsServers, connected
+from common.wire.nats_pull import NatsServers, connected, sessions
 from relay.problems import BoxOffline
 
 log = structlog.get_logger(__name__)
-
-AGAIN_SECONDS = 1.0
-LOOK_SECONDS = 5.0
 
 
 class Connection:
@@ -47,28 +42,14 @@ class Connection:
         return self.client
 
     async def run(self) -> None:
-        last_error = ""
-        while True:
-            try:
-                self._client = await connected(self._options, "mcfd-relay")
-                self.generation += 1
-                last_error = ""
-                log.info("nats.connected")
-                self._opened.set()
-                await self._until_lost(self._client)
-            except (OSError, NatsError, BadCredentials, TimeoutError) as error:
-                if str(error) != last_error:
-                    last_error = str(error)
-                    log.error("nats.unavailable", reason=last_error)  # noqa: TRY400  # one line is enough
-            finally:
-                self._opened.clear()
-                if self._client is not None:
-                    await self._client.close()
-            await asyncio.sleep(AGAIN_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311  # spreads reconnections
+        await sessions("relay", partial(connected, self._options, "mcfd-relay"), self._use)
 
-    async def _until_lost(self, client: Client) -> None:
-        while True:
-            try:
-                await client.within(asyncio.Event().wait(), LOOK_SECONDS)
-            except NoAnswer:
-                continue
+    async def _use(self, client: Client) -> None:
+        self._client = client
+        self.generation += 1
+        log.info("nats.connected")
+        self._opened.set()
+        try:
+            await client.within(asyncio.Event().wait(), None)
+        finally:
+            self._opened.clear()

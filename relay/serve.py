@@ -9,9 +9,8 @@ from contextlib import AsyncExitStack
 from importlib.metadata import version
 
 import structlog
-import uvloop
 
-from common import notify
+from common import event_loop, notify
 from common.http_server import HttpServer, ServerConfig
 from common.turns import beside
 from common.wire.call import ANSWER_SECONDS
@@ -29,7 +28,7 @@ EXIT_OK, EXIT_UNUSABLE = 0, 3
 def serve(settings: RelaySettings) -> int:
     """Runs until SIGTERM or SIGINT and returns the exit code."""
     try:
-        return uvloop.run(_serve(settings))
+        return event_loop.run(_serve(settings))
     except OSError as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_UNUSABLE

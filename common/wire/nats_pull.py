@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ import structlog
 
 from common.settings import Section
 from common.wire.errors import NatsError, NoAnswer
-from common.wire.keys import Credentials, read_credentials
+from common.wire.keys import BadCredentials, Credentials, read_credentials
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import MINIMUM
 
@@ -31,6 +32,9 @@ ENDED = ("404", "408", "409")
 """The request has ended: no more messages, its time is over, or the server ends it."""
 GONE = "Consumer Deleted"
 CONNECT_SECONDS = 5
+AGAIN_SECONDS = 1.0
+NEW_TROUBLE_SECONDS = 60.0
+"""After a good session of this length the same error is logged again."""
 
 
 @contextlib.asynccontextmanager
@@ -141,6 +145,31 @@ async def connected(options: NatsServers, name: str = "mcfd-hq", credentials: Cr
     servers = [server.strip() for server in options.url.split(",")]
     context = ssl.create_default_context(cafile=options.tls_ca)
     return await open_client(servers, credentials, context, name=name, seconds=CONNECT_SECONDS)
+
+
+async def sessions(
+    of: str,
+    opened: Callable[[], Awaitable[Client]],
+    session: Callable[[Client], Awaitable[None]],
+    expected: tuple[type[Exception], ...] = (),
+) -> None:
+    """Runs sessions one after the other until cancelled; any error ends one. Errors other than those of the connection
+    and the `expected` ones are logged with a traceback."""
+    trouble, clock = "", asyncio.get_running_loop().time
+    while True:
+        began = clock()
+        try:
+            client = await opened()
+            try:
+                await session(client)
+            finally:
+                await client.close()
+        except Exception as error:  # whatever one message has caused, the others go on
+            reason = f"{type(error).__name__}: {error}"
+            if reason != trouble or clock() - began >= NEW_TROUBLE_SECONDS:
+                trouble, is_usual = reason, isinstance(error, (NatsError, OSError, BadCredentials, *expected))
+                log.exception("nats.lost", of=of, reason=reason, exc_info=not is_usual)
+        await asyncio.sleep(AGAIN_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311  # spreads reconnections
 
 
 async def open_client(

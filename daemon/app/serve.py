@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import structlog
-import uvloop
 
-from common import notify
+from common import event_loop, notify
 from common.front import BadCertificate, FrontError, FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
 from common.sockets import host_names, in_url
@@ -86,7 +85,7 @@ def serve(settings: Settings, front: Path | None = None) -> int:
         with ending_on_failure(settings.storage.path, _end_at_once):
             remove_left(settings.storage.path.parent)
             carry_out_order(settings)
-            code = uvloop.run(_serve(settings, front))
+            code = event_loop.run(_serve(settings, front))
     except (BadOptions, BadCertificate, AuthorityError, FrontError, OtherTaxpayer) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE

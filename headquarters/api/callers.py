@@ -28,19 +28,6 @@ def mark_key_accepted(request: AnyConnection) -> None:
     request.scope["state"][KEY_ACCEPTED] = True
 
 
-async def caller_of(request: AnyRequest, store: HqStore, threads: Threads) -> HqPerson | None:
-    """The authenticated caller, or None. Changes require a key, because browsers send cookies with requests of other
-    sites too."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and key:
-        role = await threads.run(store.people.role_of_key, key.strip())
-        if role is None:
-            return None
-        mark_key_accepted(request)
-        return HqPerson("key", role)
-    return await person_of(request, store, threads) if request.method == "GET" else None
-
-
 async def person_of(request: AnyConnection, store: HqStore, threads: Threads) -> HqPerson | None:
     token = cookie_of(request.scope["headers"], COOKIE)
     person = await threads.run(store.people.of_session, token, now_millis()) if token else None
@@ -50,8 +37,16 @@ async def person_of(request: AnyConnection, store: HqStore, threads: Threads) ->
 
 
 async def authenticate(request: AnyRequest, store: HqStore, threads: Threads, role: str = "reader") -> HqPerson:
-    """The caller with this role. Raises 401 or 403."""
-    caller = await caller_of(request, store, threads)
+    """The caller with this role. Changes require a key, because browsers send cookies with requests of other sites too.
+    Raises 401 or 403."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    caller = None
+    if scheme.lower() == "bearer" and key:
+        if (found := await threads.run(store.people.role_of_key, key.strip())) is not None:
+            mark_key_accepted(request)
+            caller = HqPerson("key", found)
+    elif request.method == "GET":
+        caller = await person_of(request, store, threads)
     if caller is None:
         headers = {"WWW-Authenticate": "Bearer"}
         raise NotAuthorizedException(detail="needs a key: Authorization: Bearer …", headers=headers)

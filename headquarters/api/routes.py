@@ -186,15 +186,13 @@ def _place(text: str) -> CursorPlace | None:
 
 
 def _closure_json(line: ClosureLine) -> dict[str, object]:
+    times = ("period_start", "period_end", "created_at", "received_at")
     return {
         "id": line.id,
         "nim": line.nim,
         "z_number": line.z,
         "day": line.day,
-        "period_start": instant_text(line.period_start),
-        "period_end": instant_text(line.period_end),
-        "created_at": instant_text(line.created_at),
-        "received_at": instant_text(line.received_at),
+        **{name: instant_text(getattr(line, name)) for name in times},
         "certs_count": line.certs,
         "total_ttc": line.ttc,
         "total_ht": line.ht,

@@ -39,7 +39,7 @@ class RegisterCopy:
         another revision."""
         copy = self._read()
         self._revision = copy.revision if copy is not None else 0
-        self._register.settled.look_by(self._look)
+        self._register.settled.look = self._look
         self._register.revision()
 
     def write(self) -> None:

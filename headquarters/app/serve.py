@@ -9,10 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import structlog
-import uvloop
 from msgspec.structs import asdict
 
-from common import notify
+from common import event_loop, notify
 from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, check_pair, withdraw
 from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
@@ -57,7 +56,7 @@ DIRECT = FrontLimits(
 def serve(settings: HqSettings, front: Path | None = None) -> int:
     """Runs until SIGTERM or SIGINT and returns the exit code. `front` is the directory shared with HAProxy's unit."""
     try:
-        return uvloop.run(_serve(settings, join_terms(settings), front))
+        return event_loop.run(_serve(settings, join_terms(settings), front))
     except (OSError, BadCertificate, FrontError, SettingsError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_UNUSABLE

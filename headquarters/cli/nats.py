@@ -17,7 +17,7 @@ from common.wire.closure import NIM
 from common.wire.keys import OPERATOR, decode_public
 from headquarters.cli.shared import refusal
 from headquarters.core import nats_accounts
-from headquarters.core.nats_accounts import NatsSeeds, Nkey
+from headquarters.core.nats_accounts import NatsSeeds, Nkey, program_credentials
 
 KEYS = "operator-keys.json"
 REVOKED = "revoked.json"
@@ -45,8 +45,8 @@ def init(directory: Path) -> None:
     keys, at = NatsSeeds.generate(), int(time.time())
     _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n")
     _write(directory / "users.conf", nats_accounts.server_conf(keys, at))
-    _write(directory / "reader.creds", nats_accounts.reader_credentials(keys, at)[0])
-    _write(directory / "administrator.creds", nats_accounts.administrator_credentials(keys, at)[0])
+    for program in ("reader", "administrator"):
+        _write(directory / f"{program}.creds", program_credentials(keys, program, at)[0])
 
 
 @nats.command()
@@ -73,7 +73,7 @@ def box(directory: Path, nims: tuple[str, ...], to: Path) -> None:
 @click.option("--to", type=click.Path(path_type=Path), required=True, help="The credentials file, for headquarters.")
 def reader(directory: Path, to: Path) -> None:
     """New credentials for headquarters itself, with the permissions of this version: prints their public key."""
-    _issue(directory, to, nats_accounts.reader_credentials)
+    _issue(directory, to, lambda keys, at: program_credentials(keys, "reader", at))
 
 
 @nats.command()
@@ -81,7 +81,7 @@ def reader(directory: Path, to: Path) -> None:
 @click.option("--to", type=click.Path(path_type=Path), required=True, help="The credentials file, for the relay.")
 def relay(directory: Path, to: Path) -> None:
     """Credentials for mcfd-relay, one for all of them: prints their public key."""
-    _issue(directory, to, nats_accounts.relay_credentials)
+    _issue(directory, to, lambda keys, at: program_credentials(keys, "relay", at))
 
 
 @nats.command()

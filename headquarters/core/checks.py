@@ -142,8 +142,9 @@ def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
     fallen = _fallen(before, after)
     if fallen:
         yield Fact("counters", f"{z}:down", {"z": z, "what": "down", "counter": fallen})
-    elif after.opening is not None and after.opening != before.counters:
-        yield Fact("counters", f"{z}:opening", {"z": z, "what": "opening"})
+    elif after.opening is not None:  # whose first sale may be a later one: a person enters an earlier one from paper
+        if after.opening != before.counters:
+            yield Fact("counters", f"{z}:opening", {"z": z, "what": "opening"})
     elif not _fvc_joined(before, after):
         facts = {"z": z, "what": "fvc", "start": after.fvc_start, "end": before.fvc_end}
         yield Fact("counters", f"{z}:fvc", facts)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,17 +27,13 @@ from common.wire.keys import (
     encode_seed,
 )
 
-READER_PUBLISHES = (
-    "$JS.API.STREAM.INFO.CLOSURES",
-    "$JS.API.DIRECT.GET.CLOSURES",
-    "$JS.API.CONSUMER.INFO.CLOSURES.headquarters",
-    "$JS.API.CONSUMER.MSG.NEXT.CLOSURES.headquarters",
-    "$JS.ACK.CLOSURES.headquarters.>",
-    "$JS.API.STREAM.INFO.PRESENCE",
-    "$JS.API.DIRECT.GET.PRESENCE",
-    "$JS.API.CONSUMER.INFO.PRESENCE.headquarters",
-    "$JS.API.CONSUMER.MSG.NEXT.PRESENCE.headquarters",
-    "$JS.ACK.PRESENCE.headquarters.>",
+READER_PUBLISHES = tuple(
+    subject.format(stream)
+    for stream in ("CLOSURES", "PRESENCE")
+    for subject in (
+        *("$JS.API.STREAM.INFO.{}", "$JS.API.DIRECT.GET.{}", "$JS.API.CONSUMER.INFO.{}.headquarters"),
+        *("$JS.API.CONSUMER.MSG.NEXT.{}.headquarters", "$JS.ACK.{}.headquarters.>"),
+    )
 )
 ASK_SUBJECTS = "mcf.*.ask"
 SHARED = ("closure", "presence", "ask")
@@ -50,6 +46,8 @@ FOR_THE_RELAY = (
     "$JS.ACK.CALLS.relay.>",
 )
 """Further subjects of headquarters' account that the relay uses."""
+SERVICES = (*((name, f"mcf.*.{name}") for name in SHARED), *((subject, subject) for subject in FOR_THE_RELAY))
+"""Name and subject of what headquarters' account offers the shops' one."""
 RELAY_PUBLISHES = ("mcf.*.call", *(each.replace("PRESENCE.>", "PRESENCE.mcf.*.presence") for each in FOR_THE_RELAY))
 FOR_EVER = 253_402_300_799
 """Seconds since 1970: the end of the year 9999."""
@@ -60,7 +58,8 @@ LOOKUP = "$SYS.REQ.ACCOUNT.{account}.CLAIMS.LOOKUP"
 ANSWER_NANOSECONDS = 60_000_000_000
 CALL_NANOSECONDS = 120_000_000_000
 """Time for a box's answer to a call of the relay, which waits 90 s."""
-_FREE = {"subs": -1, "data": -1, "payload": -1}
+Program = Literal["reader", "relay", "administrator"]
+_FREE: dict[str, Any] = {"subs": -1, "data": -1, "payload": -1}
 _NO_STORE = {"imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
 _STORE = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
 
@@ -135,15 +134,11 @@ def user_of(line: str) -> str:
 
 def issuer_of(keys: NatsSeeds, at: int) -> NatsIssuer:
     """`keys` must have an `operator_signer`."""
-    user, box_signer = Nkey(USER), _account(keys.box_signer)
-    updater = _permissions(user, UPDATE, LOOKUP.format(account="*"))
-    return NatsIssuer(
-        keys.operator_signer,
-        box_signer.seed,
-        _account(keys.headquarters).public,
-        _account(keys.shops).public,
-        _credentials(_account(keys.system), "updater", updater, at, user)[0],
-    )
+    user = Nkey(USER)
+    claims = _permissions(user, UPDATE, LOOKUP.format(account="*"))
+    updater, _ = _credentials(_account(keys.system), "updater", claims, at, user)
+    hq, shops = _account(keys.headquarters).public, _account(keys.shops).public
+    return NatsIssuer(keys.operator_signer, keys.box_signer, hq, shops, updater)
 
 
 def server_conf(keys: NatsSeeds, at: int, revoked: Sequence[str] = (), before: str | None = None) -> str:
@@ -189,23 +184,16 @@ def box_credentials(keys: NatsSeeds, nims: Sequence[str], at: int) -> tuple[str,
     return _credentials(_account(keys.box_signer), nims[0], _box_claims(_account(keys.shops).public, nims), at)
 
 
-def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """For headquarters itself."""
-    user = Nkey(USER)
-    claims = _permissions(user, *READER_PUBLISHES) | {"resp": {"max": 1, "ttl": ANSWER_NANOSECONDS}}
-    claims["sub"]["allow"].append(ASK_SUBJECTS)
-    return _credentials(_account(keys.headquarters), "reader", claims, at, user)
-
-
-def relay_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """For all relays."""
-    user = Nkey(USER)
-    return _credentials(_account(keys.shops), "relay", _permissions(user, *RELAY_PUBLISHES), at, user)
-
-
-def administrator_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
-    """For the one-time creation of the streams."""
-    return _credentials(_account(keys.headquarters), "administrator", _FREE, at)
+def program_credentials(keys: NatsSeeds, program: Program, at: int) -> tuple[str, str]:
+    """For headquarters (`reader`), all relays (`relay`), or the one-time creation of the streams (`administrator`)."""
+    user, claims = Nkey(USER), _FREE
+    if program == "relay":
+        claims = _permissions(user, *RELAY_PUBLISHES)
+    elif program == "reader":
+        claims = _permissions(user, *READER_PUBLISHES) | {"resp": {"max": 1, "ttl": ANSWER_NANOSECONDS}}
+        claims["sub"]["allow"].append(ASK_SUBJECTS)
+    account = keys.shops if program == "relay" else keys.headquarters
+    return _credentials(_account(account), program, claims, at, user)
 
 
 def _permissions(user: Nkey, *publishes: str) -> dict[str, Any]:
@@ -218,15 +206,11 @@ def _account(seed: str) -> Nkey:
 
 
 def _hq_claims() -> dict[str, Any]:
-    # Exports are visible to the operator's accounts only: these two.
-    exports = [{"name": what, "subject": f"mcf.*.{what}", "type": "service"} for what in SHARED]
-    exports += [{"name": what, "subject": what, "type": "service"} | _answers(what) for what in FOR_THE_RELAY]
+    # Exports are visible to the operator's accounts only: these two. A consumer sends several messages per request.
+    exports = [{"name": name, "subject": subject, "type": "service"} for name, subject in SERVICES]
+    several = {"response_type": "Stream"}
+    exports = [each | (several if ".MSG.NEXT." in each["subject"] else {}) for each in exports]
     return _claims(_FREE | _NO_STORE | _STORE, exports=exports)
-
-
-def _answers(subject: str) -> dict[str, str]:
-    """A consumer sends several messages per request."""
-    return {"response_type": "Stream"} if ".MSG.NEXT." in subject else {}
 
 
 def _box_claims(shops: str, nims: Sequence[str]) -> dict[str, Any]:
@@ -235,8 +219,7 @@ def _box_claims(shops: str, nims: Sequence[str]) -> dict[str, Any]:
 
 def _shops_claims(hq: str, signer: str) -> dict[str, Any]:
     """`hq` and `signer` are the public keys of headquarters' account and of the boxes' signer."""
-    imports = [{"name": what, "subject": f"mcf.*.{what}", "account": hq, "type": "service"} for what in SHARED]
-    imports += [{"name": what, "subject": what, "account": hq, "type": "service"} for what in FOR_THE_RELAY]
+    imports = [{"name": name, "subject": subject, "account": hq, "type": "service"} for name, subject in SERVICES]
     template = {
         **_FREE,
         "pub": {"allow": [f"mcf.{{{{tag(nim)}}}}.{what}" for what in SHARED]},

@@ -18,19 +18,16 @@ from common.turns import ended
 from common.wire.errors import NatsError, NoAnswer
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
-from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
+from common.wire.nats_pull import AGAIN_SECONDS, NatsOptions, Pull, connected, pulling, sessions
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.questions_nats import Floods, Questions
 from headquarters.intake.reception import Batch, Reception
 from headquarters.intake.stream import (
-    AGAIN_SECONDS,
-    TROUBLE,
     NoSuchStream,
     call,
     delivery_of,
     message_of_consumer,
     read_stream,
-    sessions,
     stream_info,
 )
 from headquarters.intake.threads import AT_ONCE, Threads
@@ -72,8 +69,9 @@ class JetStreamIntake:
         """Runs until cancelled; an error ends a session, and a new one continues from the database's state."""
         self._reception.is_behind = True
         async with asyncio.TaskGroup() as all_three:
+            opened = partial(connected, self._options)
             for name, session in (("stream", self._closures), ("presence", self._presences), ("ask", self._questions)):
-                all_three.create_task(sessions(name, partial(connected, self._options), session))
+                all_three.create_task(sessions(name, opened, session, (StoreError,)))
 
     async def _presences(self, client: Client) -> None:
         """Without this stream presences arrive by `ask` only."""
@@ -204,7 +202,7 @@ class JetStreamIntake:
                 self._reception.is_behind = False
         finally:
             await ended(keeping)
-            with contextlib.suppress(*TROUBLE, asyncio.CancelledError):
+            with contextlib.suppress(NatsError, OSError, StoreError, asyncio.CancelledError):
                 keeping.result()  # already logged, or minor beside the error that ended this
 
     async def _keep(self, messages: Sequence[Msg], looked: Batch) -> None:

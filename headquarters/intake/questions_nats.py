@@ -7,8 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 import structlog
@@ -96,25 +95,16 @@ class Questions:
                 if flooding != before:
                     for subscription in listening:
                         self._client.unsubscribe(subscription)
-                    listening = [self._listen(subject) for subject in await self._subjects(flooding)]
+                    nims = sorted({*await self._nims()} - flooding) if flooding else ["*"]
+                    listening = [self._listen(f"mcf.{nim}.{ASK}") for nim in nims]
                     before = flooding
                 with contextlib.suppress(NoAnswer):
                     await self._client.within(asyncio.Event().wait(), LOOK_SECONDS)
         finally:
             await ended(*self._tasks)
 
-    async def _subjects(self, flooding: frozenset[str]) -> list[str]:
-        if not flooding:
-            return [f"mcf.*.{ASK}"]
-        return [f"mcf.{nim}.{ASK}" for nim in sorted({*await self._nims()} - flooding)]
-
     def _listen(self, subject: str) -> int:
         return self._client.subscribe(subject, self._on_message, queue=self._queue, most=MOST_BYTES + MOST_HEADERS)
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _on_message(self, msg: Msg) -> None:
         """Reserves a place; without a free one the message is dropped at no cost."""
@@ -124,7 +114,9 @@ class Questions:
             self._floods.drop(nim, msg.size)
             return
         self._answering[nim] += 1
-        self._begin(self._answer(nim, _message_of_ask(msg), msg.reply))
+        task = asyncio.get_running_loop().create_task(self._answer(nim, _message_of_ask(msg), msg.reply))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, nim: str, message: Message, reply: str) -> None:
         """Requests of the box only closures that the stream does not contain either."""

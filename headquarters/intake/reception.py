@@ -187,8 +187,9 @@ class Reception:
         """Without messages that equal, byte for byte, the stored presence of their box: those were verified and have
         no further effect."""
         nims = {message.nim for message in messages if message.nim is not None}
-        contents = await self._threads.run(self._store.presences.contents, sorted(map(machine_of, nims)))
-        return [message for message in messages if message.body != contents.get(machine_of(message.nim or ""))]
+        words = await self._threads.run(self._store.presences.last_words, sorted(map(machine_of, nims)))
+        stored = {(word.machine, word.body) for word in words.values()}
+        return [message for message in messages if (machine_of(message.nim or ""), message.body) not in stored]
 
     async def _presence(self, message: Message, ring: KeysOfRevision, counts: bool) -> PresenceAnswer:
         presence = content_of(message, MOST_BYTES, read_presence)

@@ -15,10 +15,10 @@ import structlog
 from common.wire.errors import NatsError
 from common.wire.keys import credentials_of
 from common.wire.nats_client import Client
-from common.wire.nats_pull import NatsOptions, connected
+from common.wire.nats_pull import NatsOptions, connected, sessions
 from headquarters.core.nats_accounts import LOOKUP, UPDATE, NatsIssuer
-from headquarters.intake.stream import sessions
 from headquarters.intake.threads import Threads
+from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
 
 log = structlog.get_logger(__name__)
@@ -38,10 +38,10 @@ class NatsRevocations:
 
     async def run(self) -> None:
         """Runs until cancelled; retries after errors."""
-        updater = self._issuer.updater
-        await sessions(
-            "revocations", lambda: connected(self._options, "mcfd-hq accounts", credentials_of(updater)), self._follow
-        )
+        await sessions("revocations", self._connected, self._follow, (StoreError,))
+
+    async def _connected(self) -> Client:
+        return await connected(self._options, "mcfd-hq accounts", credentials_of(self._issuer.updater))
 
     async def _follow(self, client: Client) -> None:
         clock = asyncio.get_running_loop().time

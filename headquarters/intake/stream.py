@@ -1,31 +1,21 @@
-"""Sessions with the NATS servers, queries to streams, and reading a stream by number without its consumer, for
+"""Queries to streams, and reading a stream by number without its consumer, for
 acknowledged messages that are no longer stored.
 
 Reads with batched `DIRECT.GET` (nats-server 2.11 and newer), which changes nothing on the server."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-import structlog
 
 from common.wire.errors import NatsError, NoAnswer
-from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURE, CLOSURES_STREAM, Headers
 from headquarters.core.reception import Message
-from headquarters.store.database import StoreError
 
-log = structlog.get_logger(__name__)
-
-TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
-AGAIN_SECONDS = 1.0
-NEW_TROUBLE_SECONDS = 60.0
-"""After a good session of this length the same error is logged again."""
 BATCH = 250
 WAIT_SECONDS = 5.0
 MOST_HEADERS = 8192
@@ -48,28 +38,6 @@ class StreamInfo(msgspec.Struct, frozen=True):
     last_seq: int
     room: int | None = None
     """Messages that the subject can still take; None: unlimited."""
-
-
-async def sessions(
-    of: str, opened: Callable[[], Awaitable[Client]], session: Callable[[Client], Awaitable[None]]
-) -> None:
-    """Runs sessions one after the other until cancelled; an error ends one, and the next continues from the database's
-    state."""
-    trouble, clock = "", asyncio.get_running_loop().time
-    while True:
-        began = clock()
-        try:
-            client = await opened()
-            try:
-                await session(client)
-            finally:
-                await client.close()
-        except Exception as error:  # whatever one message has caused, the others go on
-            reason = f"{type(error).__name__}: {error}"
-            if reason != trouble or clock() - began >= NEW_TROUBLE_SECONDS:
-                trouble = reason
-                log.exception("nats.lost", of=of, reason=reason, exc_info=not isinstance(error, TROUBLE))
-        await asyncio.sleep(AGAIN_SECONDS)
 
 
 async def call(client: Client, what: str, request: Any) -> dict[str, Any]:
@@ -137,7 +105,7 @@ def message_of_consumer(msg: Msg) -> Message:
 async def read_stream(
     client: Client, start: int, subject: str = ALL, stream: str = CLOSURES_STREAM
 ) -> AsyncIterator[list[Message]]:
-    """Batches in order, from the number `start` to the present end. Raises NoAnswer without permission."""
+    """Batches in order, from the number `start` to the present end. Raises NatsError without permission."""
     while True:
         found = await _batch(client, start, subject, stream)
         messages = [_message(msg) for msg in found]
@@ -148,22 +116,14 @@ async def read_stream(
 
 
 async def _batch(client: Client, start: int, subject: str, stream: str) -> Sequence[Msg]:
-    inbox = client.new_inbox()
-    answers: asyncio.Queue[Msg] = asyncio.Queue()
-    subscription = client.subscribe(inbox, answers.put_nowait)
-    try:
-        request = msgspec.json.encode({"seq": start, "next_by_subj": subject, "batch": BATCH})
-        client.publish(f"$JS.API.DIRECT.GET.{stream}", request, reply=inbox)
-        found: list[Msg] = []
-        while True:
-            msg = await client.within(answers.get(), WAIT_SECONDS)
-            if msg.headers.get(SEQUENCE) is None:  # 204 ends a batch, 404: no messages; others are errors
-                if msg.headers.status not in ("204", "404"):
-                    raise NoAnswer(f"{msg.headers.status} {msg.headers.description}")
-                return found
+    request = msgspec.json.encode({"seq": start, "next_by_subj": subject, "batch": BATCH})
+    found: list[Msg] = []
+    with client.exchange(f"$JS.API.DIRECT.GET.{stream}", request) as answers:
+        while (msg := await answers.next(WAIT_SECONDS)).headers.get(SEQUENCE) is not None:
             found.append(msg)
-    finally:
-        client.unsubscribe(subscription)
+    if msg.headers.status not in ("204", "404"):  # 204 ends a batch, 404: no messages; others are errors
+        raise NoAnswer(f"{msg.headers.status} {msg.headers.description}")
+    return found
 
 
 def _message(msg: Msg) -> Message:

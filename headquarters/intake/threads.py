@@ -43,14 +43,10 @@ class Gatherer(Generic[T, R]):
             await asyncio.sleep(max(0.0, earliest - clock()))
             while len(batch) < AT_ONCE and not self._waiting.empty():
                 batch.append(self._waiting.get_nowait())
-            earliest = clock() + self._pause(len(batch))
+            # None after a full batch, and a short one after a single item.
+            pause = 0.0 if len(batch) == AT_ONCE else self._every if len(batch) > 1 else self._every / 8
+            earliest = clock() + pause
             await self._settle(batch)
-
-    def _pause(self, taken: int) -> float:
-        """Seconds until the next batch: none after a full batch, and a short time after a single item."""
-        if taken == AT_ONCE:
-            return 0.0
-        return self._every if taken > 1 else self._every / 8
 
     async def _settle(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
         try:

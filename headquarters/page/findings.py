@@ -61,19 +61,9 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     words = await screens.run(screens.store.presences.last_words, [box.machine for box in some])
     since = (screens.today() - timedelta(days=7)).isoformat()
     refused = await screens.run(screens.store.evidence.counted, since)
-    return screens.render(
-        request,
-        "boxes.html",
-        boxes=some,
-        count=count,
-        page=page,
-        is_last=(page + 1) * SHOPS >= count,
-        words=words,
-        refused=refused,
-        silent=now_millis() - SILENT_MILLIS,
-        amber=AMBER_DAYS,
-        red=RED_DAYS,
-    )
+    paged: dict[str, Any] = {"boxes": some, "count": count, "page": page, "is_last": (page + 1) * SHOPS >= count}
+    limits: dict[str, Any] = {"silent": now_millis() - SILENT_MILLIS, "amber": AMBER_DAYS, "red": RED_DAYS}
+    return screens.render(request, "boxes.html", words=words, refused=refused, **paged, **limits)
 
 
 @get("/ui/join", opt={RIGHT: "admin"})

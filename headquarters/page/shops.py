@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from litestar import Response, get
@@ -29,22 +29,17 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     since = datetime.fromisoformat(f"{month}-01").replace(tzinfo=screens.zone).timestamp()
     values = await screens.run(_calendar, screens.store, month, region, page_of(request), int(since * 1000))
     values["days"] = _visible_days(values["days"], values["cells"], today.isoformat())
-    recent = (today - timedelta(days=1)).isoformat(), today.isoformat()
-    totals = {total.day: total for total in await screens.run(_recent, screens.store, recent, region)}
-    return screens.render(
-        request,
-        "calendar.html",
-        **values,
-        **with_those_beside(month),
-        region=region,
-        recent=[(day, totals.get(day)) for day in recent],
-        today=today.isoformat(),
-    )
+    values["recent"] = await screens.run(_recent, screens.store, today, region)
+    own = {"region": region, "today": today.isoformat(), **with_those_beside(month)}
+    return screens.render(request, "calendar.html", **values, **own)
 
 
-def _recent(store: HqStore, days: tuple[str, str], region: str) -> list[Total]:
+def _recent(store: HqStore, today: date, region: str) -> list[tuple[str, Total | None]]:
+    """Totals of yesterday and today."""
     machines = [box.machine for box in store.register.boxes(region)] if region else None
-    return store.figures.totals(*days, machines=machines)
+    days = (today - timedelta(days=1)).isoformat(), today.isoformat()
+    totals = {total.day: total for total in store.figures.totals(*days, machines=machines)}
+    return [(day, totals.get(day)) for day in days]
 
 
 def _calendar(store: HqStore, month: str, region: str, page: int, since: int) -> dict[str, Any]:
@@ -116,4 +111,4 @@ async def closure(request: AnyRequest, screens: Screens, machine: str, id_: str)
         raise NotFoundException
     box = await screens.run(screens.store.register.box, machine)
     count = read_closure(whole.body).data.cash_count
-    return screens.render(request, "closure.html", whole=whole, line=whole.line, box=box, count=count)
+    return screens.render(request, "closure.html", whole=whole, line=whole, box=box, count=count)

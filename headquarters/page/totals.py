@@ -36,14 +36,7 @@ HEAD = (
 async def totals(request: AnyRequest, screens: Screens) -> Response[bytes]:
     month, region = month_of(request, screens.today()), text_of(request, "region")
     values = await screens.run_long(_month, screens.store, days_of(month), region)
-    return screens.render(
-        request,
-        "totals.html",
-        **values,
-        **with_those_beside(month),
-        region=region,
-        regions=await screens.run(screens.store.register.regions),
-    )
+    return screens.render(request, "totals.html", **values, **with_those_beside(month), region=region)
 
 
 def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
@@ -64,7 +57,7 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
                 payments[label] += amount
     first = [(machine, boxes.get(machine), ttc) for machine, ttc in shops.most_common(MOST_SHOPS)]
     whole = [sum(column) for column in zip(*by_day.values(), strict=True)]
-    values = {"by_day": by_day, "shops": first, "whole": whole}
+    values = {"by_day": by_day, "shops": first, "whole": whole, "regions": store.register.regions()}
     return values | {"groups": sorted(groups.items()), "payments": payments.most_common()}
 
 

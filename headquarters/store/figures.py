@@ -81,10 +81,9 @@ class Total(msgspec.Struct, frozen=True):
     tva: int
 
 
-class Whole(msgspec.Struct, frozen=True):
+class Whole(ClosureLine, frozen=True, kw_only=True):
     """One closure with its proof: original headers and body."""
 
-    line: ClosureLine
     headers: dict[str, str]
     body: bytes
     key_id: str
@@ -160,18 +159,9 @@ class Figures(Part):
     def whole(self, machine: str, id_: str) -> Whole | None:
         closure, message = tables.closure.c, tables.message.c
         same = (closure.machine == message.machine) & (closure.id == message.id)
-        query = (
-            select(*_LINE, closure.key_id, closure.via, message.headers, message.body)
-            .select_from(tables.closure.join(tables.message, same))
-            .where(closure.machine == machine, closure.id == id_)
-        )
-        with self._database.read() as connection:
-            row = connection.execute(query).mappings().one_or_none()
-        if row is None:
-            return None
-        line = _line(**{column.name: row[column.name] for column in _LINE})
-        headers = msgspec.json.decode(row["headers"], type=dict[str, str])
-        return Whole(line, headers, row["body"], row["key_id"], row["via"])
+        query = select(*_LINE, closure.key_id, closure.via, message.headers, message.body).join(tables.message, same)
+        found = self._database.rows(_whole_line, query.where(closure.machine == machine, closure.id == id_))
+        return found[0] if found else None
 
     def instants(self, since: int) -> Iterator[tuple[str, list[int]]]:
         """Closing times of each shop since `since`, to learn the usual time."""
@@ -209,9 +199,13 @@ def _days(query: Select[Any], first: str, last: str, machines: Sequence[str] | N
     return query if machines is None else query.where(table.machine.in_(machines))
 
 
-def _line(groups: bytes, payments: bytes, **values: Any) -> ClosureLine:
-    return ClosureLine(
+def _line(groups: bytes, payments: bytes, kind: type[ClosureLine] = ClosureLine, **values: Any) -> Any:
+    return kind(
         **values,
         groups=msgspec.msgpack.decode(groups, type=tuple[tuple[str, int, int, int], ...]),
         payments=msgspec.msgpack.decode(payments, type=tuple[tuple[str, int], ...]),
     )
+
+
+def _whole_line(headers: str, **values: Any) -> Any:
+    return _line(kind=Whole, headers=msgspec.json.decode(headers), **values)

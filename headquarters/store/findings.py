@@ -33,6 +33,7 @@ from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Part, insert_new, is_sqlite, parts, upsert
 
 NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
+TELLING_STATE = ("told", "claimed_until", "tries")
 MOST_ID = 2**31 - 1
 """Maximum of the column."""
 LONGEST_PAUSE, MOST_TRIES = 3_600_000, 20
@@ -194,9 +195,9 @@ class FindingStore(Part):
     def open_by_machine(self, machines: Sequence[str]) -> dict[str, int]:
         """Number of open findings, for machines that have any."""
         table = tables.finding.c
-        query = select(table.machine, func.count()).where(table.machine.in_(machines), table.solved_at.is_(None))
-        with self._database.read() as connection:
-            return {str(row[0]): int(row[1]) for row in connection.execute(query.group_by(table.machine))}
+        count = func.count().label("open")
+        query = select(table.machine, count).where(table.machine.in_(machines), table.solved_at.is_(None))
+        return {row.machine: row.open for row in self._database.found(query.group_by(table.machine))}
 
     def count_open(self) -> int:
         table = tables.finding.c
@@ -244,7 +245,7 @@ class FindingStore(Part):
                 connection.execute(lock, {"group": CLAIMING, "teller": teller})
             rows = connection.execute(query).mappings().all()
             claims = [_notification(row["id"], teller, row["state"], now + lease, row["tries"]) for row in rows]
-            _write_tellings(connection, claims)
+            upsert(connection, tables.telling, claims, TELLING_STATE)
             return [_finding(**row) for row in rows]
 
     def mark_notified(self, findings: Sequence[StoredFinding], teller: str = "") -> None:
@@ -253,7 +254,7 @@ class FindingStore(Part):
             for finding in findings
         ]
         with self._database.write() as connection:
-            _write_tellings(connection, rows)
+            upsert(connection, tables.telling, rows, TELLING_STATE)
 
     def postpone(
         self, findings: Sequence[StoredFinding], teller: str, *, now: int, again: int, is_refused: bool
@@ -266,7 +267,7 @@ class FindingStore(Part):
             for row in rows:
                 row["claimed_until"] = now + (min(again * 2 ** row["tries"], LONGEST_PAUSE) if is_refused else again)
                 row["tries"] += is_refused and row["tries"] < MOST_TRIES
-            _write_tellings(connection, rows)
+            upsert(connection, tables.telling, rows, TELLING_STATE)
 
 
 class Watching(Part):
@@ -317,10 +318,6 @@ def _open(id_: int) -> Update:
 
 def _notification(finding: int, teller: str, state: int, until: int, tries: int) -> dict[str, Any]:
     return {"finding": finding, "teller": teller, "told": state, "claimed_until": until, "tries": tries}
-
-
-def _write_tellings(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    upsert(connection, tables.telling, rows, replaced=("told", "claimed_until", "tries"))
 
 
 def _with_label() -> Select[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, and_, delete, select, update
+from sqlalchemy import Connection, RowMapping, delete, select, update
 
 from common.wire.joining import JoinRefusal, hash_of, new_code
 from common.wire.keys import verifying_key
@@ -70,7 +70,7 @@ class Joining(RegisterPart):
         valid: dict[str, set[str]] = {}
         revoked: dict[str, set[str]] = {}
         table = tables.box_key.c
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             rows = connection.execute(select(table.machine, table.line, table.revoked_at)).all()
         for machine, line, revoked_at in rows:
             if user := user_of(line):
@@ -87,7 +87,7 @@ class Joining(RegisterPart):
     def join(self, code: str, line: str, nims: Sequence[str], now: int) -> JoinCode:
         """Registers these machines for the box with the public key `line` (`whpk_…`); their other keys are revoked.
         Idempotent for the same box. Raises JoinRefused."""
-        with self.settled.reading() as connection:  # a wrong code changes nothing and makes no revision
+        with self._reading() as connection:  # a wrong code changes nothing and makes no revision
             found = _find(connection, code)
             if _is_joined(connection, found, line, nims, now):
                 return found
@@ -100,8 +100,7 @@ class Joining(RegisterPart):
                 return found
             for nim in nims:
                 add_key(connection, nim, key.id, line, now, **named)
-            others = keys.machine.in_(sorted(map(machine_of, nims)))
-            revoke_keys(connection, and_(others, keys.key_id != key.id, keys.revoked_at.is_(None)), now)
+            revoke_keys(connection, now, keys.machine.in_(map(machine_of, nims)), keys.key_id != key.id)
             used = {"used_by": line, "used_at": now}
             connection.execute(update(tables.join_code).where(codes.hash == hash_of(code)).values(used))
             return msgspec.structs.replace(found, used_by=line, used_at=now)

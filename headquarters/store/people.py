@@ -72,7 +72,7 @@ class HqPeople(RegisterPart):
     def password(self, name: str) -> str | None:
         """The hash; None if the person is unknown or disabled."""
         table = tables.person.c
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             one = select(table.password).where(table.name == name, table.disabled.is_(False))
             return connection.scalar(one)
 
@@ -99,7 +99,7 @@ class HqPeople(RegisterPart):
             table.used_at.between(now - IDLE, now + IDLE),  # also ends sessions dated by a wrong clock
             table.begun_at > now - LONGEST,
         )
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             found = connection.execute(query).one_or_none()
         if found is None:
             return None
@@ -127,7 +127,7 @@ class HqPeople(RegisterPart):
 
     def role_of_key(self, key: str) -> str | None:
         table = tables.api_key.c
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             return connection.scalar(select(table.role).where(table.hash == hashed(key), table.revoked_at.is_(None)))
 
     def api_keys(self) -> Sequence[Row[Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, exists, func, or_, select, update
 
 from common.wire.closure import Id, Nim
 from common.wire.keys import verifying_key
@@ -61,11 +61,11 @@ class RegisterContent(msgspec.Struct, frozen=True):
 
 class Register(RegisterPart):
     def revision(self) -> int:
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             return revision_of(connection)
 
     def ring(self) -> KeysOfRevision:
-        with self.settled.reading() as connection:
+        with self._reading() as connection:
             # Read first: keys newer than the revision are read again, older ones would never be.
             revision = revision_of(connection)
             keys = connection.execute(_streamed(tables.box_key)).mappings()
@@ -86,13 +86,8 @@ class Register(RegisterPart):
         """Revokes a key from the next message on, and discards statements that only this key signed. False if the box
         has no such valid key."""
         table = tables.box_key.c
-        one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_(None))
         with changing(self._database) as connection:
-            done = _revoke(connection, and_(*one), now)
-            if done:
-                withdraw_statements(connection, machine, key_id, now)
-                ask_anew(connection, machine)
-            return bool(done)
+            return bool(revoke_keys(connection, now, table.machine == machine, table.key_id == key_id))
 
     def revoke_box(self, machine: str, now: int) -> list[str]:
         """Revokes all keys of the box for all its machines, so that no signature of it is accepted. Returns their ids;
@@ -100,23 +95,21 @@ class Register(RegisterPart):
         table = tables.box_key.c
         with changing(self._database) as connection:
             mine = select(table.key_id).where(table.machine == machine, table.revoked_at.is_(None))
-            ids = sorted(connection.scalars(mine))
-            revoke_keys(connection, and_(table.key_id.in_(ids), table.revoked_at.is_(None)), now)
-            return ids
+            return sorted({key_id for _, key_id in revoke_keys(connection, now, table.key_id.in_(mine))})
 
     def retire(self, machine: str, now: int) -> bool:
         """Closes a shop for good: revokes its keys and removes it from lists and alarms. Its closures and name remain.
         False if there is no such open shop. Adding it again reopens it."""
-        keys, findings = tables.box_key.c, tables.finding.c
-        still = and_(findings.machine == machine, findings.kind.in_(_OF_PRESENCE), findings.solved_at.is_(None))
+        findings = tables.finding.c
+        still = (findings.machine == machine, findings.kind.in_(_OF_PRESENCE), findings.solved_at.is_(None))
         with changing(self._database) as connection:
             is_open = (tables.box.c.machine == machine, tables.box.c.retired_at.is_(None))
             if connection.scalar(select(tables.box.c.machine).where(*is_open)) is None:
                 return False
             _change_box(connection, machine, now, retired_at=now)
-            _revoke(connection, and_(keys.machine == machine, keys.revoked_at.is_(None)), now)
+            _revoke(connection, now, tables.box_key.c.machine == machine)
             solved = {"solved_at": now, "solved_by": "", "note": "shop retired"}
-            connection.execute(update(tables.finding).where(still).values(solved))
+            connection.execute(update(tables.finding).where(*still).values(solved))
             return True
 
     def withdraw(self, machine: str, key_id: str, since: int, now: int) -> int | None:
@@ -191,9 +184,8 @@ class Register(RegisterPart):
 
     def regions(self) -> list[str]:
         table = tables.box.c
-        with self._database.read() as connection:
-            query = select(table.region).distinct().where(table.region != "").order_by(table.region)
-            return [str(region) for region in connection.scalars(query)]
+        query = select(table.region).distinct().where(table.region != "").order_by(table.region)
+        return [row.region for row in self._database.found(query)]
 
     def keys(self, machine: str) -> list[RegisteredKey]:
         query = select(tables.box_key).where(tables.box_key.c.machine == machine).order_by(tables.box_key.c.added_at)
@@ -254,14 +246,13 @@ def add_key(connection: Connection, nim: str, key_id: str, line: str, now: int, 
     ask_anew(connection, machine)
 
 
-def revoke_keys(connection: Connection, which: ColumnElement[bool], now: int) -> None:
-    """Revokes these keys and discards statements that only they signed."""
-    table = tables.box_key.c
-    found = connection.execute(select(table.machine, table.key_id).where(which)).all()
-    _revoke(connection, which, now)
+def revoke_keys(connection: Connection, now: int, *which: ColumnElement[bool]) -> list[tuple[str, str]]:
+    """Like `_revoke`, and discards statements that only these keys signed."""
+    found = _revoke(connection, now, *which)
     for machine, key_id in found:
         withdraw_statements(connection, machine, key_id, now)
         ask_anew(connection, machine)
+    return found
 
 
 def _pieces(connection: Connection, revision: int) -> Iterator[bytes]:
@@ -300,10 +291,12 @@ def _change_box(connection: Connection, machine: str, now: int, **values: object
     return connection.execute(one).rowcount == 1
 
 
-def _revoke(connection: Connection, which: ColumnElement[bool], now: int) -> int:
-    """Returns the number of revoked keys."""
-    revoked_at = after(tables.box_key.c.restored, now)
-    return connection.execute(update(tables.box_key).where(which).values(revoked_at=revoked_at)).rowcount
+def _revoke(connection: Connection, now: int, *which: ColumnElement[bool]) -> list[tuple[str, str]]:
+    """Revokes the valid ones of these keys. Returns machine and id of each."""
+    table = tables.box_key.c
+    valid = update(tables.box_key).where(*which, table.revoked_at.is_(None))
+    revoking = valid.values(revoked_at=after(table.restored, now)).returning(table.machine, table.key_id)
+    return sorted((machine, key_id) for machine, key_id in connection.execute(revoking))
 
 
 def _streamed(table: Table) -> Select[Any]:

@@ -114,49 +114,40 @@ def _arriving(insert: InsertOf) -> ReturningInsert[tuple[str]]:
 
 
 class Settled:
-    """`look` restores data that the database has lost and returns the settled revision; without it the database is
-    trusted. `beside` is a store of the same process with other connections; both share the state."""
+    """State of a register, shared by stores of one process. `look` restores data that the database has lost and returns
+    the settled revision; without it the database is trusted."""
 
-    def __init__(self, database: Database, beside: Settled | None = None) -> None:
-        self._database = database
-        self.state: _RevisionState = beside.state if beside is not None else _RevisionState()
-
-    def look_by(self, look: Callable[[], int]) -> None:
-        self.state.look = look
+    def __init__(self) -> None:
+        self.look: Callable[[], int] | None = None
+        self._revision = -1
+        self._looking = threading.Lock()
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self, database: Database) -> Iterator[Connection]:
         """One snapshot of a register without losses."""
         with contextlib.ExitStack() as stack:
-            connection = stack.enter_context(self._database.read())
+            connection = stack.enter_context(database.read())
             for _ in range(TRIES):
-                if self.state.look is None or revision_of(connection) == self.state.revision:
+                if self.look is None or revision_of(connection) == self._revision:
                     break
                 stack.close()  # `look` may wait for others: release the connection
-                self._settle(self.state.look)
-                connection = stack.enter_context(self._database.read())
+                with self._looking:
+                    with database.read() as connection:
+                        is_settled = revision_of(connection) == self._revision
+                    if not is_settled:  # another thread may have done it
+                        self._revision = self.look()
+                connection = stack.enter_context(database.read())
             else:
                 raise StoreError("the register changes faster than it can be read")
             yield connection
-
-    def _settle(self, look: Callable[[], int]) -> None:
-        with self.state.looking:
-            with self._database.read() as connection:
-                is_settled = revision_of(connection) == self.state.revision
-            if not is_settled:  # another thread may have done it
-                self.state.revision = look()
 
 
 class RegisterPart(Part):
     """Queries on the register."""
 
-    def __init__(self, database: Database, settled: Settled | None = None) -> None:
+    def __init__(self, database: Database, settled: Settled) -> None:
         super().__init__(database)
-        self.settled = settled or Settled(database)
+        self.settled = settled
 
-
-class _RevisionState:
-    def __init__(self) -> None:
-        self.revision = -1
-        self.looking = threading.Lock()
-        self.look: Callable[[], int] | None = None
+    def _reading(self) -> contextlib.AbstractContextManager[Connection]:
+        return self.settled.reading(self._database)

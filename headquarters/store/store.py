@@ -25,7 +25,7 @@ class HqStore:
         self.evidence = EvidenceStore(self.database)
         self.findings = FindingStore(self.database)
         self.figures = Figures(self.database)
-        self.settled: Settled = Settled(self.database, beside.settled if beside is not None else None)
+        self.settled: Settled = beside.settled if beside is not None else Settled()
         self.joining = Joining(self.database, self.settled)
         self.people = HqPeople(self.database, self.settled)
         self.presences = Presences(self.database)

@@ -7,7 +7,6 @@ A step runs in the caller's transaction. Released steps never change."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -19,13 +18,12 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    PrimaryKeyConstraint,
     Table,
     Text,
     inspect,
     text,
 )
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData()
 
@@ -68,160 +66,117 @@ _VERSION: Final = "alembic_version"
 """Table of the version; named by Alembic, which ran the first steps."""
 
 
-def _of(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
-    return [Column(name, kind, nullable=False) for name in names]
+_KINDS = {"text": Text, "number": BigInteger, "small": Integer, "bytes": LargeBinary, "flag": Boolean}
 
 
-def _optional(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
-    return [Column(name, kind) for name in names]
+def _table(name: str, key: str, *more: SchemaItem, **columns: str) -> Table:
+    """`key` and `columns` are names, separated by spaces: of the primary key, which is text, and by kind. Kinds that end
+    with `_or_none` are optional."""
+    keys = [Column(each, Text, primary_key=True) for each in key.split()]
+    others: list[Column[Any]] = [
+        Column(each, _KINDS[kind.removesuffix("_or_none")], nullable=kind.endswith("_or_none"))
+        for kind, names in columns.items()
+        for each in names.split()
+    ]
+    return Table(name, metadata, *keys, *others, *more)
 
 
-_texts, _numbers = partial(_of, Text), partial(_of, BigInteger)
-
-
-def _named(name: str) -> Column[str]:
-    return Column(name, Text, primary_key=True)
-
-
-meta = Table("meta", metadata, _named("name"), *_texts("value"))
+meta = _table("meta", "name", text="value")
 
 # closes_at: minute of the day, set by a person; None: learnt. usual_at (learnt): minutes after 04:00. usual_days
 # (learnt): bit 0 is Monday. changed_at: last change by a person; None: before this was stored. retired_at: since when
 # the shop is closed for good.
-box = Table(
+box = _table(
     "box",
-    metadata,
-    _named("machine"),
-    *_texts("nim", "label", "region"),
-    *_optional(Integer, "closes_at", "usual_at"),
-    *_of(Integer, "usual_days"),
-    *_numbers("added_at"),
-    *_optional(BigInteger, "changed_at", "retired_at"),
+    "machine",
     Index("box_region", "region", "machine"),
+    text="nim label region",
+    small="usual_days",
+    small_or_none="closes_at usual_at",
+    number="added_at",
+    number_or_none="changed_at retired_at",
 )
 
 # line: whpk_… or whsec_…, see `common.wire.keys.verifying_key`. stolen_since: closures received under the key since
 # then (headquarters' clock) were withdrawn; None: never stolen. restored: time of the last revocation that was undone.
-box_key = Table(
-    "box_key",
-    metadata,
-    *_texts("machine", "key_id", "line"),
-    *_numbers("added_at"),
-    *_optional(BigInteger, "revoked_at", "stolen_since", "restored"),
-    PrimaryKeyConstraint("machine", "key_id"),
+box_key = _table(
+    *("box_key", "machine key_id"), text="line", number="added_at", number_or_none="revoked_at stolen_since restored"
 )
 
 # hash: SHA-256 of a join code for one box. nims: JSON. used_by: public key (whpk_…) of the joined box.
-join_code = Table(
+join_code = _table(
     "join_code",
-    metadata,
-    _named("hash"),
-    *_texts("nims", "label", "region"),
-    *_numbers("made_at", "ends_at"),
-    *_texts("made_by"),
-    *_optional(Text, "used_by"),
-    *_optional(BigInteger, "used_at"),
+    "hash",
+    text="nims label region made_by",
+    text_or_none="used_by",
+    number="made_at ends_at",
+    number_or_none="used_at",
 )
 
 # held: stored closures of the book, fewer than max_z if some are missing. told_z: last Z stated by the box; told_by:
 # key of this statement; None: before this was stored, like key_id of a presence. last: ClosureRecord of max_z, created
 # at closed_at. ledger: accepted ledger; None: the first one. asked: requested ranges with their times, in MessagePack
 # (`core.checks`).
-book = Table(
+book = _table(
     "book",
-    metadata,
-    *_texts("machine", "mode"),
-    *_numbers("max_z", "held", "told_z"),
-    *_optional(LargeBinary, "last"),
-    *_numbers("closed_at", "received_at", "asked_at"),
-    *_optional(Text, "ledger", "told_by"),
-    *_optional(LargeBinary, "asked"),
-    PrimaryKeyConstraint("machine", "mode"),
+    "machine mode",
+    number="max_z held told_z closed_at received_at asked_at",
+    text_or_none="ledger told_by",
+    bytes_or_none="last asked",
 )
 
 # The newest of a machine is valid.
-ledger = Table(
-    "ledger",
-    metadata,
-    *_texts("machine", "ledger_id"),
-    *_numbers("accepted_at"),
-    *_texts("accepted_by"),
-    PrimaryKeyConstraint("machine", "ledger_id"),
-)
+ledger = _table("ledger", "machine ledger_id", number="accepted_at", text="accepted_by")
 
 # In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.checks.ClosureRecord`.
 # The key includes the machine, so that no shop can occupy another one's id. arrival: number of the storing
 # transaction; 0: before this was numbered.
-closure = Table(
+closure = _table(
     "closure",
-    metadata,
-    *_texts("machine", "id", "nim", "mode", "ledger_id"),
-    *_numbers("epoch", "z"),
-    *_texts("day"),
-    *_numbers("period_start", "period_end", "created_at", "received_at", "certs", "ttc", "ht", "tva"),
-    *_of(LargeBinary, "groups", "payments", "held"),
-    *_optional(Text, "previous_id"),
-    *_optional(Boolean, "proven"),
-    *_texts("key_id", "via"),
-    *_optional(BigInteger, "stream_seq"),
+    "machine id",
     Column("arrival", BigInteger, nullable=False, server_default="0"),
-    PrimaryKeyConstraint("machine", "id"),
     Index("closure_z", "machine", "mode", "ledger_id", "epoch", "z", unique=True),
     Index("closure_number", "machine", "mode", "z"),
     Index("closure_day", "mode", "day", "machine"),
     Index("closure_arrival", "mode", "arrival", "machine", "z", "id"),
+    text="nim mode ledger_id day key_id via",
+    text_or_none="previous_id",
+    number="epoch z period_start period_end created_at received_at certs ttc ht tva",
+    number_or_none="stream_seq",
+    bytes="groups payments held",
+    flag_or_none="proven",
 )
 
 # Month and year closures. body: the original message; digest: of its report.
-calendar_closure = Table(
+calendar_closure = _table(
     "calendar_closure",
-    metadata,
-    *_texts("machine", "id", "nim", "mode", "kind"),
-    *_numbers("number"),
-    *_texts("period", "ledger_id"),
-    *_numbers("epoch", "created_at", "received_at", "zs"),
-    *_optional(BigInteger, "first_z", "last_z"),
-    *_numbers("certs", "ttc", "ht", "tva", "grand_ttc"),
-    *_of(LargeBinary, "digest", "body"),
-    *_texts("key_id", "via"),
-    PrimaryKeyConstraint("machine", "id"),
+    "machine id",
     Index("calendar_closure_number", "machine", "mode", "kind", "number"),
+    text="nim mode kind period ledger_id key_id via",
+    number="number epoch created_at received_at zs certs ttc ht tva grand_ttc",
+    number_or_none="first_z last_z",
+    bytes="digest body",
 )
 
 # The headers are JSON.
-message = Table(
-    "message",
-    metadata,
-    *_texts("machine", "id", "headers"),
-    *_of(LargeBinary, "body"),
-    PrimaryKeyConstraint("machine", "id"),
-)
+message = _table("message", "machine id", text="headers", bytes="body")
 
 # at: by the box's clock. body: original JSON. boots: last starts of its daemon, in MessagePack (`core.lateness`).
-presence = Table(
+presence = _table(
     "presence",
-    metadata,
-    _named("machine"),
-    *_numbers("at", "received_at"),
-    *_of(LargeBinary, "body"),
-    *_optional(Text, "key_id"),
-    *_optional(LargeBinary, "boots"),
+    "machine",
     Index("presence_received", "received_at"),
+    number="at received_at",
+    bytes="body",
+    text_or_none="key_id",
+    bytes_or_none="boots",
 )
 
 # facts: JSON. solved_by: empty if automatic. told and claimed_until: from before the table `telling`.
-finding = Table(
+finding = _table(
     "finding",
-    metadata,
+    "",
     Column("id", Integer, primary_key=True, autoincrement=True),
-    *_texts("kind", "machine", "nim", "mode", "key", "facts"),
-    *_numbers("found_at"),
-    *_optional(BigInteger, "seen_at"),
-    *_optional(Text, "seen_by"),
-    *_optional(BigInteger, "solved_at"),
-    *_optional(Text, "solved_by", "note"),
-    *_of(Integer, "told"),
-    *_numbers("claimed_until"),
     Index(
         "finding_open",
         *("machine", "mode", "kind", "key"),
@@ -231,66 +186,51 @@ finding = Table(
     ),
     Index("finding_machine", "machine", "mode"),
     Index("finding_told", "told", "found_at"),
+    text="kind machine nim mode key facts",
+    text_or_none="seen_by solved_by note",
+    number="found_at claimed_until",
+    number_or_none="seen_at solved_at",
+    small="told",
 )
 
 # State of a finding per notifier. told: 0 nothing sent, 1 sent as open, 2 sent as solved. claimed_until: end of a
 # claim or delay. tries: failed attempts.
-telling = Table(
+telling = _table(
     "telling",
-    metadata,
+    "",
     Column("finding", BigInteger, primary_key=True, autoincrement=False),
-    _named("teller"),
-    *_of(Integer, "told"),
-    *_numbers("claimed_until"),
-    *_of(Integer, "tries"),
+    Column("teller", Text, primary_key=True),
     Index("telling_told", "teller", "told"),
+    number="claimed_until",
+    small="told tries",
 )
 
-refused = Table(
-    "refused",
-    metadata,
-    *_texts("day", "via", "reason"),
-    *_numbers("count"),
-    PrimaryKeyConstraint("day", "via", "reason"),
-)
+refused = _table("refused", "day via reason", number="count")
 
 # nim: as claimed; proven only for a fork. digest: makes repeated messages one row.
-evidence = Table(
+evidence = _table(
     "evidence",
-    metadata,
+    "",
     Column("id", Integer, primary_key=True, autoincrement=True),
-    *_numbers("at"),
-    *_texts("via", "reason", "nim", "detail", "headers"),
-    *_of(LargeBinary, "body"),
     Column("digest", Text, nullable=False, unique=True),
     Index("evidence_reason", "reason", "id"),
+    text="via reason nim detail headers",
+    number="at",
+    bytes="body",
 )
 
-position = Table("position", metadata, _named("stream"), *_numbers("seq"))
+position = _table("position", "stream", number="seq")
 
 # ranges: numbers of the stream's messages stored in this database, inclusive, in MessagePack.
-taken = Table("taken", metadata, _named("stream"), _named("created"), *_of(LargeBinary, "ranges"))
+taken = _table("taken", "stream created", bytes="ranges")
 
-person = Table(
-    "person",
-    metadata,
-    _named("name"),
-    *_texts("password", "role"),
-    *_of(Boolean, "disabled"),
-    *_numbers("added_at"),
-    *_optional(BigInteger, "changed_at"),
+person = _table(
+    *("person", "name"), text="password role", flag="disabled", number="added_at", number_or_none="changed_at"
 )
 
-session = Table("session", metadata, _named("hash"), *_texts("name"), *_numbers("begun_at", "used_at"))
+session = _table("session", "hash", text="name", number="begun_at used_at")
 
-api_key = Table(
-    "api_key",
-    metadata,
-    _named("hash"),
-    *_texts("id", "role", "label"),
-    *_numbers("added_at"),
-    *_optional(BigInteger, "revoked_at"),
-)
+api_key = _table("api_key", "hash", text="id role label", number="added_at", number_or_none="revoked_at")
 
 
 class NewerVersion(Exception):

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from common.wire import nats_pull
 from common.wire.errors import NatsError
-from headquarters.intake import stream
 
 
 class _Client:
@@ -23,8 +23,8 @@ async def _connected():
 @pytest.mark.parametrize(("well_after", "lines"), [(3600.0, 1), (0.0, 3)])
 async def test_outages(monkeypatch, well_after, lines):
     """The same words three times: of sessions that end at once, and of sessions that went well in between."""
-    monkeypatch.setattr(stream, "AGAIN_SECONDS", 0)
-    monkeypatch.setattr(stream, "NEW_TROUBLE_SECONDS", well_after)
+    monkeypatch.setattr(nats_pull, "AGAIN_SECONDS", 0)
+    monkeypatch.setattr(nats_pull, "NEW_TROUBLE_SECONDS", well_after)
     left = [NatsError("the connection is lost")] * 3
 
     async def session(_):
@@ -33,5 +33,5 @@ async def test_outages(monkeypatch, well_after, lines):
         raise left.pop()
 
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await stream.sessions("stream", _connected, session)
+        await nats_pull.sessions("stream", _connected, session)
     assert [line["event"] for line in logs] == ["nats.lost"] * lines

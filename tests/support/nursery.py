@@ -269,6 +269,7 @@ def serve() -> None:
         prepare_daemon()
     if "headquarters" in house:
         importlib.import_module("headquarters.app.service").drawn_routes()
+    importlib.import_module("common.event_loop").complete_structs()
     gc.freeze()
     use_large_pages()
     if is_shared:

@@ -158,19 +158,14 @@ def withdraw_statements(connection: Connection, machine: str, key_id: str, now: 
     running box repeats them within minutes. Statements stored before the key was recorded are discarded with any
     key."""
     table, word = tables.book.c, tables.presence.c
-    theirs = select(table.machine, table.mode).where(
-        table.machine == machine, table.told_z > 0, _by_key(table.told_by, key_id)
-    )
+    of_key, of_word = (or_(each.is_(None), each == key_id) for each in (table.told_by, word.key_id))
+    theirs = select(table.machine, table.mode).where(table.machine == machine, table.told_z > 0, of_key)
     books = list(lock_books(connection, [(row.machine, row.mode) for row in connection.execute(theirs)]).values())
     for book in books:
         book.told_z, book.told_by = 0, None
     keep_books(connection, books, None)
     settle_gaps(connection, books, now)
-    connection.execute(delete(tables.presence).where(word.machine == machine, _by_key(word.key_id, key_id)))
-
-
-def _by_key(column: ColumnElement[Any], key_id: str) -> ColumnElement[bool]:
-    return or_(column.is_(None), column == key_id)
+    connection.execute(delete(tables.presence).where(word.machine == machine, of_word))
 
 
 def missing_of(connection: Connection, book: LockedBook) -> list[Missing]:
@@ -182,20 +177,19 @@ def missing_of(connection: Connection, book: LockedBook) -> list[Missing]:
     numbered = select(table.z.label("z"), following).where(of_book(book)).subquery().c
     jumps = select(numbered.z, numbered.following).where(numbered.following > numbered.z + 1).order_by(numbered.z)
     ranges = [(z + 1, following - 1) for z, following in connection.execute(jumps)]
-    first, last = connection.execute(select(func.min(table.z), func.max(table.z)).where(of_book(book))).one()
-    if first is None:
+    oldest, newest = connection.execute(select(func.min(table.z), func.max(table.z)).where(of_book(book))).one()
+    if oldest is None:
         return [Missing(1, book.top)] if book.top else []
-    if first > 1:
-        ranges.insert(0, (1, first - 1))
+    if oldest > 1:
+        ranges.insert(0, (1, oldest - 1))
     after = numbered_closures(connection, book, {end + 1 for _, end in ranges})
-    found = [Missing(begin, end, _is_gone(after[end + 1], begin, end)) for begin, end in ranges]
-    if book.top > last:
-        found.append(Missing(last + 1, book.top))
+    found = [
+        Missing(first, last, any(begin <= first and last <= end for begin, end in after[last + 1].gone))
+        for first, last in ranges
+    ]
+    if book.top > newest:
+        found.append(Missing(newest + 1, book.top))
     return [one for one in found if not (one.is_gone and book.ledger)]
-
-
-def _is_gone(after: ClosureRecord, first: int, last: int) -> bool:
-    return any(begin <= first and last <= end for begin, end in after.gone)
 
 
 def numbered_closures(connection: Connection, book: LockedBook, numbers: set[int]) -> dict[int, ClosureRecord]:

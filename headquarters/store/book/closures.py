@@ -171,11 +171,10 @@ class _Taking:
         book."""
         table, record = tables.closure.c, received.record
         mine = and_(table.machine == book.machine, table.mode == book.mode, table.ledger_id != book.ledger)
-        other = self._connection.scalar(select(table.id).where(mine, table.z == record.z).limit(1))
-        mine_too = [r.record for r in self._new if (r.machine, r.mode) == book.key and r.record.z == record.z]
-        fresh = [one.id for one in mine_too if one.ledger_id != book.ledger]
-        if other is not None or fresh:
-            return self._fork(received, "number", other or fresh[0])
+        new = (one.id for one in self._new_of(book) if one.z == record.z and one.ledger_id != book.ledger)
+        stored = self._connection.scalar(select(table.id).where(mine, table.z == record.z).limit(1))
+        if other := stored or next(new, None):
+            return self._fork(received, "number", other)
         self._keep(received)
         return TakeOutcome.STORED
 
@@ -193,16 +192,14 @@ class _Taking:
         if record.previous_id is None:
             return None
         table = tables.closure.c
-        followers = and_(
-            table.machine == book.machine, table.mode == book.mode, table.previous_id == record.previous_id
-        )
-        found = self._connection.scalar(select(func.min(table.z)).where(followers, table.z != record.z))
-        new = [
-            r.record.z
-            for r in self._new
-            if (r.machine, r.mode) == book.key and r.record.previous_id == record.previous_id
-        ]
+        followers = (table.machine == book.machine, table.mode == book.mode, table.previous_id == record.previous_id)
+        found = self._connection.scalar(select(func.min(table.z)).where(*followers, table.z != record.z))
+        new = [each.z for each in self._new_of(book) if each.previous_id == record.previous_id]
         return next((z for z in (found, *new) if z is not None and z != record.z), None)
+
+    def _new_of(self, book: LockedBook) -> list[ClosureRecord]:
+        """New closures of this batch."""
+        return [received.record for received in self._new if (received.machine, received.mode) == book.key]
 
     def _fork(self, received: Received, what: str, other: str = "") -> TakeOutcome:
         """Two closures for one place: the second is stored as evidence and never acknowledged."""

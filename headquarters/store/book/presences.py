@@ -28,7 +28,12 @@ class LastWord(msgspec.Struct, frozen=True):
     machine: str
     received_at: int
     """ms"""
-    presence: Presence
+    body: bytes
+    """original JSON"""
+
+    @property
+    def presence(self) -> Presence:
+        return msgspec.json.decode(self.body, type=Presence)
 
 
 class HeardPresence(msgspec.Struct, frozen=True):
@@ -70,8 +75,7 @@ class Presences(Part):
             books = lock_books(connection, sorted({word.book for word in words}))
             fresh = _newer(connection, words, now)
             _settle(connection, books, fresh, now, newest_version)
-            boots = _keep_boots(connection, words, now)
-            _settle_clones(connection, boots, now)
+            _settle_clones(connection, words, now)
             return _wanted(connection, words, now)
 
     def last_z(self, machine: str, mode: str) -> int:
@@ -86,57 +90,37 @@ class Presences(Part):
         presence = msgspec.json.decode(body, type=Presence) if body else None
         return max(*numbers, presence.z if presence is not None and presence.mode == mode else 0)
 
-    def contents(self, machines: Sequence[str]) -> dict[str, bytes]:
-        """The original bytes of each machine's last presence."""
+    def last_words(self, machines: Sequence[str] | None = None) -> dict[str, LastWord]:
         table = tables.presence.c
-        with self._database.read() as connection:
-            query = select(table.machine, table.body).where(table.machine.in_(machines))
-            return {row.machine: row.body for row in connection.execute(query)}
-
-    def last_words(self, machines: list[str] | None = None) -> dict[str, LastWord]:
-        table = tables.presence
-        query = select(table.c.machine, table.c.received_at, table.c.body)
+        query = select(table.machine, table.received_at, table.body)
         if machines is not None:
-            query = query.where(table.c.machine.in_(machines))
-        with self._database.read() as connection:
-            return {
-                machine: LastWord(machine, received_at, msgspec.json.decode(body, type=Presence))
-                for machine, received_at, body in connection.execute(query)
-            }
+            query = query.where(table.machine.in_(machines))
+        return {word.machine: word for word in self._database.rows(LastWord, query)}
 
 
-def _keep_boots(connection: Connection, words: Sequence[HeardPresence], now: int) -> dict[Key, list[HeardBoot]]:
+def _settle_clones(connection: Connection, words: Sequence[HeardPresence], now: int) -> None:
     """Recent starts of each box that has just sent a presence, including this one and regardless of the clocks of two
     boxes. Written when the start differs from the last one. A presence that waited in a stream does not show which
     boxes run now."""
     table = tables.presence
     just_now = [word for word in words if word.heard_at is None and word.presence.mode == "live"]
     query = select(table.c.machine, table.c.boots).where(
-        table.c.machine.in_(sorted({word.machine for word in just_now}))
+        table.c.machine.in_(sorted({word.machine for word in just_now})), table.c.boots.is_not(None)
     )
-    stored: dict[str, list[HeardBoot]] = {
-        row.machine: msgspec.msgpack.decode(row.boots, type=list[HeardBoot])
-        for row in connection.execute(query)
-        if row.boots is not None
-    }
-    found: dict[Key, list[HeardBoot]] = {}
+    rows = connection.execute(query)
+    boots = {machine: msgspec.msgpack.decode(content, type=list[HeardBoot]) for machine, content in rows}
     changed: set[str] = set()
     for word in just_now:
-        before = found.get(word.book) or stored.get(word.machine) or []
+        before = boots.get(word.machine, [])
         if not before or before[-1].boot != word.presence.boot:
             changed.add(word.machine)
-        found[word.book] = heard(before, word.presence.boot, now)
-    for (machine, _), boots in found.items():
-        if machine in changed:
-            content = msgspec.msgpack.encode(boots)
-            connection.execute(update(table).where(table.c.machine == machine).values(boots=content))
-    return found
-
-
-def _settle_clones(connection: Connection, boots: dict[Key, list[HeardBoot]], now: int) -> None:
+        boots[word.machine] = heard(before, word.presence.boot, now)
     facts: dict[Key, list[Fact]] = {}
-    for book, starts in boots.items():
-        both = two_at_once(starts, now)
+    for machine, book in {word.machine: word.book for word in just_now}.items():
+        if machine in changed:
+            content = msgspec.msgpack.encode(boots[machine])
+            connection.execute(update(table).where(table.c.machine == machine).values(boots=content))
+        both = two_at_once(boots[machine], now)
         facts[book] = [Fact("clone", "", {"first": both[0], "second": both[1]})] if both else []
     settle_passing(connection, ("clone",), facts, now)
 

@@ -168,7 +168,7 @@ def test_a_person_prints_from_the_page(shop: Shop, printer: ReceiptPrinter) -> N
                 assert person.post(f"/ui/paper/z/{z}").status_code == 403
                 continue
             screen = person.get(place, headers={"Accept-Language": "fr"}).text
-            assert '<p class="alert alert-success" role="status">Imprimé.</p>' in screen
+            assert ">Imprimé.</p>" in screen
             assert f'action="/ui/paper/{paper}' in screen
     printer.offline = NO_PAPER
     with httpx.Client(

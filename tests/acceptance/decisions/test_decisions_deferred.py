@@ -227,8 +227,12 @@ def certified_since_the_copy(shop: Shop, key: str) -> None:
     shop.machines[0].start()
     settled(shop, key)
     shop.stop_daemon()
+    shop.machines[0].kill()
     shop.mcfd("restore", str(copy), "--yes", check=True)
     shop.start_daemon(ready=False)
+    problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
+    shop.machines[0].start()
+    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "the machine's comparison")
 
 
 def test_a_sale_that_a_restored_copy_adopts_answers_its_key(own_shop: Shop) -> None:
@@ -244,7 +248,7 @@ def test_a_sale_that_a_restored_copy_adopts_answers_its_key(own_shop: Shop) -> N
 
 
 def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
-    """It stands in doubt until a person has looked; its till cannot take it back."""
+    """It stands in doubt until a person has looked; its till cannot take it back, before the machine is there neither."""
     shop, key = own_shop, fresh()
     certified_since_the_copy(shop, key)
     assert request_state(shop, key)["status"] == "in_doubt"

@@ -118,6 +118,26 @@ def test_a_day_is_closed_once_by_two_people(person: People, shop: Shop, view: Vi
     assert shop.get(f"reports/z/{number}").json()["cash_count"]["counted"] == 2500
 
 
+def test_a_till_closes_while_the_form_is_open(person: People, shop: Shop) -> None:
+    """The count was of that day, and entered a Z of nothing as its difference, for good. The form says that the day was closed, and shows the period
+    that is open now; sent again it closes that one."""
+    assert shop.certify(invoice("MEANWHILE", 1900)).status_code == 200
+    open_period(shop)
+    awa = person("manager")
+    awa.go("/ui/z").fill("[name=counted]", "1 900")
+    assert shop.close_period().status_code == 201
+    before = zs(shop)
+    awa.page.get_by_test_id("confirm-z").click()
+    expect(awa.page.get_by_role("alert").last).to_contain_text("clôturée entre-temps")
+    awa.complaints.clear()  # Chromium notes the 422
+    expect(awa.page.locator(".figures strong").first).to_have_text("0")
+    assert zs(shop) == before
+    awa.page.get_by_test_id("confirm-z").click()
+    awa.sees("z-number")
+    assert zs(shop) == [*before, int(awa.text("z-number"))]
+    assert "cash_count" not in shop.get(f"reports/z/{awa.text('z-number')}").json()
+
+
 @pytest.mark.long
 def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, shop: Shop) -> None:
     """Nothing is closed and the dialogue stays, saying why; pressed again with the machine back, it closes one period."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import IFU, NIM, START, Till, opened, opened_till, query
 
+from daemon.core.clock import DAY
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
@@ -217,6 +218,14 @@ async def test_a_backup_copied_by_hand_onto_a_new_disk_asks(path: Path, copies: 
     assert await asks(path) == [True]
     shutil.copy(copies[1], path)
     assert await asks(path) == [True]
+
+
+async def test_a_restore_by_a_clock_that_is_behind_is_no_copy_by_hand(path: Path, tmp_path: Path) -> None:
+    """Its last Z was given with it, and is not asked for again at the start."""
+    await close(tmp_path / "old.sqlite3", 2)
+    backup(tmp_path / "old.sqlite3", tmp_path / "copy", at=START + DAY)
+    restore(tmp_path / "copy", path, at=START, last_z=5)
+    assert await asks(path) == [False]
 
 
 async def test_the_ledger_s_own_file_copied_onto_a_new_disk_asks(path: Path, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_kept_with_its_proof(store, box, subject):
     store.closures.take([receive(message, store.register.ring(), now=0, zone=UTC)], now=NOW)
     whole = store.figures.whole("EL02000015", closure.report_id)
     assert (whole.headers, whole.body, whole.via, whole.key_id) == (headers, body, "nats", box.key.id)
-    line = whole.line
+    line = whole
     assert (line.z, line.certs, line.ttc, line.day, line.proven) == (1, 3, 24000, "2025-12-06", True)
     assert (line.groups, line.payments) == ((("B", 20340, 3660, 24000),), (("Espèces", 24000),))
 
@@ -208,6 +208,13 @@ def test_counters(store, box):
     assert ("counters", 3, "fvc", 40, 14) in found
     assert ("unexplained", 4, 2) in found
     assert ("counters", 4, "sum", 2, 4) in found
+
+
+def test_a_sale_that_was_entered_after_a_later_one(store, box):
+    """A person enters from paper the sale before the first of the period: the range begins at FVC 16, and all invoices are explained."""
+    box.close()
+    take(store, box, *box.closures, box.close(fvc_start=16))
+    assert open_findings(store) == []
 
 
 def test_exports_that_a_machine_counts_in_tc_alone(store, box):

@@ -125,7 +125,7 @@ def test_an_old_copy_brings_nothing_back(store, other, box, tmp_path):
     """A second server that was off for a month comes with its own copy: what was revoked, renamed and closed since stays so, here and there."""
     old = RegisterCopy(other.register, tmp_path / "old.json")
     old.heal()
-    other.register.settled.look_by(None)
+    other.register.settled.look = None
     new = RegisterCopy(store.register, tmp_path / "new.json")
     new.heal()
     store.register.revoke(MACHINE, STOLEN.id, NOW)

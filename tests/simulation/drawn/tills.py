@@ -299,7 +299,8 @@ class Tills:
         while True:
             with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable):
                 seat = self.world.serving()
-                if not await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 1), seat):
+                sales = await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 1), seat)
+                if not sales and seat.worker.ifu in ("", self.world.session.machine.options.ifu):
                     return
             await asyncio.sleep(0.5)
 

@@ -143,16 +143,18 @@ async def _dialogue(visit: Visit) -> Reply:
     periods = await report.open_periods(visit.worker)
     if await _closed_together(visit) is None:
         del periods[1:]
+    key = visit.form.get("key", "")[:LONGEST_KEY]
+    form = visit.form if key and await _is_current(visit, key) else {}
     return await render(
         visit,
         "confirm_z.html",
         periods=periods,
         expected=report.drawer(periods).expected,
         machine=machine_view(visit.worker, visit, visit.deps.clock()),
-        key=visit.form.get("key", "")[:LONGEST_KEY] or " ".join(each.period_start for each in periods),
+        key=key if form else await _period_key(visit, len(periods)),
         notes=NOTES,
         coins=COINS,
-        form=visit.form,
+        form=form,
         waits=await _waiting(visit),
     )
 
@@ -208,6 +210,8 @@ async def close_z(visit: Visit) -> Reply:
     """If the machine does not answer, the dialogue is shown again with the same key. A repetition with another count
     names the valid one."""
     key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
+    if not await _is_current(visit, key):
+        raise InvalidRequest.at("period", visit.say("the day was closed meanwhile: look at what will be closed now"))
     counted, query = read_count(visit.form, visit.say), {}
     if (other := await _closed_together(visit, key)) is not None:
         before = await close_period(other, _call_of_z(visit, other, key))
@@ -218,6 +222,18 @@ async def close_z(visit: Visit) -> Reply:
     done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
     stands = count_of(msgspec.json.decode(done.value.body, type=ZReport)) == counted
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}, **query))
+
+
+async def _period_key(visit: Visit, books: int = 1) -> str:
+    return " ".join([str(await report.period_start(each)) for each in visit.worker.pair[:books]])
+
+
+async def _is_current(visit: Visit, key: str) -> bool:
+    """Whether the form's period is the open one, or was closed by this form; that of a new book has no start yet."""
+    start, worker = key.partition(" ")[0], visit.worker
+    if worker.ledger.peek(find_key, worker.book, _call_of_z(visit, worker, key).key_hash):
+        return True
+    return not start.isdecimal() or start in ("0", await _period_key(visit))
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:

@@ -1,6 +1,7 @@
 """The order of things between outbox and headquarters, with a clock and sleeps of the test's own."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 from structlog.testing import capture_logs
@@ -155,6 +156,37 @@ async def test_what_was_refused_is_offered_again_after_a_delivery(ledger):
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert ledger.states() == ["sent"] * 4
+
+
+async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledger, monkeypatch):
+    """By the queue of a known book and by what looks for unknown ones."""
+    looks = Counter()
+
+    def counted(name):
+        read = getattr(ledger.outbox, name)
+
+        def reading(*values):
+            looks[name] += 1
+            return read(*values)
+
+        monkeypatch.setattr(ledger.outbox, name, reading)
+
+    counted("backlog")
+    counted("waiting")
+    await ledger.add(NIM)
+    rig = Rig(ledger, Scripted(), poll=float(HOUR))
+    task = asyncio.create_task(rig.replicator.run())
+    try:
+        await until(lambda: ledger.states() == ["sent"], deadline=5, every=0)
+        await asyncio.sleep(0.05)
+        assert (looks["backlog"], looks["waiting"]) == (1, 2)
+        for nim in (NIM, OTHER):
+            await ledger.add(nim)
+        rig.replicator.wake_all()
+        await until(lambda: ledger.states() == ["sent"] * 3, deadline=5, every=0)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_try_knows_when_its_event_was_made(ledger):

@@ -109,6 +109,18 @@ def test_pieces_that_are_credited_one_by_one_come_to_the_line() -> None:
     assert credited(sale, {"line0": "1", "quantity0": "2"}, *notes[:2]).total_ttc == 1333
 
 
+def test_a_line_without_a_withholding_is_credited_without_one() -> None:
+    """Of an invoice whose other line names its group."""
+    lines = [
+        {"name": "Riz", "taxGroup": "B", "amountTtc": 1000},
+        {"name": "Fer", "taxGroup": "B", "amountTtc": 5000, "psvbGroup": "B"},
+    ]
+    sale = record(body(*lines))
+    assert [(each.group, each.base) for each in sale.invoice.withholdings] == [("B", 5000)]
+    assert credited(sale, {"line0": "1"}).invoice.withholdings == ()
+    assert [(each.group, each.base) for each in credited(sale, {"line1": "1"}).invoice.withholdings] == [("B", 5000)]
+
+
 @given(sales())
 def test_nothing_is_left_of_an_invoice_that_is_credited_whole(sale: Record) -> None:
     """Neither of its taxes, nor of how it was paid, the specific tax, the withholding and the reductions."""

@@ -18,8 +18,9 @@ from common.language.reasons import (
     PORT_MISSING,
     SWITCHED_OFF,
 )
-from daemon.core.errors import LineLost, MachineAttention, McfdError, StorageFull
+from daemon.core.errors import LineLost, MachineAttention, MachineRefused, McfdError, StorageFull
 from daemon.core.ledger.entries import OutageReason
+from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.usecases.worker.machine_workers import OUTAGES, outage_of, registering_refusal
 
 CASES: list[tuple[object, str]] = [
@@ -41,28 +42,39 @@ def test_the_reason_decides_by_its_code(reason: object, outage: str) -> None:
     assert outage_of(reason) == outage
 
 
+REFUSED = MachineRefused("ER 11")
+
+
 @pytest.mark.parametrize(
-    ("obstacle", "error", "outage"),
+    ("state", "error", "expected"),
     [
-        ("another machine", MachineAttention("another machine"), "attention"),
-        ("", LineLost(NO_ANSWER(after="C1h")), "no_answer"),
-        ("another machine", StorageFull(Text("no room")), "disk"),
+        ({"obstacle": "another machine"}, MachineAttention("another machine"), ["attention"]),
+        ({}, LineLost(NO_ANSWER(after="C1h")), ["no_answer"]),
+        ({"obstacle": "another machine"}, StorageFull(Text("no room")), ["disk"]),
+        ({"refuses_all": True}, REFUSED, ["blocked"]),
+        ({}, REFUSED, []),
+        ({"closing": True, "refuses_all": True}, REFUSED, []),
+        ({"closing": True}, LineLost(NO_ANSWER(after="C1h")), []),
+        ({"connected": False}, NotInUse(Text("the spare certifies")), []),
+        ({"connected": False}, NumberReserved("in doubt"), []),
+        ({"connected": False}, UnknownElsewhere(Text("the other one knows")), []),
     ],
 )
-async def test_a_refused_till_begins_an_outage(obstacle: str, error: McfdError, outage: str) -> None:
+async def test_a_refused_till_begins_an_outage(state: dict[str, object], error: McfdError, expected: list[str]) -> None:
+    """Unless the invoice, the other machine of the pair or the daemon's stop is why."""
     registered: list[str] = []
     tasks: list[asyncio.Task[Any]] = []
 
     async def register(reason: str) -> None:
         registered.append(reason)
 
-    worker: Any = SimpleNamespace(obstacle=obstacle, refuses_all=False, connected=True, closing=False)
+    worker: Any = SimpleNamespace(**{"obstacle": "", "refuses_all": False, "connected": True, "closing": False} | state)
     worker.register_outage = register
     worker.spawn = lambda work, _: tasks.append(asyncio.ensure_future(work))
     with pytest.raises(type(error)), registering_refusal(worker):
         raise error
     await asyncio.gather(*tasks)
-    assert registered == [outage]
+    assert registered == expected
 
 
 def test_only_outages_of_the_register_are_named() -> None:
