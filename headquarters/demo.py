@@ -139,10 +139,9 @@ class DemoSite:
         demo.wait("nats-server", lambda: asyncio.run(_make_streams(ports["nats"], keys / "administrator.creds")))
         password = secrets.token_urlsafe(9)
         self.hq("users", "create", "siege", "--role", "admin", "--password-stdin", stdin=password)
-        headers = {"Authorization": f"Bearer {self.hq('keys', 'create', '--role', 'reader')}"}
+        self._base = base
+        self._headers = {"Authorization": f"Bearer {self.hq('keys', 'create', '--role', 'reader')}"}
         self.http = demo.until_end.enter_context(httpx.Client(trust_env=False, timeout=100, verify=NO_TLS))
-        self._client = httpx.Client(base_url=base, headers=headers, trust_env=False, timeout=40, verify=NO_TLS)
-        demo.until_end.enter_context(self._client)
         demo.start("hq", "mcfd-hq", "run", "--config", str(self._config))
         demo.start("relay", "mcfd-relay", "run", "--config", str(folder / "relay.toml"))
         demo.wait("headquarters", lambda: self._is_ready(base))
@@ -167,8 +166,8 @@ class DemoSite:
 
     def rows(self, what: str) -> list[dict[str, Any]]:
         """`closures`, or open `findings`."""
-        found = self._client.get(f"/v1/{what}", params={"open": "true"}).raise_for_status()
-        rows: list[dict[str, Any]] = found.json()[what]
+        answer = self.http.get(f"{self._base}/v1/{what}", params={"open": "true"}, headers=self._headers)
+        rows: list[dict[str, Any]] = answer.raise_for_status().json()[what]
         return rows
 
 

@@ -11,7 +11,8 @@ from datetime import tzinfo
 import structlog
 
 from common.wire.instants import instant_text, now_millis
-from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
+from headquarters.core.lateness import EVERY_DAY, LOOK_BACK, Habit, from_clock, learn, overdue_day
+from headquarters.core.reception import day_of
 from headquarters.core.wording import NEVER, Fact
 from headquarters.store.database import StoreError
 from headquarters.store.findings import Silent, StoredFinding
@@ -24,6 +25,8 @@ LEARN_SECONDS = 3600.0
 LEASE_MILLIS = 120_000
 """Longer than any notifier takes for one call."""
 AGAIN_MILLIS = 60_000
+NO_HABIT_MILLIS = 2 * 86_400_000
+"""A shop without a usual closing time is late after this time without any sign of it."""
 FAILURES = 3
 """Consecutive failures of a receiver, after which the rest waits for the next run."""
 
@@ -71,8 +74,10 @@ class Watch:
         self._store.watching.learnt({machine: habit for machine, habit in habits.items() if habit is not None})
 
     def _late(self, silent: Silent, now: int) -> Fact | None:
-        habit = _habit(silent)
+        habit, last_sign = _habit(silent), max(silent.closed_at, silent.heard_at)
         day = overdue_day(habit, silent.closed_at, self._zone, now) if habit else None
+        if habit is None and last_sign and now - last_sign > NO_HABIT_MILLIS:
+            day = day_of(last_sign, self._zone)
         if day is None:
             return None
         if not silent.closed_at and not silent.heard_at:
@@ -123,10 +128,8 @@ async def _failure_of(teller: Notifier, findings: Sequence[StoredFinding]) -> No
 
 def _habit(silent: Silent) -> Habit | None:
     """As set by a person, on the learnt days; otherwise as learnt."""
-    days = silent.usual_days or 0b1111111
-    if silent.closes_at is not None:
-        return Habit(from_clock(silent.closes_at), days)
-    return Habit(silent.usual_at, days) if silent.usual_at is not None else None
+    minute = silent.usual_at if silent.closes_at is None else from_clock(silent.closes_at)
+    return None if minute is None else Habit(minute, silent.usual_days or EVERY_DAY)
 
 
 def _since(at: int) -> str:

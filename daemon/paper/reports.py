@@ -85,7 +85,7 @@ def _report(
     for kind in report.by_type:
         yield from _type(report, kind.invoice_type, kind.count, style)
     yield Rule()
-    yield from _sums(report, style)
+    yield from _sums(report, shop, style)
     yield from _payments(report, style)
     yield from _cash(report, style)
     if isinstance(report, ZReport):
@@ -126,7 +126,7 @@ def _type(report: Totals, kind: str, count: int, style: Style) -> Iterator[Eleme
     )
 
 
-def _sums(report: Totals, style: Style) -> Iterator[Element]:
+def _sums(report: Totals, shop: Shop, style: Style) -> Iterator[Element]:
     """Net totals (sales minus credit notes), then the reductions."""
     say, language = style.say, style.language
     yield Pair(say("Documents"), str(report.certs_count))
@@ -136,7 +136,7 @@ def _sums(report: Totals, style: Style) -> Iterator[Element]:
     credit = report.credit_notes
     yield Pair(say("Credit notes ({count})", count=credit.count), amount(-credit.total))
     for entry in report.by_nature:
-        label = style.beside(entry.label, NATURES[entry.nature])
+        label = style.beside(shop.natures.get(entry.nature, entry.label), NATURES[entry.nature])
         yield Pair(f"{entry.nature} {label} ({entry.count})", amount(-entry.total), indent=2)
     if report.specific_tax:
         yield Pair(say("of which specific tax"), amount(report.specific_tax))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from typing import Any
@@ -70,7 +71,6 @@ def address_of_request(request: AnyRequest, *, is_direct: bool) -> str:
 
 def _is_near(host: str) -> bool:
     """Whether the peer is on this computer or in a private network, like a reverse proxy."""
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return not host
+    return not host

@@ -66,11 +66,9 @@ async def ready(store: HqStore, threads: Threads) -> Response[dict[str, str]]:
 @get("/metrics", media_type="text/plain", sync_to_thread=False)
 def metrics(reception: Reception) -> str:
     """Counts of this instance since its start, by outcome or reason; Prometheus adds up the instances."""
-    lines = ["# TYPE mcfd_hq_messages_total counter"]
-    lines += [
-        f'mcfd_hq_messages_total{{outcome="{name}"}} {count}' for name, count in sorted(reception.counted.items())
-    ]
-    return "\n".join([*lines, ""])
+    counts = sorted(reception.counted.items())
+    lines = [f'mcfd_hq_messages_total{{outcome="{name}"}} {count}\n' for name, count in counts]
+    return "".join(["# TYPE mcfd_hq_messages_total counter\n", *lines])
 
 
 def create_service(

@@ -77,11 +77,10 @@ def load(path: Path) -> HqSettings:
     """Raises SettingsError for invalid or inconsistent settings."""
     settings = common.settings.load(path, HqSettings)
     try:
-        ZoneInfo(settings.reports.timezone)
+        _ = settings.zone
     except (ZoneInfoNotFoundError, ValueError):
-        raise SettingsError(
-            path, "reports.timezone", tr("{value} is not a known time zone", value=f'"{settings.reports.timezone}"')
-        ) from None
+        zone = f'"{settings.reports.timezone}"'
+        raise SettingsError(path, "reports.timezone", tr("{value} is not a known time zone", value=zone)) from None
     for one, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if getattr(settings.server, one) and not getattr(settings.server, other):
             raise SettingsError(path, f"server.{one}", tr("goes with {other}, which is missing", other=other))
@@ -111,20 +110,15 @@ def join_terms(settings: HqSettings) -> JoinTerms:
     nats, boxes = settings.nats, settings.boxes
     issuer = None
     if nats is not None and nats.issuer_file is not None:
+        fault = None
         try:
             issuer = msgspec.json.decode(read_secret(nats.issuer_file), type=NatsIssuer)
         except OSError as error:
-            raise SettingsError(
-                "nats.issuer_file", str(nats.issuer_file), tr("cannot be read: {why}", why=reason(error))
-            ) from None
+            fault = tr("cannot be read: {why}", why=reason(error))
         except msgspec.MsgspecError:
-            raise SettingsError(
-                "nats.issuer_file", str(nats.issuer_file), tr("is not what `mcfd-hq nats issuer` writes")
-            ) from None
-    return JoinTerms(
-        url=boxes.url,
-        servers=boxes.nats_url or (nats.url if nats is not None else ""),
-        authority=boxes.tls_ca,
-        certificate=settings.server.tls_cert,
-        issuer=issuer,
-    )
+            fault = tr("is not what `mcfd-hq nats issuer` writes")
+        if fault is not None:
+            raise SettingsError("nats.issuer_file", str(nats.issuer_file), fault)
+    servers = boxes.nats_url or (nats.url if nats is not None else "")
+    certificate = settings.server.tls_cert
+    return JoinTerms(url=boxes.url, servers=servers, authority=boxes.tls_ca, certificate=certificate, issuer=issuer)

@@ -19,7 +19,6 @@ from headquarters.intake.joining import MINUTES, MOST_MINUTES
 from headquarters.store.register import MOST_NAME, is_name, is_nim
 from headquarters.store.store import HqStore
 
-MINUTES_A_DAY = 1440
 LABEL = click.option("--label", default="", help="What people call the shop.")
 REGION = click.option("--region", default="", help="The group it belongs to.")
 
@@ -196,10 +195,10 @@ def accept(settings: HqSettings, nim: str, *, ledger: str | None) -> None:
 @configured
 def closing(settings: HqSettings, nim: str, at: str) -> None:
     """When that shop has closed at the latest, in the configured time zone; `learn` goes by what it usually does."""
-    match = re.fullmatch(r"(\d\d):(\d\d)", at)
-    minute = int(match[1]) * 60 + int(match[2]) if match else None
-    if (match is None and at != "learn") or (minute is not None and minute >= MINUTES_A_DAY):
+    match = re.fullmatch(r"([01][0-9]|2[0-3]):([0-5][0-9])", at)
+    if match is None and at != "learn":
         raise refusal(f"{at} is neither a time (HH:MM) nor `learn`")
+    minute = int(match[1]) * 60 + int(match[2]) if match else None
     with opened(settings) as store:
         if not store.register.set_closing(machine_of(nim), minute, now_millis()):
             raise refusal(f"no box {nim}")

@@ -90,16 +90,12 @@ def machine_of(nim: str) -> str:
     return nim.partition("-")[0]
 
 
-def digest_of(data: ClosureData) -> bytes:
-    return hashlib.sha256(msgspec.msgpack.encode(_figures(data))).digest()
-
-
 def record_of(data: ClosureData) -> ClosureRecord:
     end, opening = data.mcf_counters, data.opening_counters
     return ClosureRecord(
         z=data.z_number,
         id=data.report_id,
-        digest=digest_of(data),
+        digest=hashlib.sha256(msgspec.msgpack.encode(_figures(data))).digest(),
         head=data.chain_head,
         previous_id=data.previous_report_id,
         previous_head=data.previous_chain_head,

@@ -38,6 +38,7 @@ from headquarters.store.taken import StreamName, missing
 log = structlog.get_logger(__name__)
 
 PRESENCES_AT_ONCE = 200
+NO_STREAM_SECONDS = 60.0
 LOOK_EVERY_SECONDS = 10.0
 """Presences in the stream need no quick answer: those of some seconds are taken together, after most have arrived as
 requests too."""
@@ -74,14 +75,17 @@ class JetStreamIntake:
                 all_three.create_task(sessions(name, opened, session, (StoreError,)))
 
     async def _presences(self, client: Client) -> None:
-        """Without this stream presences arrive by `ask` only."""
+        """Without this stream or its consumer presences arrive by `ask` only."""
         durable = self._options.durable
-        try:
-            await call(client, f"CONSUMER.INFO.{PRESENCE_STREAM}.{durable}", {})
-        except NoSuchStream:
-            log.info("presence.no_stream")
+        while True:
+            try:
+                await call(client, f"CONSUMER.INFO.{PRESENCE_STREAM}.{durable}", {})
+                break
+            except NoSuchStream:
+                log.info("presence.no_stream")
             self._has_read.set()
-            await client.within(asyncio.Event().wait(), None)
+            with contextlib.suppress(NoAnswer):
+                await client.within(asyncio.Event().wait(), NO_STREAM_SECONDS)
         async with pulling(client, PRESENCE_STREAM, durable, PRESENCES_AT_ONCE, waits=False) as pull:
             while True:
                 messages = await pull.take()

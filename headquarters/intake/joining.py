@@ -83,10 +83,9 @@ class JoinService:
         self.is_direct = is_direct
 
     async def make_code(self, nims: Sequence[str], *, by: str, label: str = "", region: str = "") -> JoinLink:
-        now = now_millis()
-        make = self._store.joining.make_code
-        ends_at = now + MINUTES * 60_000
-        code = await self._threads.run(make, nims, now=now, ends_at=ends_at, by=by, label=label, region=region)
+        make, now = self._store.joining.make_code, now_millis()
+        named = {"by": by, "label": label, "region": region}
+        code = await self._threads.run(make, nims, now=now, ends_at=now + MINUTES * 60_000, **named)
         return await self._threads.run(self._terms.link, code)
 
     async def join(self, headers: Mapping[str, str], body: bytes, address: str) -> JoinAnswer:

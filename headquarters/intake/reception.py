@@ -104,7 +104,7 @@ class Reception:
         """Verifies format and signatures; reads the database only for newer keys."""
         for _ in range(3):
             ring = self._ring
-            looked = await self._threads.run(self._look, messages, ring)
+            looked = await self._threads.run(_looked, messages, ring, time.time(), self._zone)
             is_by_key = any(isinstance(one, MessageRefused) and one.reason in BY_KEY for one in looked)
             if not (is_by_key and await self._has_newer_keys(ring.revision)):
                 return Batch(messages, looked, ring.revision)
@@ -212,12 +212,6 @@ class Reception:
             self._ring = await self._threads.run(self._store.register.ring)
         return self._ring.revision != than
 
-    def _look(
-        self, messages: Sequence[Message], ring: KeysOfRevision
-    ) -> list[Received | ReceivedCalendar | MessageRefused]:
-        now = time.time()
-        return [_looked(message, ring, now, self._zone) for message in messages]
-
     async def _take_presences(self, batch: Sequence[TimedPresence]) -> list[list[WantedClosures]]:
         return await self._threads.run(
             self._store.presences.take,
@@ -241,12 +235,15 @@ def _unfit(message: Message, error: Exception) -> MessageRefused:
 
 
 def _looked(
-    message: Message, ring: KeysOfRevision, now: float, zone: tzinfo
-) -> Received | ReceivedCalendar | MessageRefused:
-    try:
-        return receive(message, ring, now=now, zone=zone)
-    except MessageRefused as refused:
-        return refused
-    except Exception as error:
-        log.exception("closure.unreadable", nim=message.nim)
-        return MessageRefused("malformed", f"{type(error).__name__}: {error}", message.nim or "")
+    messages: Sequence[Message], ring: KeysOfRevision, now: float, zone: tzinfo
+) -> list[Received | ReceivedCalendar | MessageRefused]:
+    found: list[Received | ReceivedCalendar | MessageRefused] = []
+    for message in messages:
+        try:
+            found.append(receive(message, ring, now=now, zone=zone))
+        except MessageRefused as refused:
+            found.append(refused)
+        except Exception as error:
+            log.exception("closure.unreadable", nim=message.nim)
+            found.append(MessageRefused("malformed", f"{type(error).__name__}: {error}", message.nim or ""))
+    return found

@@ -5,6 +5,7 @@ Reads with batched `DIRECT.GET` (nats-server 2.11 and newer), which changes noth
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -129,11 +130,7 @@ async def _batch(client: Client, start: int, subject: str, stream: str) -> Seque
 def _message(msg: Msg) -> Message:
     headers = msg.headers
     seq, subject, stamp = (headers.values.get(name, "") for name in (SEQUENCE, SUBJECT, TIME))
-    return message_of(headers, msg.data, subject, size=len(msg.block), seq=int(seq), at=_millis(stamp))
-
-
-def _millis(stamp: str) -> int | None:
-    try:
-        return round(datetime.fromisoformat(stamp).timestamp() * 1000)
-    except ValueError:
-        return None
+    at = None
+    with contextlib.suppress(ValueError):
+        at = round(datetime.fromisoformat(stamp).timestamp() * 1000)
+    return message_of(headers, msg.data, subject, size=len(msg.block), seq=int(seq), at=at)

@@ -226,5 +226,4 @@ async def form_of(request: AnyRequest) -> FormMultiDict:
 
 def page_of(request: AnyRequest) -> int:
     """The query's `page`, counted from 0; too large means the last."""
-    text = text_of(request, "page")
-    return int(text[:MOST_DIGITS]) if text.isascii() and text.isdecimal() else 0
+    return numbers.whole_number(text_of(request, "page")[:MOST_DIGITS], MOST_DIGITS) or 0

@@ -65,16 +65,14 @@ class HqPeople(RegisterPart):
     def rehash(self, name: str, before: str, hashed: str) -> None:
         """Stores a new hash of the same password, at a higher cost, unless the password has changed meanwhile."""
         table = tables.person.c
-        with self._database.write() as connection:
-            one = update(tables.person).where(table.name == name, table.password == before)
-            connection.execute(one.values(password=hashed))
+        one = update(tables.person).where(table.name == name, table.password == before)
+        self._database.update_one(one.values(password=hashed))
 
     def password(self, name: str) -> str | None:
         """The hash; None if the person is unknown or disabled."""
         table = tables.person.c
         with self._reading() as connection:
-            one = select(table.password).where(table.name == name, table.disabled.is_(False))
-            return connection.scalar(one)
+            return connection.scalar(select(table.password).where(table.name == name, table.disabled.is_(False)))
 
     def listed(self) -> list[HqPerson]:
         table = tables.person.c
@@ -92,21 +90,16 @@ class HqPeople(RegisterPart):
     def of_session(self, token: str, now: int) -> HqPerson | None:
         """The session's person; None if it was ended, idle for 12 hours, 30 days old, or if the person is disabled."""
         table, person = tables.session.c, tables.person.c
-        query = select(person.name, person.role, person.disabled, table.used_at).where(
-            table.hash == hashed(token),
-            person.name == table.name,
-            person.disabled.is_(False),
-            table.used_at.between(now - IDLE, now + IDLE),  # also ends sessions dated by a wrong clock
-            table.begun_at > now - LONGEST,
-        )
+        same = (table.hash == hashed(token), person.name == table.name, person.disabled.is_(False))
+        # The upper limit ends sessions dated by a wrong clock.
+        recent = (table.used_at.between(now - IDLE, now + IDLE), table.begun_at > now - LONGEST)
+        query = select(person.name, person.role, person.disabled, table.used_at).where(*same, *recent)
         with self._reading() as connection:
             found = connection.execute(query).one_or_none()
         if found is None:
             return None
         if now - found.used_at > TOUCH:
-            with self._database.write() as connection:
-                used = update(tables.session).where(table.hash == hashed(token)).values(used_at=now)
-                connection.execute(used)
+            self._database.update_one(update(tables.session).where(table.hash == hashed(token)).values(used_at=now))
         return HqPerson(found.name, found.role, found.disabled)
 
     def end(self, token: str) -> None:

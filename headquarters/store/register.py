@@ -68,7 +68,7 @@ class Register(RegisterPart):
         with self._reading() as connection:
             # Read first: keys newer than the revision are read again, older ones would never be.
             revision = revision_of(connection)
-            keys = connection.execute(_streamed(tables.box_key)).mappings()
+            keys = connection.execute(select(tables.box_key).execution_options(yield_per=READ_AT_ONCE)).mappings()
             return KeysOfRevision(revision, (RegisteredKey(**row) for row in keys))
 
     def add(self, nim: str, line: str, *, now: int, label: str = "", region: str = "") -> str:
@@ -259,7 +259,7 @@ def _pieces(connection: Connection, revision: int) -> Iterator[bytes]:
     yield b'{"revision":%d,"rows":{' % revision
     for number, table in enumerate(COPIED):
         yield b'%s"%s":[' % (b"," if number else b"", table.name.encode())
-        rows = connection.execute(_streamed(table)).mappings()
+        rows = connection.execute(select(table).execution_options(yield_per=READ_AT_ONCE)).mappings()
         for count, row in enumerate(rows):
             yield (b",\n" if count else b"") + msgspec.json.encode(dict(row))
         yield b"]"
@@ -297,10 +297,6 @@ def _revoke(connection: Connection, now: int, *which: ColumnElement[bool]) -> li
     valid = update(tables.box_key).where(*which, table.revoked_at.is_(None))
     revoking = valid.values(revoked_at=after(table.restored, now)).returning(table.machine, table.key_id)
     return sorted((machine, key_id) for machine, key_id in connection.execute(revoking))
-
-
-def _streamed(table: Table) -> Select[Any]:
-    return select(table).execution_options(yield_per=READ_AT_ONCE)
 
 
 def _revoked_that_spoke() -> Select[Any]:

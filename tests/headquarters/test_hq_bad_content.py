@@ -47,7 +47,7 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
     results = await reception.closures(messages, StreamName("CLOSURES", "2026"))
     assert [result for result in results if result is not TakeOutcome.STORED] == [results[6]]
     assert isinstance(results[6], MessageRefused)
-    assert store.taken.missing("CLOSURES", "2026", 10, 10) == []
+    assert store.taken.ranges("CLOSURES", "2026") == [(1, 10)]
     assert [(one.reason, one.count) for one in store.evidence.counted("2020-01-01")] == [("malformed", 1)]
 
 

@@ -98,6 +98,27 @@ def test_late_until_it_closes(store):
     assert instant_millis("2026-03-03T20:30:00Z", "") == now
 
 
+def test_a_new_shop_that_falls_silent(store):
+    """It has no habit yet: late two days after its last sign, once, until the next one; a box that never spoke is not installed yet."""
+    box, now = PaperBox(), at("2026-03-03T20:30:00")
+    for nim in (box.nim, "EL02000016-1"):
+        store.register.add(nim, box.key.public, now=1)
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    store.presences.take([presence_word(box, box.presence(at=now))], now=now)
+
+    def late_at(moment):
+        watch.look(moment)
+        return [(finding.nim, finding.facts["silent"]) for finding in store.findings.listed(is_open=True)]
+
+    assert late_at(now + DAY) == late_at(now + 2 * DAY) == []
+    assert late_at(now + 2 * DAY + HOUR) == late_at(now + 3 * DAY) == [(box.nim, "2026-03-03 20:30")]
+    store.findings.solve(store.findings.listed()[0].id, "Awa", "the shop moves", now + 3 * DAY)
+    assert late_at(now + 9 * DAY) == []
+    store.presences.take([presence_word(box, box.presence(at=now + 9 * DAY))], now=now + 9 * DAY)
+    assert late_at(now + 10 * DAY) == []
+    assert late_at(now + 12 * DAY) == [(box.nim, "2026-03-12 20:30")]
+
+
 def test_what_a_person_has_solved_stays_so(store):
     """A shop on holiday: nobody is told each minute that it is late; the next day it is late anew, and once it has closed, anew that evening."""
     box, now = PaperBox(), at("2026-03-03T20:30:00")

@@ -3,6 +3,7 @@ sent is complete again. On both databases, with a real nats-server."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import msgspec
@@ -14,7 +15,7 @@ from support.hq.store import UTC
 from support.receivers.headquarters import until
 from support.receivers.nats_server import CONFIG, NIM, OTHER, add_stream
 
-from common.wire.nats_pull import NatsOptions, connected
+from common.wire.nats_pull import connected
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import stream_info
@@ -112,8 +113,7 @@ async def test_a_closure_that_another_instance_stores_meanwhile(site, monkeypatc
     site.hq.start()
     await site.send(client, box, box.close())
     await until(lambda: site.stored_z() == {NIM: [1]})
-    options = NatsOptions(url=site.server.url, credentials_file=site.nats.reader, tls_ca=site.nats.authority.path)
-    intake = JetStreamIntake(options, site.store, threads, Reception(site.store, threads, UTC))
+    intake = JetStreamIntake(site.options, site.store, threads, Reception(site.store, threads, UTC))
     numbers = iter([2, 3])
 
     async def info(*arguments):
@@ -124,11 +124,36 @@ async def test_a_closure_that_another_instance_stores_meanwhile(site, monkeypatc
         return found
 
     monkeypatch.setattr("headquarters.intake.jetstream.stream_info", info)
-    reader = await connected(options)
+    reader = await connected(site.options)
     with capture_logs() as lines:
         await intake._heal(reader)
     assert [line["event"] for line in lines] == []
     for one in (reader, client):
+        await one.close()
+    threads.close()
+
+
+async def test_a_consumer_of_presences_that_is_lost(site, monkeypatch):
+    """It is made anew while headquarters runs, and the last presences are read from it on the same connection."""
+    monkeypatch.setattr("headquarters.intake.jetstream.NO_STREAM_SECONDS", 0.2)
+    box, threads = site.boxes[0], Threads()
+    reception = Reception(site.store, threads, UTC)
+    intake = JetStreamIntake(site.options, site.store, threads, reception)
+    administrator, client, reader = (
+        await site.nats.connect(site.server.url),
+        await site.shop(0),
+        await connected(site.options),
+    )
+    await administrator.request("$JS.API.CONSUMER.DELETE.PRESENCE.headquarters", b"", timeout=10)
+    async with reception.running():
+        reading = asyncio.create_task(intake._presences(reader))
+        await asyncio.wait_for(intake._has_read.wait(), 10)
+        headers, body = box.sent_presence(box.presence())
+        await client.publish(f"mcf.{NIM}.presence", body, headers=headers)
+        await add_stream(administrator, "presence-one.json")
+        await until(site.heard)
+        reading.cancel()
+    for one in (administrator, client, reader):
         await one.close()
     threads.close()
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.hq.paper_box import PaperBox
 from support.shop import run_program
 
 from common.settings import SettingsError, plain_type
 from daemon.settings import Settings
 from headquarters.app.settings import HqSettings, load
+from headquarters.store.store import HqStore
 from relay.settings import RelaySettings
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "hq.toml"
@@ -114,3 +116,18 @@ def test_keys_of_nats_below_a_file(tmp_path):
     (tmp_path / "file").touch()
     done = run_program("mcfd-hq", ["nats", "init", f"{tmp_path}/file/keys"], os.environ)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+
+
+def test_a_closing_time_that_is_none(tmp_path):
+    """A minute or an hour that no clock has is refused, as a word is; nothing is set."""
+    url = f"sqlite:///{tmp_path}/hq.sqlite3"
+    (tmp_path / "hq.toml").write_text(f"[storage]\nurl = '{url}'\n")
+    store = HqStore(url)
+    store.open()
+    store.register.add("EL02000015-1", PaperBox().key.public, now=1)
+    command = ["boxes", "closing", "EL02000015-1", "--config", str(tmp_path / "hq.toml")]
+    for text in ("12:75", "24:00", "9:00", "noon"):
+        done = run_program("mcfd-hq", [*command, text], os.environ)
+        assert (done.returncode, "neither a time" in done.stderr) == (2, True), text
+    assert store.register.box("EL02000015").closes_at is None
+    store.close()

@@ -7,6 +7,7 @@ thread."""
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -230,20 +231,39 @@ FIELDS = {
     "quantity": Text("Quantity"),
     "kind": Text("Movement"),
     "machines": Text("Machines"),
+    "year": Text("Year"),
+    "customer.name": Text("Name"),
+    "customer.ifu": Text("IFU"),
+    "payments": Text("Payment"),
     "period": Text("Period"),
     "code": Text("Code"),
     "time": Text("Time"),
     "counters": Text("Counters"),
 }
 """Field names as on the screen."""
+ITEM_FIELDS = {
+    "name": Text("Article"),
+    "unitPrice": Text("Price"),
+    "quantity": Text("Quantity"),
+    "taxGroup": Text("Group"),
+    "amountTtc": Text("Amount"),
+}
+ITEM_FIELD: Final = re.compile(r"items\[([0-9]+)\]\.(\w+)")
+LINE = Text("line {line}")
 NAMED = Text("{name}: {found}")
+SEPARATOR = Text("; ")
+
+
+def _field(name: str) -> Text | str:
+    """The name on the screen of a request's field."""
+    if found := ITEM_FIELD.fullmatch(name):
+        return NAMED(name=LINE(line=int(found[1]) + 1), found=ITEM_FIELDS.get(found[2], found[2]))
+    return FIELDS.get(name, name)
 
 
 def _detail(error: Exception | None, language: Language) -> str:
     """The detail in the person's language if it is a Text; contains no path of the box."""
     if isinstance(error, errors.InvalidRequest):
-        details = [
-            NAMED(name=FIELDS.get(e.field, e.field), found=e.message).in_language(language) for e in error.errors
-        ]
-        return errors.without_paths("; ".join(details), language)
+        details = [NAMED(name=_field(each.field), found=each.message).in_language(language) for each in error.errors]
+        return errors.without_paths(SEPARATOR.in_language(language).join(details), language)
     return errors.without_paths(str(tell(error, language)), language)

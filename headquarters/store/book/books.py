@@ -115,12 +115,9 @@ def count_closures(connection: Connection, book: LockedBook) -> None:
         select(func.count(table.z.distinct()), func.max(table.z)).where(of_book(book))
     ).one()
     book.max_z, book.closed_at, book.around = last or 0, 0, {}
-    if book.max_z:
-        row = connection.execute(
-            select(table.held, table.created_at).where(of_book(book), table.z == book.max_z)
-        ).first()
-        if row is not None:
-            book.around[book.max_z], book.closed_at = read_record(row.held), row.created_at
+    newest = select(table.held, table.created_at).where(of_book(book), table.z == book.max_z)
+    if (row := connection.execute(newest).first()) is not None:
+        book.around[book.max_z], book.closed_at = read_record(row.held), row.created_at
 
 
 def of_book(book: LockedBook) -> ColumnElement[bool]:

@@ -104,10 +104,8 @@ def _settle_clones(connection: Connection, words: Sequence[HeardPresence], now: 
     boxes run now."""
     table = tables.presence
     just_now = [word for word in words if word.heard_at is None and word.presence.mode == "live"]
-    query = select(table.c.machine, table.c.boots).where(
-        table.c.machine.in_(sorted({word.machine for word in just_now})), table.c.boots.is_not(None)
-    )
-    rows = connection.execute(query)
+    mine = table.c.machine.in_(sorted({word.machine for word in just_now}))
+    rows = connection.execute(select(table.c.machine, table.c.boots).where(mine, table.c.boots.is_not(None)))
     boots = {machine: msgspec.msgpack.decode(content, type=list[HeardBoot]) for machine, content in rows}
     changed: set[str] = set()
     for word in just_now:

@@ -142,6 +142,8 @@ def test_the_tables_of_the_shop_are_what_is_printed(own_shop: Shop) -> None:
     credit = invoice("P-2", invoiceType="FA", creditNoteNature="RAM", creditNoteRef=f"{NIM}-{sale['fvc']}")
     code = certified(shop.certify(credit, path="credit-note"))["codeSecef"]
     assert "Marchandises rendues" in shop.get(f"certifications/{code}/ticket").text
+    shop.x_with(2)
+    assert "RAM Marchandises rendues (1)" in shop.get("reports/x/ticket").text
 
 
 def test_a_copy_is_its_original(tmp_path: Path) -> None:

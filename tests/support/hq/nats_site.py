@@ -13,6 +13,7 @@ from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_
 from support.receivers.raw_nats import OpenServer, RawClient, raw_client
 
 from common.wire.keys import PrivateKey, decode_seed
+from common.wire.nats_pull import NatsOptions
 from headquarters.store.store import HqStore
 
 
@@ -30,6 +31,12 @@ class Site:
             PaperBox(nim, PrivateKey(decode_seed(file.read_text().strip())), seed=nim)
             for nim, file in ((NIM, self.nats.shop), (OTHER, self.nats.other_shop))
         ]
+
+    @property
+    def options(self) -> NatsOptions:
+        """Of headquarters' own connection."""
+        authority = self.nats.authority.path
+        return NatsOptions(url=self.server.url, credentials_file=self.nats.reader, tls_ca=authority)
 
     @property
     def section(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from common.numbers import whole_number
 from daemon.api.http.answers import Reply
+from daemon.api.page.rendering import FIELDS, NAMED
 from daemon.api.page.screens.invoices import can_credit, record_of
 from daemon.api.page.screens.today import reason_of
 from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
@@ -119,7 +120,7 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
     if nature not in SHARES:
         raise InvalidRequest.at("nature", say("has to be chosen"))
     parts = [
-        (item, _quantity(form.get(f"quantity{at}", ""), item, say("from 0 to what was sold")), share)
+        (item, _quantity(form.get(f"quantity{at}", ""), item, say("above 0, and at most what was sold")), share)
         for at, (item, share) in enumerate(certified_amounts(invoice))
         if f"line{at}" in form
     ]
@@ -210,7 +211,7 @@ def _quantity(text: str, item: Item, wrong: str) -> int:
         return item.printed_quantity
     quantity = _decimal(text)
     if quantity is None or not 0 < quantity * 1000 <= item.printed_quantity or quantity * 1000 != int(quantity * 1000):
-        raise InvalidRequest.at("quantity", wrong)
+        raise InvalidRequest.at(item.name, NAMED(name=FIELDS["quantity"], found=wrong))
     return int(quantity * 1000)
 
 

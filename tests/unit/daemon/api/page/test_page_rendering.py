@@ -13,7 +13,8 @@ from common.language import Speaker
 from common.numbers import money
 from daemon.api.page import rendering
 from daemon.api.page.downloads import Day
-from daemon.api.page.rendering import Rendering, compile_template, environment
+from daemon.api.page.rendering import Rendering, compile_template, environment, fault_of
+from daemon.core.errors import FieldError, InvalidRequest
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
 ROWS = 40
@@ -43,6 +44,17 @@ async def test_a_screen_that_fails_half_way_holds_up_no_other() -> None:
     with pytest.raises(UndefinedError):
         await screens.screen("broken", {"rows": range(ROWS)})
     assert await screens.screen("rows", {"rows": (1,)}) == b"<li>1</li>"
+
+
+def test_a_fault_names_fields_as_the_screen_does() -> None:
+    """A cashier reads no path of the API, and French has its space before a semicolon."""
+    faults = [
+        FieldError("items[1].quantity", "trop"),
+        FieldError("customer.ifu", "manque"),
+        FieldError("customer.name", "manque"),
+    ]
+    words = fault_of(InvalidRequest(faults)).message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")
+    assert words.partition("(")[2] == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque)."
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in TEMPLATES.iterdir()))
