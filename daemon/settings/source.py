@@ -10,30 +10,24 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from common.language import tr
 from common.language.system import reason
-from common.settings import SettingsError, convert, misspelt, read_toml
+from common.settings import Section, SettingsError, convert, misspelt, read_toml
 from common.wire.upstream_kinds import KINDS, UpstreamKindName
 from daemon.owner import as_owner
 from daemon.settings.check import problems, unreadable_files
-from daemon.settings.model import Settings, Upstream
+from daemon.settings.model import RELOADED, Settings, Upstream
 
 if TYPE_CHECKING:
     from daemon.settings.describe import Key
-
-import re
-from collections.abc import Iterator
-from itertools import zip_longest
-from typing import NamedTuple
-
-from common.settings import Section
-from daemon.settings.model import RELOADED
 
 RECORD: Final = "joined.json"
 """Written last: without it the other files are ignored."""

@@ -18,6 +18,7 @@ from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import Visit, fault_page, screen
 from daemon.core.errors import NotFound
 from daemon.core.people import Right
+from daemon.core.report.ranges import EVER
 
 
 class Day(msgspec.Struct, frozen=True):
@@ -56,6 +57,13 @@ def range_of_a(visit: Visit, usual: date | None = None) -> tuple[date, date]:
     today = visit.today()
     first, last = first or usual or today.replace(day=1), last or today
     return (first, last) if first <= last else (last, first)
+
+
+def range_of_query(visit: Visit) -> tuple[int, int]:
+    """Start and end (ms) of the days in the query; all of time where it has none."""
+    first, last = (day_of(visit.query.get(side, "")) for side in ("from", "to"))
+    start = visit.day_bounds(first)[0] if first else 0
+    return start, visit.day_bounds(last)[1] if last else EVER[1]
 
 
 def as_file(name: str) -> tuple[bytes, bytes]:

@@ -61,13 +61,7 @@ the event is older than a week (`reason` `expired`) or the ledger was put back f
         answer_text="A stream",
         media=("text/event-stream",),
         mentions=(Receipt, ZReport, MachineEvent, OutageEvent),
-        parameters=(
-            header(
-                "Last-Event-ID",
-                "The last event received.",
-                matching("^([0-9]{1,12}-)?[0-9]{1,18}$"),
-            ),
-        ),
+        parameters=(header("Last-Event-ID", "The last event received.", matching("^([0-9]{1,12}-)?[0-9]{1,18}$")),),
         problems=(InvalidRequest, TooManyRequests),
     ),
 )

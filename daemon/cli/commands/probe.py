@@ -26,10 +26,7 @@ FATAL = ("state", "seq", "repeat")
 
 @click.command(
     "probe",
-    epilog=examples(
-        "mcfd machine probe /dev/mcf-EL02000015",
-        "mcfd machine probe tcp://192.168.1.50:4001",
-    ),
+    epilog=examples("mcfd machine probe /dev/mcf-EL02000015", "mcfd machine probe tcp://192.168.1.50:4001"),
 )
 @config_option
 @click.argument("port")

@@ -15,12 +15,7 @@ from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice, Warn
 from daemon.core.invoice.number import number_key, read_reference
 from daemon.core.invoice.taxes import withheld_again
-from daemon.core.ledger.original import (
-    FIELD,
-    ORIGINAL_NUMBER,
-    one_reference,
-    read_original_number,
-)
+from daemon.core.ledger.original import FIELD, ORIGINAL_NUMBER, one_reference, read_original_number
 from daemon.core.machine.state import activation_of
 from daemon.store.tables.book import attempts, originals, settlements, uniqueness
 from daemon.store.tables.book.books import book_state

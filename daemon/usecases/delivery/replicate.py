@@ -57,13 +57,7 @@ class Backoff:
     """Exponential backoff with full jitter, at most `most` seconds. A receiver's Retry-After counts even beyond that;
     jitter is added to it, up to the same again and one hour at most."""
 
-    def __init__(
-        self,
-        *,
-        first: float = 1.0,
-        most: float = 300.0,
-        dice: Callable[[], float] = _dice,
-    ) -> None:
+    def __init__(self, *, first: float = 1.0, most: float = 300.0, dice: Callable[[], float] = _dice) -> None:
         self._first = first
         self._most = most
         self._dice = dice

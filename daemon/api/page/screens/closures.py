@@ -116,13 +116,12 @@ def _other_count(visit: Visit, z_report: ZReport) -> str:
 @screen("/ui/a", "report")
 async def a_screen(visit: Visit) -> Reply:
     first, last = range_of_a(visit)
-    start, _ = visit.day_bounds(first)
-    _, end = visit.day_bounds(last)
+    days = (last - first).days + 1
+    start, end = visit.day_bounds(first, days)
     a_report = await report.a_report(visit.worker, start, end)
     each, begins = _bars(first, last, visit.query.get("by", ""))
     ends = [*begins[1:], date.fromordinal(last.toordinal() + 1)]
     chart = [await _bar(visit, each, at, (to - at).days, len(begins)) for at, to in zip(begins, ends, strict=False)]
-    days = (last - first).days + 1
     before = await _sold(visit, first - timedelta(days=days), days) if first.year > FIRST_YEAR else 0
     return await render(
         visit,
@@ -151,13 +150,9 @@ def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]
         (say("Last month"), end_of_last.replace(day=1), end_of_last),
         (say("This year"), today.replace(month=1, day=1), today),
     )
+    links = [visit.link("/ui/a", **{"from": start.isoformat(), "to": end.isoformat()}) for _, start, end in ranges]
     return [
-        (
-            words,
-            visit.link("/ui/a", **{"from": start.isoformat(), "to": end.isoformat()}),
-            (start, end) == (first, last),
-        )
-        for words, start, end in ranges
+        (words, link, (start, end) == (first, last)) for (words, start, end), link in zip(ranges, links, strict=True)
     ]
 
 
@@ -317,12 +312,8 @@ async def vat_file(visit: Visit) -> Reply:
         raise NotFound("there is no such file")
     await inspect.learn_taxpayer(visit.worker)
     title = visit.say("VAT of {month}", month=formats.month(month, visit.language))
-    document = Document(
-        title,
-        visit.language,
-        tuple(_document(visit, title, month, found, await _elsewhere(visit, _bounds(visit, month)))),
-    )
-    return await pdf_answer(visit.deps, visit.holder, document, name)
+    elements = tuple(_document(visit, title, month, found, await _elsewhere(visit, _bounds(visit, month))))
+    return await pdf_answer(visit.deps, visit.holder, Document(title, visit.language, elements), name)
 
 
 def _is_over(visit: Visit, month: str) -> bool:
@@ -335,8 +326,8 @@ async def _month(visit: Visit) -> tuple[str, AReport]:
 
 
 def _bounds(visit: Visit, month: str) -> tuple[int, int]:
-    first, *_, last = days_of(month)
-    return visit.day_bounds(first)[0], visit.day_bounds(last)[1]
+    days = days_of(month)
+    return visit.day_bounds(days[0], len(days))
 
 
 async def _elsewhere(visit: Visit, bounds: tuple[int, int]) -> str:
@@ -368,21 +359,14 @@ def _document(visit: Visit, title: str, month: str, found: AReport, elsewhere: s
         yield TextLine(elsewhere, bold=True)
     yield Table(
         (say("Group"), say("without VAT"), say("VAT"), say("with VAT")),
-        tuple((each.group, *_amounts(each)) for each in found.by_group),
+        tuple((each.group, *map(amount, (each.ht, each.tva, each.ttc))) for each in found.by_group),
     )
     yield Rule()
-    for words, value in (
-        (say("without VAT"), found.total_ht),
-        (say("VAT"), found.total_tva),
-        (say("with VAT"), found.total_ttc),
-    ):
-        yield Pair(words, amount(value), bold=True)
+    yield Pair(say("without VAT"), amount(found.total_ht), bold=True)
+    yield Pair(say("VAT"), amount(found.total_tva), bold=True)
+    yield Pair(say("with VAT"), amount(found.total_ttc), bold=True)
     if found.test is not msgspec.UNSET:
         yield Pair(say("of which in test mode, without fiscal value"), str(found.test), bold=True)
     yield TextLine(
         say("Made on {day}, in F CFA, net of credit notes", day=formats.day(date.isoformat(visit.today()), language))
     )
-
-
-def _amounts(each: Any) -> tuple[str, str, str]:
-    return amount(each.ht), amount(each.tva), amount(each.ttc)

@@ -12,7 +12,7 @@ import msgspec
 from common.numbers import whole_number
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import Copy
-from daemon.api.page.downloads import as_file, day_of, file_route, range_of_a, streamed
+from daemon.api.page.downloads import as_file, file_route, range_of_a, range_of_query, streamed
 from daemon.api.page.jobs import Job
 from daemon.api.page.visit import Visit, html, redirect, render, screen
 from daemon.core.clock import millis_text
@@ -61,8 +61,7 @@ async def begin(visit: Visit) -> Reply:
     year, form = whole_number(visit.form.get("year", "")), visit.form.get("form", "")
     if year is None or year not in YEARS or form not in FORMS:
         raise InvalidRequest.at("year", visit.say("is needed"))
-    start, _ = visit.day_bounds(date(year, 1, 1))
-    end, _ = visit.day_bounds(date(year + 1, 1, 1))
+    start, end = (visit.day_bounds(date(each, 1, 1))[0] for each in (year, year + 1))
     worker, language = visit.worker, visit.language
 
     async def work(job: Job) -> str:
@@ -94,9 +93,7 @@ async def totals(visit: Visit) -> Reply:
 @screen("/ui/files/closures/{form:str}", "report", whole=False)
 async def closures(visit: Visit) -> Reply:
     """Closures of a range of days; without a range all of them."""
-    first, last = (day_of(visit.query.get(side, "")) for side in ("from", "to"))
-    start = visit.day_bounds(first)[0] if first else 0
-    end = visit.day_bounds(last)[1] if last else EVER[1]
+    start, end = range_of_query(visit)
     form = _form(visit)
     pieces = closure_pieces(visit.worker, start, end, _csv(visit) if form == "csv" else None)
     return streamed(visit, pieces, TYPES[form], f"closures-{visit.worker.book.nim}.{form}")

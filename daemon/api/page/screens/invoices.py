@@ -12,7 +12,7 @@ import msgspec
 
 from common.numbers import whole_number
 from daemon.api.http.answers import Reply
-from daemon.api.page.downloads import day_of
+from daemon.api.page.downloads import range_of_query
 from daemon.api.page.rendering import PeriodClosed
 from daemon.api.page.screens.paper import is_first, printed
 from daemon.api.page.views.machine_view import qr_picture
@@ -66,7 +66,7 @@ async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
         return found
     for worker, state in product(visit.worker.pair, OPEN):
         if state != criteria.page.state:
-            page = msgspec.structs.replace(criteria.page, state=state, start=_range(visit)[0])
+            page = msgspec.structs.replace(criteria.page, state=state, start=range_of_query(visit)[0])
             opened = (await search(worker, msgspec.structs.replace(criteria, page=page))).records
             doubts = [record for record, _ in opened if not worker.attempts.is_ours(record)]
             found += [(msgspec.structs.replace(record, state="disputed"), 0) for record in doubts]
@@ -164,7 +164,7 @@ def _certified(records: Sequence[Record]) -> int | None:
 
 async def _search_of(visit: Visit) -> Search:
     query = visit.query
-    start, end = _range(visit)
+    start, end = range_of_query(visit)
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
     state = query.get("state", "")
@@ -180,12 +180,6 @@ async def _search_of(visit: Visit) -> Search:
             limit=PER_PAGE,
         ),
     )
-
-
-def _range(visit: Visit) -> tuple[int, int]:
-    first, last = (day_of(visit.query.get(name, "")) for name in ("from", "to"))
-    start = visit.day_bounds(first)[0] if first else 0
-    return start, visit.day_bounds(last)[1] if last else EVER[1]
 
 
 def _number(text: str) -> int | None:

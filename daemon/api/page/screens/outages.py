@@ -1,4 +1,5 @@
-"""Register of outages: declarations to print, and notifications (arrêté 2025-0049, articles 6 and 7)."""
+"""Register of outages: declarations to print, and notifications (arrêté 2025-0049, articles 6 and 7). Decision that the
+spare takes over from a failed machine, or that the machine is taken back."""
 
 from __future__ import annotations
 
@@ -7,11 +8,15 @@ from typing import Final
 
 from common.numbers import whole_number
 from daemon.api.http.answers import Reply
+from daemon.api.page.screens.today import reason_of
+from daemon.api.page.views.machine_view import machine_view
 from daemon.api.page.visit import Visit, name_of, redirect, render, screen
 from daemon.core.clock import DAY, millis, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
+from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.outages import newest_outages
 from daemon.usecases.outages import note_notified
 
@@ -64,3 +69,40 @@ def _instant(text: str, visit: Visit) -> str:
     except ValueError:
         return text
     return millis_text(millis(at if at.tzinfo else at.replace(tzinfo=visit.page.zone)))
+
+
+async def _spare(visit: Visit) -> Reply:
+    now = visit.deps.clock()
+    pairs = [
+        {
+            "first": machine_view(each, visit, now),
+            "spare": machine_view(each.spare, visit, now),
+            "lasting": each.take_over,
+            "waiting": (await each.ledger.read(backlog, each.in_use.book)).count,
+        }
+        for each in visit.deps.workers.all()
+        if each.spare is not None
+    ]
+    return await render(visit, "spare.html", pairs=pairs)
+
+
+spare = screen("/ui/spare", "administer")(_spare)
+
+
+@screen("/ui/spare", "administer", change=True, form=_spare, faults=(InvalidRequest, TakeOverRefused))
+async def decide_spare(visit: Visit) -> Reply:
+    """Waits until the line is idle."""
+    first = visit.worker
+    if first.spare is None:
+        raise NotFound("there is no such spare")
+    reason, at, by = reason_of(visit), first.in_use.now(), visit.actor
+    decisions, workers = visit.page.decisions, visit.deps.workers
+    decision = visit.form.get("decision", "")
+    if decision not in ("take-back", "take-over"):
+        raise InvalidRequest.at("decision", visit.say("has to be chosen"))
+    async with workers.at_rest((first.book if decision == "take-over" else first.spare.book,)):
+        if decision == "take-over":
+            await decisions.take_over(first.book, first.spare.book, reason=reason, at=at, by=by)
+        else:
+            await decisions.take_back(first.book, reason=reason, at=at, by=by)
+    return redirect("/ui/spare")
