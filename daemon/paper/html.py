@@ -30,17 +30,23 @@ th, td { text-align: right; padding: 0 0 0 1mm } th:first-child, td:first-child 
 hr { border: 0; border-top: 1px dashed #000; margin: .6em 0 }
 svg { display: block; margin: 2mm auto }
 .logo { display: block; margin: 0 auto 2mm; max-width: %(logo)dmm; max-height: 30mm }
+@media screen and (max-width: 30rem) { body { width: %(phone)dvw; font-size: %(letters).2fvw } }
 """
+PHONE_PERCENT = 92
+"""Width on a phone, of the screen; letters grow with it, so that lines break as on paper."""
 
 
 def as_html(document: Document, width: int) -> str:
     """The page has the size of paper with `width` columns."""
     paper = PAPER_MM[width]
+    inner, font = paper - 8, 2.6 if paper < PAPER_MM[48] else 3
     style = _STYLE % {
         "paper": paper,
-        "inner": paper - 8,
-        "logo": (paper - 8) * 2 // 3,
-        "font": "2.6" if paper < PAPER_MM[48] else "3",
+        "inner": inner,
+        "logo": inner * 2 // 3,
+        "font": font,
+        "phone": PHONE_PERCENT,
+        "letters": PHONE_PERCENT * font / inner,
     }
     body = "\n".join(_html(element, width) for element in document.elements)
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -132,13 +133,13 @@ async def show(request: ApiRequest, template: Template) -> Answer:
 
 
 async def print_it(request: ApiRequest, template: Template) -> Answer:
-    """Prints a document; only a successful print counts as a copy."""
+    """Prints a document; only a successful print counts as a copy, so the next copy waits for its number."""
     paper, worker = deps_of(request).paper, request.auth.worker
     raw = await read_empty(request.scope["headers"], request.receive)
     wanted = read_wanted(request, paper)
     style, call = wanted.style, call_of(request, raw)
-    async with worker.acts_lock:
-        record = await _copied(request, style)
+    record = await _copied(request, style)
+    async with worker.copies_lock if record else nullcontext():
         if record:
             style = msgspec.structs.replace(style, copy=1 + await worker.ledger.read(copies, worker.book, record.code))
         document = await _composed(request, template, style)

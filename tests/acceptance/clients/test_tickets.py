@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -142,6 +143,25 @@ def test_a_printer_without_paper_is_told(shop: Shop, printer: ReceiptPrinter) ->
     assert "out of paper" in problem["detail"]
     printer.offline = FINE
     assert post(shop, f"certifications/{code}/print")[0] == 200
+
+
+def test_a_printer_that_hangs_delays_no_closure(shop: Shop, printer: ReceiptPrinter) -> None:
+    """While a till waits for its paper, the report of articles is closed at once."""
+    code = shop.certify(invoice("T-9", *range(100, 400))).json()["codeSecef"]
+    printer.takes = 10
+    with ThreadPoolExecutor(1) as till:
+        paper = till.submit(posted, shop, f"certifications/{code}/print")
+        assert printer.hangs.wait(60)
+        assert posted(shop, "reports/articles").status_code == 201
+        assert not paper.done()
+        printer.takes = None
+        assert paper.result().json()["detail"].endswith("(the connection was cut)")
+
+
+def posted(shop: Shop, path: str) -> httpx.Response:
+    """On a connection of its own."""
+    url = f"{shop.http.base_url}/v1/mcf/{NIM}/{path}"
+    return httpx.post(url, json={}, headers=shop.headers(), timeout=60, verify=PLAIN)
 
 
 def test_a_person_prints_from_the_page(shop: Shop, printer: ReceiptPrinter) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pypdf
 import pytest
-from support.browser import create_users, session_of
+from support.browser import FRENCH_PHONE, Person, create_users, fits, session_of
 from support.shop import PLAIN, Shop, invoice, running_shop
 
 pytestmark = pytest.mark.long
@@ -105,3 +105,14 @@ def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempP
         assert answer.status_code == 404
         assert "demandez-en un autre au magasin" in answer.text
         assert "Retour à aujourd" not in answer.text
+
+
+def test_a_receipt_is_read_on_a_phone(person: Callable[..., Person], shop: Shop) -> None:
+    """What a customer fetches with the code on the slip had letters of 11 pixels, in the middle of a wide margin; on paper nothing changes."""
+    code = shop.certify(invoice("PHONE-1", 12_500)).json()["codeSecef"]
+    page = person("seller", FRENCH_PHONE).go(f"/ui/paper/invoice/{code}")
+    size = "body => parseFloat(getComputedStyle(body).fontSize)"
+    assert page.locator("body").evaluate(size) >= 13
+    fits(page)
+    page.emulate_media(media="print")
+    assert page.locator("body").evaluate(size) < 12

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from typing import Self
 
 from support.paper.escpos import Printed, printed
@@ -14,8 +15,8 @@ FINE, COVER_OPEN, NO_PAPER, NO_PAPER_SENSOR = b"\x12", b"\x16", b"\x32", b"\x72"
 
 
 class ReceiptPrinter:
-    """`offline` and `paper` answer DLE EOT 2 and 4, None says nothing, as behind an adapter; `takes` bytes and then no more, or
-    with `resets` cuts the connection there."""
+    """`offline` and `paper` answer DLE EOT 2 and 4, None says nothing, as behind an adapter; `takes` bytes and then no more
+    until it is None again (`hangs` is set then), or with `resets` cuts the connection there."""
 
     def __init__(self) -> None:
         self.offline: bytes | None = FINE
@@ -23,7 +24,7 @@ class ReceiptPrinter:
         self.takes: int | None = None
         self.resets = False
         self.jobs: list[bytes] = []
-        self.done = threading.Event()
+        self.done, self.hangs = threading.Event(), threading.Event()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.address = f"tcp://127.0.0.1:{self._socket.getsockname()[1]}"
@@ -40,6 +41,7 @@ class ReceiptPrinter:
         self.offline, self.paper, self.takes, self.resets = FINE, FINE, None, False
         self.jobs.clear()
         self.done.clear()
+        self.hangs.clear()
 
     def wait(self) -> Printed:
         """The document that came, once it is whole."""
@@ -79,7 +81,10 @@ class ReceiptPrinter:
             if self.resets:
                 link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 raise ConnectionAbortedError
-            self._closing.wait(10)
+            self.hangs.set()
+            deadline = time.monotonic() + 10
+            while self.takes is not None and time.monotonic() < deadline and not self._closing.wait(0.02):
+                pass
             return b""
         return link.recv(1024 if self.takes is None else 1)
 

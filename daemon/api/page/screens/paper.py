@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import nullcontext
 from typing import Final, get_args
 
 import msgspec
@@ -65,7 +66,8 @@ async def pdf_answer(deps: ApiDeps, holder: str, document: Document, name: str =
 @screen("/ui/paper/{what:str}/{name:str}", "look", change=True)
 async def print_paper(visit: Visit) -> Reply:
     """Prints on the printer of `[printer]` and returns to the screen with a message."""
-    async with visit.worker.acts_lock:
+    is_invoice = visit.request.path_params["what"] == "invoice"
+    async with visit.worker.copies_lock if is_invoice else nullcontext():  # the next copy waits for its number
         document, place, copied = await _document(visit)
         await visit.deps.paper.print(document)
         if copied:
