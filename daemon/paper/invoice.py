@@ -124,9 +124,9 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
     if item.till_price or item.till_quantity:
         text = f"{scaled(item.printed_quantity, 3, language)} x {scaled(item.printed_price, 2, language)}"
         yield Pair(say("Quantity and price entered"), f"{text} {invoice.price_mode}", indent=2)
-    if item.original_price:
+    if item.original_price and (item.discount or item.original_price != item.printed_price):
         before = f"{scaled(item.original_price, 2, language)} {invoice.price_mode}"
-        yield Pair(say("Price before reduction"), before, indent=2)
+        yield Pair(say("Price before reduction") if item.discount else say("Price before change"), before, indent=2)
     if item.discount:
         reduction = f"{amount(-_reduction(item, invoice))} {invoice.price_mode}"
         yield Pair(say("Reduction included"), reduction, indent=2)

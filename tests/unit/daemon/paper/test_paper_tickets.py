@@ -161,6 +161,24 @@ def test_the_lines_of_a_slip_have_the_cents_of_the_invoice():
         assert "1 004,7" in as_text(document, 48).replace("\N{NO-BREAK SPACE}", " ")
 
 
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        (1200, "Prix avant remise                    1 200 TTC"),
+        (800, "Prix avant modification                800 TTC"),
+        (1000, ""),
+    ],
+)
+def test_a_price_before_a_rise_is_no_price_before_a_reduction(before, line):
+    """SFE 3 n: a reduction or any other change of the price; a price that has not changed stands there once."""
+    item = {"name": "Article", "taxGroup": "B", "unitPrice": 1000, "originalPrice": before}
+    certified = record({**SALE, "items": [item], "payments": [{"method": "E", "amount": 1000}], "psvbGroup": None})
+    lines = (
+        as_text(invoice_document(certified, shop(), Style("fr")), 48).replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    )
+    assert [text.strip() for text in lines if "Prix avant" in text] == ([line] if line else [])
+
+
 def test_a_sandbox_ticket_is_no_invoice():
     """What a simulated machine certified says twice that it has no fiscal value; what a real one certified never does. A copy has the number, code and amounts of its original, and
     DUPLICATA above them."""
