@@ -64,9 +64,8 @@ async def _added(path: Path) -> Row:
                 (await http.get(url, headers=headers)).raise_for_status()
                 took[url].append(time.perf_counter() - began)
         ours, theirs = (median(took[url]) * 1000 for url in (through, beside))
-    return Row(
-        "relay", ours - theirs, f"{ours:.2f} ms through the relay, {theirs:.2f} ms beside it, {READINGS} readings each"
-    )
+    note = f"{ours:.2f} ms through the relay, {theirs:.2f} ms beside it, {READINGS} readings each"
+    return Row("relay", ours - theirs, note)
 
 
 async def _passed_on(path: Path) -> list[Row]:
@@ -95,18 +94,9 @@ async def _passed_on(path: Path) -> list[Row]:
             await box.close()
     finally:
         site.down()
-    return [
-        Row(
-            "relay-rate",
-            CALLS / used,
-            f"{CALLS} calls to 2 boxes in {took:.1f} s, {used:.1f} s of the relay's processor",
-        ),
-        Row(
-            "relay-idle",
-            server,
-            f"{IDLE} connections with a subscription, times {ALL_BOXES // IDLE}; {relay:.0f} MB of the relay",
-        ),
-    ]
+    called = f"{CALLS} calls to 2 boxes in {took:.1f} s, {used:.1f} s of the relay's processor"
+    idling = f"{IDLE} connections with a subscription, times {ALL_BOXES // IDLE}; {relay:.0f} MB of the relay"
+    return [Row("relay-rate", CALLS / used, called), Row("relay-idle", server, idling)]
 
 
 async def _answers(http: httpx.AsyncClient, url: str, headers: dict[str, str]) -> bool:

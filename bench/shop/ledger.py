@@ -169,27 +169,12 @@ def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any
     """Values for `COLUMNS`, without the payload at its end."""
     counters = record.counters or record.base
     return (
-        book.id,
-        record.seq,
-        record.state,
-        record.number,
-        record.type,
-        record.total_ttc,
-        record.begun_at,
-        record.ended_at,
+        *(book.id, record.seq, record.state, record.number, record.type, record.total_ttc),
+        *(record.begun_at, record.ended_at),
         *(record.base.tc, record.base.fvc, record.base.frc),
         *(counters.tc, counters.fvc, counters.frc),
-        record.fc,
-        record.line_ms,
-        record.duration_ms,
-        record.code,
-        record.machine_time,
-        record.ifu,
-        record.request_id,
-        record.invoice.isf,
-        hashed,
-        tally,
-        record.id,
+        *(record.fc, record.line_ms, record.duration_ms, record.code, record.machine_time, record.ifu),
+        *(record.request_id, record.invoice.isf, hashed, tally, record.id),
     )
 
 

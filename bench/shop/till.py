@@ -68,14 +68,9 @@ class Endpoint:
     key: str = ""
 
     def request(self, body: bytes) -> bytes:
-        lines = (
-            f"POST {self.path} HTTP/1.1",
-            "Host: localhost",
-            f"Authorization: Bearer {self.key}",
-            "Content-Type: application/json",
-            f"Content-Length: {len(body)}",
-        )
-        return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+        head = f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.key}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode() + body
 
     def connect(self) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)

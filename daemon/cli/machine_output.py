@@ -43,19 +43,13 @@ def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]
     server = info.tax_server
     last = state.last
     contact = tr(last_contact(server.days_since_contact))
+    drift = "?" if info.clock_drift is None else info.clock_drift
     return [
         ("NIM", state.nim),
         ("IFU", state.ifu),
         (tr("TRADE NAME"), info.merchant.commercial_name),
         (tr("CITY"), info.merchant.city),
-        (
-            tr("CLOCK"),
-            tr(
-                "{time} (the box is {drift} s ahead)",
-                time=state.time,
-                drift="?" if info.clock_drift is None else info.clock_drift,
-            ),
-        ),
+        (tr("CLOCK"), tr("{time} (the box is {drift} s ahead)", time=state.time, drift=drift)),
         (tr("COUNTERS"), counted(state.counters)),
         (tr("LAST INVOICE"), f"{last.number} ({last.type}, {last.total} XOF)" if last else "–"),
         (tr("TAX SERVER"), f"{contact} ({server.last_contact})" if server.last_contact else contact),

@@ -43,13 +43,9 @@ def show_machines(chosen: Sequence[PortResult]) -> None:
 
 def show_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Prints what changes in a replaced configuration; everything else stays."""
-    for path, was, now_is in differences(dict(before), dict(after)):
-        say(
-            "{path}: {was} → {now_is}",
-            path=path,
-            was="–" if was is None else was,
-            now_is="–" if now_is is None else now_is,
-        )
+    for path, *values in differences(dict(before), dict(after)):
+        was, now_is = ("–" if value is None else value for value in values)
+        say("{path}: {was} → {now_is}", path=path, was=was, now_is=now_is)
 
 
 def show_result(result: SetupResult) -> None:

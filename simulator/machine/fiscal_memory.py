@@ -85,17 +85,8 @@ class FiscalMemory:
         self.revision += 1
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(
-            self.tc,
-            self.fvc,
-            self.frc,
-            self.last,
-            self.active_day,
-            self.acknowledged,
-            self.last_contact,
-            self.server_error,
-            dict(self.by_type),
-        )
+        link = (self.acknowledged, self.last_contact, self.server_error)
+        return Snapshot(self.tc, self.fvc, self.frc, self.last, self.active_day, *link, dict(self.by_type))
 
     def tick(self, now: datetime, *, idle: bool) -> None:
         """Actions without a command: the report of a past day, and the contact with the tax server."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 
 import msgspec
 import pytest
@@ -156,6 +157,45 @@ async def test_a_consumer_of_presences_that_is_lost(site, monkeypatch):
     for one in (administrator, client, reader):
         await one.close()
     threads.close()
+
+
+async def test_a_stream_that_is_itself_put_back(site):
+    """The server's disk goes back to when the stream had three messages; headquarters has five. What comes then has numbers of the lost ones, and is
+    taken like all else; a closure that was only in the lost part is missing, and asked for."""
+    box, other = site.boxes
+    client = await site.shop(0)
+    site.hq.start()
+    await site.send(client, box, *(box.close() for _ in range(3)))
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3]})
+    await asyncio.sleep(1.5)  # the acknowledgements are on the server's disk
+    site.server.kill()
+    (store,) = site.nats.directory.glob("*/store")
+    shutil.copytree(store, site.nats.directory / "backup")
+    await site.server.up()
+    client = await site.shop(0)
+    await site.send(client, box, box.close(), box.close())
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3, 4, 5]}, 60)
+    site.hq.kill()
+    await site.send(client, box, box.close())
+    site.server.kill()
+    shutil.rmtree(store)
+    shutil.copytree(site.nats.directory / "backup", store)
+    await site.server.up()
+    site.hq.start()
+    clients = [await site.shop(0), await site.shop(1)]
+    await site.send(clients[1], other, other.close())
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3, 4, 5], OTHER: [1]}, 60)
+    await site.send(clients[0], box, box.close())
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3, 4, 5, 7], OTHER: [1]}, 60)
+    with site.store.database.write() as connection:
+        connection.execute(tables.book.update().values(received_at=1))
+    headers, body = box.sent_presence(box.presence())
+    answer = await clients[0].request(f"mcf.{NIM}.ask", body, headers=headers, timeout=30)
+    assert json.loads(answer.data)["replay"] == [{"mode": "live", "from_z": 6, "to_z": 6}]
+    await site.send(clients[0], box, box.closures[5])
+    await until(lambda: site.findings() == [] and site.stored_z()[NIM] == [1, 2, 3, 4, 5, 6, 7], 60)
+    for one in clients:
+        await one.close()
 
 
 async def test_what_no_stream_has(site):

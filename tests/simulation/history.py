@@ -83,7 +83,11 @@ class History:
         if script.has_spare:
             first, spare = self.expected
             first.other, spare.other = spare.world, first.world
-            spare.lost, spare.wrong = first.lost, first.wrong  # a number is one at both
+            spare.lost, spare.wrong, spare.unnumbered = (
+                first.lost,
+                first.wrong,
+                first.unnumbered,
+            )  # a number is one at both
         self.tills = [Tills(expected) for expected in self.expected]
         self.outside = [TillsOutside(expected) for expected in self.expected]
         self.troubles = [Troubles(expected, self.expected) for expected in self.expected]
@@ -164,6 +168,7 @@ class History:
             for pattern in self._patterns:
                 await self._renumber(pattern)
                 await tills.fill_series()
+        for tills in self.tills:
             await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
         if any(event.what == "activate_for" for event in self.script.events):
             await self.box.stop(0.0)  # what was decided in a former book is closed at the next start

@@ -216,7 +216,7 @@ def with_lane(script: Script, now: Any) -> Iterator[None]:
     draw = random.Random(f"lane's pauses {script.seed}")
     with pytest.MonkeyPatch.context() as patch:
         if script.lane is not None:
-            patch.setattr("relay.connection.random", draw)
+            patch.setattr("common.wire.nats_pull.random", draw)
             patch.setattr("daemon.app.outward.calls.random", draw)
             patch.setattr(calls, "STEP", STEP)
             patch.setattr(calls, "now_millis", now)

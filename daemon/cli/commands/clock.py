@@ -82,13 +82,11 @@ def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, 
     try:
         change(settings, RepairTime(state.book, right, by, reason))
     except NotFound as error:
-        raise Failure(
-            "{nim}: nothing to repair, the book ends at {at}", nim=state.book.nim, at=millis_text(state.last_at)
-        ) from error
+        at = millis_text(state.last_at)
+        raise Failure("{nim}: nothing to repair, the book ends at {at}", nim=state.book.nim, at=at) from error
     if as_json:
-        print_json(
-            {"nim": state.book.nim, "ahead_ms": by, "from": millis_text(state.last_at), "to": millis_text(right)}
-        )
+        ends = {"from": millis_text(state.last_at), "to": millis_text(right)}
+        print_json({"nim": state.book.nim, "ahead_ms": by, **ends})
         return
     zone = settings.reports.zone
     say(

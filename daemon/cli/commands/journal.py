@@ -149,15 +149,9 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
         move = entry.entry_of(CashMove)
         amount = move.amount if move.kind == "deposit" else -move.amount
         return moment(entry.at, zone), "", "", amount, tr(STATES[move.kind]), z_number or "", move.reason
-    return (
-        moment(entry.ended_at or entry.begun_at, zone),
-        entry.number,
-        entry.type,
-        entry.total_ttc,
-        tr(STATES[entry.state]),
-        z_number or "",
-        entry.code or reason_text(entry, ambient()),
-    )
+    at, state = moment(entry.ended_at or entry.begun_at, zone), tr(STATES[entry.state])
+    what = entry.code or reason_text(entry, ambient())
+    return at, entry.number, entry.type, entry.total_ttc, state, z_number or "", what
 
 
 def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *, test: bool) -> None:

@@ -131,11 +131,8 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
         print_pairs(ledger_pairs(state))
     else:
         if not same_machine(machine.nim, reading.state.nim):
-            complain(
-                "note: the configuration says {nim}, the machine on this port is {found}",
-                nim=machine.nim,
-                found=reading.state.nim,
-            )
+            names = {"nim": machine.nim, "found": reading.state.nim}
+            complain("note: the configuration says {nim}, the machine on this port is {found}", **names)
         print_pairs(reading_pairs(machine.nim, reading))
 
 

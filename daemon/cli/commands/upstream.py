@@ -275,22 +275,14 @@ def _send(receiver: UpstreamReceiver, event: bytes, event_id: str, nim: str) -> 
 
 def _print_results(found: list[tuple[str, str, Delivery]], *, as_json: bool) -> int:
     """`found`: name, address, result. Returns the exit code: 1 if a message was not accepted."""
+    rows = []
+    for name, url, done in found:
+        where, error = {"name": name, "url": url}, None if isinstance(done, Delivered) else done.error
+        rows.append({**where, "ok": error is None, "error": error})
+        if error is None and not as_json:
+            say("{name}: {url} has taken the test message", **where)
+        elif error is not None and not as_json:
+            complain("{name}: {url} did not take the test message: {why}", **where, why=from_stored(error))
     if as_json:
-        print_json(
-            [
-                {"name": name, "url": url, "ok": isinstance(done, Delivered), "error": getattr(done, "error", None)}
-                for name, url, done in found
-            ]
-        )
-    else:
-        for name, url, done in found:
-            if isinstance(done, Delivered):
-                say("{name}: {url} has taken the test message", name=name, url=url)
-            else:
-                complain(
-                    "{name}: {url} did not take the test message: {why}",
-                    name=name,
-                    url=url,
-                    why=from_stored(done.error),
-                )
-    return 0 if all(isinstance(done, Delivered) for *_, done in found) else FOUND_WRONG
+        print_json(rows)
+    return 0 if all(row["ok"] for row in rows) else FOUND_WRONG

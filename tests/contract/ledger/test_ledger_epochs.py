@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
 from daemon.store.tables.book import entries, epochs
-from daemon.store.tables.book.books import book_state, open_book
+from daemon.store.tables.book.books import all_books, book_state, lineage_of, new_book, open_book
 from daemon.store.tables.keys import create_key
 
 SECOND, THIRD = "EL02000015-2", "EL02000015-3"
@@ -100,3 +101,18 @@ async def test_an_outcome_that_tells_of_an_activation(
     assert (record.nim, state.book.nim) == (nim or NIM, nim or NIM)
     assert (state.epoch, state.counters, state.unexplained) == (number, expected, unexplained)
     assert (await store.ledger.read(partial(epochs.present_epoch, book=till.book))).number == number
+
+
+async def test_the_next_taxpayer_has_a_lineage_of_its_own(store: Store, till: Till) -> None:
+    """The machine's sandbox follows it; the first taxpayer's book keeps that of the ledger's file, as does another machine's."""
+
+    def lineages(connection: sqlite3.Connection) -> list[str]:
+        return [lineage_of(connection, book.id).ledger_id for book in all_books(connection)]
+
+    await store.ledger.write(new_book, NIM, "test")
+    await store.ledger.write(new_book, "EL02000099-1", "live")
+    (own,) = set(await store.ledger.read(lineages))
+    await store.ledger.write(new_book, SECOND, "live")
+    first, sandbox, other, second = await store.ledger.read(lineages)
+    assert (first, other, sandbox) == (own, own, second)
+    assert second != own

@@ -375,7 +375,7 @@ class Troubles:
         saved = self.box.ledger.with_name(f"saved-{self.box.loop.now}")
         try:
             backup(self.box.ledger, saved, at=self.box.millis())
-        except StorageError:
+        except (StorageError, asyncio.CancelledError):  # the latter where the disk fails under it
             return None
         await asyncio.sleep(age)
         return saved if saved.exists() else None

@@ -100,7 +100,7 @@ if (beside) {
     if (event.key !== "Escape") return;
     const link = opened;
     show(null);
-    link.focus();
+    (link.isConnected ? link : document.querySelector("[name=q]")).focus();
   });
 }
 // Of a row that scrolls, the chosen one is in sight, and the one that Tab has reached.

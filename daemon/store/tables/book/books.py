@@ -226,13 +226,13 @@ def write_start(connection: sqlite3.Connection, book_id: int, start: BookStart) 
 
 def lineage_of(connection: sqlite3.Connection, book_id: int) -> Lineage:
     """The lineage that headquarters knows the book by. The Z numbers of a machine's next taxpayer begin with 1 again
-    (decision 33), and headquarters has one series of a machine and a ledger: so its book has a ledger id of its own."""
+    (decision 33), and headquarters has one series of a machine and a ledger: so its book has a ledger id of its own,
+    which its sandbox shares."""
     lineage = read_lineage(connection)
-    (has_earlier,) = connection.execute(_SQL["has_earlier"], (book_id,)).fetchone()
-    if not (has_earlier and lineage.ledger_id):
+    first, own = connection.execute(_SQL["live_of_machine"], (book_id,)).fetchone()
+    if first == own or not lineage.ledger_id:
         return lineage
-    own = uuid.uuid5(uuid.UUID(lineage.ledger_id), str(book_id))
-    return msgspec.structs.replace(lineage, ledger_id=str(own))
+    return msgspec.structs.replace(lineage, ledger_id=str(uuid.uuid5(uuid.UUID(lineage.ledger_id), str(own))))
 
 
 def standing(connection: sqlite3.Connection, book: Book) -> BookStanding:

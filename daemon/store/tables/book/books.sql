@@ -16,10 +16,11 @@ SELECT id, nim, mode FROM book WHERE mode = ? AND (nim = ? OR nim GLOB ?) AND id
 -- name: named
 SELECT id FROM book WHERE nim = ? AND mode = ?;
 
--- name: has_earlier
-SELECT EXISTS (SELECT 1 FROM book AS earlier JOIN book AS later ON later.mode = earlier.mode AND later.id > earlier.id
-               WHERE later.id = ? AND substr(later.nim || '-', 1, instr(later.nim || '-', '-')) =
-                                      substr(earlier.nim || '-', 1, instr(earlier.nim || '-', '-')));
+-- name: live_of_machine
+-- The machine's first live book, and the one itself; of a sandbox, the newest.
+SELECT min(live.id), max(live.id) FROM book AS live JOIN book AS one ON one.id = ?
+WHERE live.mode = 'live' AND (one.mode = 'test' OR live.id <= one.id)
+      AND substr(live.nim || '-', 1, instr(live.nim || '-', '-')) = substr(one.nim || '-', 1, instr(one.nim || '-', '-'));
 
 -- name: state
 -- A taxpayer that version 0.1.0 has overwritten is that of the last certification.

@@ -58,7 +58,7 @@ async def test_the_journal_as_a_file(mcfd):
     assert mcfd.refused(1, "journal", "--output", str(missing)).startswith(f"{missing} cannot be written")
     mcfd.refused(1, "journal", "--nim", "EL99999999", "--output", str(mcfd.folder / "half"))
     assert not (mcfd.folder / "half").exists()
-    full = (limit_files.__module__, "limit_files", {"size": 100})
+    full = (limit_files.__module__, "limit_files", {"size": 300})
     with closing(sqlite3.connect(mcfd.ledger)) as daemon:  # so that reading makes no file
         daemon.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         refused = mcfd.run("journal", "--from", "2020-01-01", "--output", str(mcfd.folder / "half"), first=full)
