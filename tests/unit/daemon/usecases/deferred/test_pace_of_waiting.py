@@ -45,7 +45,7 @@ class FakeShop:
     worked_off: int = 0
 
     connected, obstacle, closing, is_in_use = True, "", False, True
-    book, names = SimpleNamespace(mode="live"), MappingProxyType({"nim": "EL02000015-1"})
+    book, names, rates = SimpleNamespace(mode="live"), MappingProxyType({"nim": "EL02000015-1"}), MappingProxyType({})
 
     def __post_init__(self) -> None:
         self.arrives = self.at + next(self.gaps)
