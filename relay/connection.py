@@ -38,6 +38,7 @@ class Connection:
     async def opened(self) -> Client:
         """Waits for a connection and returns its client."""
         while not self.is_open:
+            self._opened.clear()  # `_use` may not have noticed the loss yet
             await self._opened.wait()
         return self.client
 
@@ -49,7 +50,4 @@ class Connection:
         self.generation += 1
         log.info("nats.connected")
         self._opened.set()
-        try:
-            await client.within(asyncio.Event().wait(), None)
-        finally:
-            self._opened.clear()
+        await client.within(asyncio.Event().wait(), None)

@@ -16,12 +16,12 @@ from msgspec import Meta
 
 from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import RANGE, STORED, EmptyBody, described
-from daemon.api.http.answers import Answer, Header, encoded
+from daemon.api.document.describe import RANGE, STORED, STRICT, EmptyBody, described
+from daemon.api.http.answers import Answer, Header
 from daemon.api.refusals import TooManyRequests
 from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, no_head, read_wanted, rendered
-from daemon.api.request.body import range_of, read_empty, read_query
-from daemon.api.request.outcome import call_of, customer_url
+from daemon.api.request.body import range_of, read_query
+from daemon.api.request.outcome import call_of, customer_url, read_optional, sent_once
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest, NotFound, PrinterFailed
 from daemon.core.ledger.attempt import Record
@@ -39,6 +39,7 @@ from daemon.paper.shop import Shop, Style
 from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.store.tables.book.acts import closed_articles, copies
 from daemon.store.tables.book.attempts import find_record
+from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import articles_of
 from daemon.usecases.reports.close_period import calendar_closure
@@ -135,9 +136,9 @@ async def show(request: ApiRequest, template: Template) -> Answer:
 async def print_it(request: ApiRequest, template: Template) -> Answer:
     """Prints a document; only a successful print counts as a copy, so the next copy waits for its number."""
     paper, worker = deps_of(request).paper, request.auth.worker
-    raw = await read_empty(request.scope["headers"], request.receive)
+    body = await read_optional(request, EmptyBody)
     wanted = read_wanted(request, paper)
-    style, call = wanted.style, call_of(request, raw)
+    style, call = wanted.style, call_of(request, body.raw)
     record = await _copied(request, style)
     async with worker.copies_lock if record else nullcontext():
         if record:
@@ -146,7 +147,8 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
         await paper.print(document)
         if record:
             await acts.make_copy(worker, record, call)
-    return encoded(Printed(printed=document.name))
+    done = Answered(msgspec.json.encode(Printed(printed=document.name)), replayed=False)
+    return sent_once(request, done, body.unknown, status=200)
 
 
 async def _copied(request: ApiRequest, style: Style) -> Record | None:
@@ -198,7 +200,7 @@ def _routes(
 503 `PRINTER_UNAVAILABLE` says why it did not: gone, out of paper, cover open, too slow.""",
             answer=Printed,
             body=EmptyBody,
-            parameters=(*parameters, *STYLE),
+            parameters=(*parameters, *STYLE, STRICT),
             problems=(InvalidRequest, PrinterFailed, *problems),
         ),
     )

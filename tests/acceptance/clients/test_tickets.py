@@ -134,6 +134,16 @@ def test_the_box_prints(shop: Shop, printer: ReceiptPrinter) -> None:
     assert max(len(text) for text, _, _ in out.lines) <= 32
 
 
+def test_a_field_in_the_body_of_a_print_is_told(shop: Shop, printer: ReceiptPrinter) -> None:
+    """How a document is printed stands in the URL: in the body it is named in `warnings`, and refused from a strict till, before paper is used (decision 27)."""
+    url, body = f"/v1/mcf/{NIM}/reports/x/print", {"copy": "duplicate"}
+    strict = shop.http.post(url, json=body, headers={**shop.headers(), "Mcfd-Strict": "true"})
+    assert (strict.status_code, [error["field"] for error in strict.json()["errors"]]) == (422, ["copy"])
+    assert printer.jobs == []
+    lenient = shop.http.post(url, json=body, headers=shop.headers())
+    assert (lenient.status_code, [warning["field"] for warning in lenient.json()["warnings"]]) == (200, ["copy"])
+
+
 def test_a_printer_without_paper_is_told(shop: Shop, printer: ReceiptPrinter) -> None:
     """503 says why nothing came out, the invoice is certified all the same, and with paper it prints."""
     code = sold(shop, "T-6")["codeSecef"]
