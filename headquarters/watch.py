@@ -26,7 +26,7 @@ LEASE_MILLIS = 120_000
 """Longer than any notifier takes for one call."""
 AGAIN_MILLIS = 60_000
 NO_HABIT_MILLIS = 2 * 86_400_000
-"""A shop without a usual closing time is late after this time without any sign of it."""
+"""A shop without a usual closing time is late after this time without any sign of it, if there ever was a presence."""
 FAILURES = 3
 """Consecutive failures of a receiver, after which the rest waits for the next run."""
 
@@ -76,7 +76,7 @@ class Watch:
     def _late(self, silent: Silent, now: int) -> Fact | None:
         habit, last_sign = _habit(silent), max(silent.closed_at, silent.heard_at)
         day = overdue_day(habit, silent.closed_at, self._zone, now) if habit else None
-        if habit is None and last_sign and now - last_sign > NO_HABIT_MILLIS:
+        if habit is None and silent.heard_at and now - last_sign > NO_HABIT_MILLIS:
             day = day_of(last_sign, self._zone)
         if day is None:
             return None

@@ -15,7 +15,7 @@ from daemon.core.errors import MachineAttention, MachineOffline
 from daemon.core.invoice.number import Series
 from daemon.core.ledger.attempt import Attempt
 from daemon.store.maintenance.backup import backup, restore
-from daemon.store.tables.book import attempts
+from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.numbers import numbered
@@ -53,6 +53,26 @@ async def test_what_a_crash_left_begun_is_given_again(tmp_path: Path) -> None:
             await place(shop.worker, shop)
         await shop.connected()
         assert [await place(shop.worker, shop) for _ in range(4)] == [2, 3, 4, 5]
+
+
+async def test_a_number_is_looked_for_behind_those_that_were_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many the shop has sold: the one before, and the next one."""
+    looked_at = []
+    is_reserved = uniqueness.is_reserved
+
+    def looked(connection: Any, book: Any, number: str) -> bool:
+        looked_at.append(int(number[-6:]))
+        return is_reserved(connection, book, number)
+
+    monkeypatch.setattr(uniqueness, "is_reserved", looked)
+    async with MemoryShop(tmp_path / "ledger", defaults=GIVES) as shop:
+        await shop.connected()
+        for expected in range(1, 7):
+            looked_at.clear()
+            assert await place(shop.worker, shop) == expected
+            assert set(looked_at) <= {expected - 1, expected}
 
 
 async def test_what_is_taken_back_while_the_spare_certifies_is_given_again(tmp_path: Path) -> None:

@@ -252,6 +252,9 @@ async def test_reports_answer_for_the_book_in_use_and_say_for_whom_it_stands(sho
     z = msgspec.json.decode((await close_period(shop.in_use, shop.first.call({}))).value.body, type=ZReport)
     assert (z.nim, z.stands_for, z.total_ttc) == (SPARE, NIM, 500)
     assert (await report.x_report(shop.first.worker)).stands_for is msgspec.UNSET
+    await shop.take_back()
+    x = await report.x_report(shop.spare.worker)
+    assert x.stands_for == NIM, "it stood for the other one in a part of its period"
     (record,) = await shop.first.certified()
     assert (await journal.find(shop.in_use, record.code)).number == "A"
 

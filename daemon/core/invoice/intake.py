@@ -47,7 +47,7 @@ from daemon.core.invoice.request import (
     SHORT_LENGTH,
 )
 from daemon.core.invoice.rules import FIELD as STAMP_DUTY
-from daemon.core.invoice.rules import PSVB_RATES, Rules, stamp_duty
+from daemon.core.invoice.rules import IFU_PATTERN, PSVB_RATES, Rules, stamp_duty
 from daemon.core.invoice.taxes import tax_lines, withholdings
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_fields, warnings_of
 from daemon.core.money import MAX_AMOUNT, round_half_up, scaled
@@ -251,7 +251,9 @@ def _customer(body: Fields, rules: Rules, *, is_local: bool) -> Customer:
     business = kind in BUSINESSES
     ifu = fields.text("ifu", SHORT_LENGTH, required=business)
     if ifu and business and is_local and not rules.is_ifu(ifu):
-        fields.fault("ifu", Text("has not the form of an IFU: {form}", form=rules.ifu_pattern))
+        of_law = Text("has to be eight digits and a capital letter, as 00012345X")
+        other = Text("has not the form of an IFU: {form}", form=rules.ifu_pattern)
+        fields.fault("ifu", of_law if rules.ifu_pattern == IFU_PATTERN else other)
     return Customer(
         client_type=cast("ClientType", kind),
         ifu=ifu,

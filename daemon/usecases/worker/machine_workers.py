@@ -49,13 +49,12 @@ class MachineWorkers:
 
     async def deferred_at(self, address: str) -> tuple[MachineWorker | None, DeferredSale | None]:
         """The deferred sale at that address of a customer's page, and the worker of its book."""
-        for worker in self._workers.values():
-            found = worker.ledger.peek(deferred.by_address, address)
-            if found is None:
-                break
-            book_id, sale = found
-            return next((each for each in self.everyone() if each.book.id == book_id), None), sale
-        return None, None
+        any_worker = next(iter(self._workers.values()), None)  # all have the same ledger
+        found = any_worker and any_worker.ledger.peek(deferred.by_address, address)
+        if not found:
+            return None, None
+        book_id, sale = found
+        return next((each for each in self.everyone() if each.book.id == book_id), None), sale
 
     @asynccontextmanager
     async def at_rest(self, books: Sequence[Book]) -> AsyncIterator[None]:

@@ -130,6 +130,7 @@ def test_decision_40_a_dry_run_says_what_would_be_certified(shop: Shop) -> None:
     assert [each["group"] for each in receipt["psvbByGroup"]] == ["A", "B"]
     assert {name: preview[name] for name in shared} == {name: receipt[name] for name in shared}
     assert preview.keys() == {*shared, "dryRun"}
+    assert preview["dryRun"] is True
 
 
 def test_decision_40_a_dry_run_gets_the_errors_of_the_real_one(shop: Shop) -> None:

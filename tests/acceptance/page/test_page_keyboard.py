@@ -1,5 +1,5 @@
 """The page without a mouse: what has the focus is seen, a fault or a result takes it, Escape closes what is open. Also a form whose answer
-never came."""
+never came, and a fault in words."""
 
 from __future__ import annotations
 
@@ -177,3 +177,16 @@ def test_disabling_somebody_is_asked_once_more(person: People, shop: Shop) -> No
     page.get_by_label(say("Disable {name}", name="reader"), exact=True).click()
     expect(confirm).to_be_visible()
     assert session_of(shop, "reader")
+
+
+def test_an_ifu_of_another_form_is_refused_in_words(person: People) -> None:
+    """A cashier has an example to go by, and no regular expression."""
+    awa = person("seller")
+    page = awa.go("/ui/sale")
+    for name, text in {"name1": "Riz", "price1": "500", "customer": "SARL du Faso", "ifu": "123"}.items():
+        page.fill(f"[name={name}]", text)
+    page.locator("[name=group1]").select_option("B")
+    page.locator("[name=client]").select_option("PM")
+    page.get_by_test_id("certify").click()
+    expect(page.get_by_role("alert").last).to_contain_text("huit chiffres et d'une majuscule, comme 00012345X")
+    awa.complaints.clear()  # Chromium notes the 422

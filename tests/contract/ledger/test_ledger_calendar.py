@@ -13,7 +13,7 @@ import pytest
 from support.ledgers.ledger import Till, invoice, opened_till, tamper
 
 from daemon.core.audit import INTERNAL
-from daemon.core.clock import DAY, millis
+from daemon.core.clock import DAY, HOUR, millis
 from daemon.core.errors import PeriodNotOver
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashMove
 from daemon.core.machine.state import FiscalCounters
@@ -24,7 +24,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
 from daemon.store.store import Store
 from daemon.store.tables.book import acts
-from daemon.store.tables.book.calendar_closures import calendar_list
+from daemon.store.tables.book.calendar_closures import calendar_list, most_numbers
 from daemon.store.tables.book.closures import closures_between, find_closure
 from daemon.store.tables.book.entries import repair_time
 from daemon.store.tables.book.totals import tally_between
@@ -200,6 +200,28 @@ async def test_a_month_that_was_closed_after_the_backup_keeps_its_number(
         (february,) = await reports(store, till)
         assert (february.number, february.total_ttc, february.first_z, february.last_z) == (2, 5000, 1, 1)
     assert verify(path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("day", "ms", "expected"),
+    [
+        ((2, 28), 0, (0, 0)),
+        ((2, 28), 10 * HOUR - 1, (0, 0)),
+        ((2, 28), 10 * HOUR, (1, 0)),
+        ((3, 31), 10 * HOUR, (2, 0)),
+        ((12, 31), 10 * HOUR - 1, (10, 0)),
+        ((12, 31), 10 * HOUR, (11, 1)),
+    ],
+)
+async def test_how_many_months_and_years_a_later_state_may_have_closed(
+    store: Store, till: Till, day: tuple[int, int], ms: int, expected: tuple[int, int]
+) -> None:
+    """Each that is over fourteen hours east of UTC, where nothing was closed since February."""
+    till.at = at(2, 27)
+    await till.sell(1000)
+    await till.close()
+    when = at(*day) // DAY * DAY + ms
+    assert store.ledger.peek(most_numbers, till.book, when) == expected
 
 
 @pytest.mark.parametrize("ahead", [20, 400])

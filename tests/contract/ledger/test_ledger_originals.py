@@ -252,13 +252,15 @@ async def test_a_sandbox_and_the_live_machine_know_nothing_of_each_other(store: 
 
 
 async def test_the_machine_s_total_has_to_fit_too(store: Store, till: Till) -> None:
-    """In HT mode it may be a franc more than ours (decision 24): nothing is certified then."""
+    """In HT mode it may be a franc more than ours (decision 24): nothing is certified then. A sale of elsewhere has no limit here."""
     sale = await till.sell(10_000)
     note = credit("C-1", reference_to(sale), 10_000)
     attempt_id = await till.begin(note)
     with pytest.raises(CreditExceedsOriginal):
         await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-1", reference_to(sale), 10_001))
     await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-1", reference_to(sale), 9_999))
+    attempt_id = await till.begin(credit("C-2", f"{OTHER}-7", 10_000))
+    await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-2", f"{OTHER}-7", 10_001))
 
 
 async def test_what_an_older_mcfd_booked_on_nothing_counts(path: Path) -> None:

@@ -232,3 +232,15 @@ async def test_a_connection_that_comes_when_nobody_waits_for_it_any_more_is_clos
     await asyncio.sleep(0.01)
     assert closed.is_set() is is_taken
     assert broken == []
+
+
+async def test_a_late_close_holds_up_no_stop():
+    """It may wait for a device server that is gone, while the process ends."""
+    closed, opened = threading.Event(), asyncio.get_running_loop().create_future()
+    opened.set_result(SimpleNamespace(close=closed.wait))
+    before = set(threading.enumerate())
+    port_network._close_late(opened)
+    (thread,) = set(threading.enumerate()) - before
+    closed.set()
+    thread.join()
+    assert thread.daemon

@@ -55,11 +55,16 @@ def test_what_is_written_is_read_again(events) -> None:
 
 def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     """And the others are read: a recording is cut short by a kill, or edited by hand."""
-    text = header({}) + "5 > A\nx > B\n7 ? C\n6 < D\n7\n8 < é\n9 > \\u1234\n10 < \\x01A"
+    text = header({}) + f"5 > A\n{'x' * 21} > B\n7 {'?' * 21} C\n6 < D\n7\n8 < é\n9 > \\u1234\n10 < \\x01A"
     found = read(text)
     assert [event.data for event in found.events] == [b"A", b"D", b"\x01A"]
     assert [problem.line for problem in found.problems] == [3, 4, 6, 7, 8]
-    assert found.problems[2].what == "a line has a time, one of > < #, and what moved"
+    assert [problem.what for problem in found.problems] == [
+        f"{'x' * 20!r} is no time in microseconds",
+        f"{'?' * 20!r} is none of > < #",
+        "a line has a time, one of > < #, and what moved",
+        *["it has something that is neither ASCII nor escaped as \\x41"] * 2,
+    ]
 
 
 def test_what_goes_on_and_on_is_more_than_one_incident() -> None:

@@ -18,12 +18,14 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.deferred import AMBER, DeferredBacklog, DeferredSale
 from daemon.core.machine.state import FiscalCounters
 from daemon.usecases.deferred.certify_waiting import (
+    FACTOR,
     IN_A_RUSH,
     LONGEST,
     LOOK,
     PAUSE,
     SPACING,
     SPACING_LATE,
+    UNMET,
     SalesThatWait,
 )
 
@@ -45,7 +47,7 @@ class FakeShop:
     worked_off: int = 0
 
     connected, obstacle, closing, is_in_use = True, "", False, True
-    book, names = SimpleNamespace(mode="live"), MappingProxyType({"nim": "EL02000015-1"})
+    book, names, rates = SimpleNamespace(mode="live"), MappingProxyType({"nim": "EL02000015-1"}), MappingProxyType({})
 
     def __post_init__(self) -> None:
         self.arrives = self.at + next(self.gaps)
@@ -145,6 +147,16 @@ def test_between_tills_that_are_a_pause_apart_they_go_sooner_than_in_a_rush() ->
     policy.pause = LONGEST
     shop = run(policy, lambda shop: shop.at >= 20 * SPACING)
     assert shop.worked_off in range(17, 21)
+
+
+def test_the_pause_shrinks_once_so_many_tills_were_not_met() -> None:
+    """Counted from the machine's first invoice on."""
+    policy = looking(repeat(HOUR))
+    policy.pause = LONGEST
+    for sold, expected in ((UNMET - 1, LONGEST), (UNMET - 1, LONGEST), (UNMET, LONGEST / FACTOR)):
+        policy.shop.sold = sold
+        policy._look_for_tills(0.0)
+        assert (policy.pause, policy.unmet) == (expected, sold % UNMET)
 
 
 def test_all_of_them_go_at_night() -> None:

@@ -165,6 +165,17 @@ async def test_a_refused_request_leaves_nothing_to_the_collector(worker: Machine
         gc.enable()
 
 
+async def test_a_stop_waits_for_whoever_has_the_turn(worker: MachineWorker) -> None:
+    """Also where no task of the worker's own is under way: somebody reads the machine."""
+    holder = worker.queue.join_first()
+    await holder.wait_turn(asyncio.get_running_loop().time() + 5)
+    closing = asyncio.create_task(worker.close())
+    done, _ = await asyncio.wait([closing], timeout=0.05)
+    assert not done
+    holder.leave()
+    await closing
+
+
 async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
     """However much ended before it; then again for what ends after it, and never once the daemon stops."""
     ticks: list[int] = []
