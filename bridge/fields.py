@@ -59,14 +59,10 @@ def stored_texts(parts: list[str], limit: int, code_page: str = UTF_8) -> list[s
     """The `Free` parts as `compose` sends them: unchanged, cut, or with `?` for what the code page lacks."""
     whole = _whole(parts, code_page)
     return [
-        unescape(decode(piece, code_page)) if len(piece) < len(uncut) else _with_code_page(part, code_page)
+        str(part) if code_page == UTF_8 and len(piece) == len(uncut) else unescape(decode(piece, code_page))
         for part, piece, uncut in zip(parts, _fitted(parts, whole, limit, code_page), whole, strict=True)
         if isinstance(part, Free)
     ]
-
-
-def _with_code_page(part: str, code_page: str) -> str:
-    return str(part) if code_page == UTF_8 else decode(encode(part, code_page), code_page)
 
 
 def _whole(parts: list[str], code_page: str) -> list[bytes]:

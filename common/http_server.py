@@ -109,12 +109,17 @@ class _TellsFront:
         await self._app(scope, receive, answer)
 
 
-def _with_heads(app: App) -> App:
-    """The application, also for HEAD."""
+def _with_heads_and_urls(app: App) -> App:
+    """The application, also for HEAD, and for request lines with a whole URL (RFC 9112, 3.2.2), which uvicorn leaves in
+    the path."""
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if not scope["raw_path"].startswith(b"/") and (found := _WHOLE_URL.fullmatch(scope["raw_path"])):
+            scope["raw_path"] = found[2] or b"/"
+            scope["path"] = unquote(scope["raw_path"].decode("ascii"))
+            scope["headers"] = [(b"host", found[1]), *(each for each in scope["headers"] if each[0] != b"host")]
         if scope["method"] != "HEAD":
-            return await app(scope, receive, send)
+            return app(scope, receive, send)
 
         async def headers_only(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -122,20 +127,7 @@ def _with_heads(app: App) -> App:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
         scope["state"][IS_HEAD] = True
-        return await app({**scope, "method": "GET"}, receive, headers_only)
-
-    return answer
-
-
-def _with_whole_urls(app: App) -> App:
-    """The application, also for request lines with a whole URL (RFC 9112, 3.2.2), which uvicorn leaves in the path."""
-
-    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if not scope["raw_path"].startswith(b"/") and (found := _WHOLE_URL.fullmatch(scope["raw_path"])):
-            scope["raw_path"] = found[2] or b"/"
-            scope["path"] = unquote(scope["raw_path"].decode("ascii"))
-            scope["headers"] = [(b"host", found[1]), *(each for each in scope["headers"] if each[0] != b"host")]
-        return app(scope, receive, send)
+        return app({**scope, "method": "GET"}, receive, headers_only)
 
     return answer
 
@@ -143,7 +135,7 @@ def _with_whole_urls(app: App) -> App:
 def _uvicorn_config(app: App, config: ServerConfig) -> uvicorn.Config:
     is_behind = config.behind is not None
     return uvicorn.Config(
-        _with_whole_urls(_with_heads(_TellsFront(app) if is_behind else app)),
+        _with_heads_and_urls(_TellsFront(app) if is_behind else app),
         http="h11",
         h11_max_incomplete_event_size=HEAD_BYTES,
         ws="none",

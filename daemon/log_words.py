@@ -77,6 +77,7 @@ EVENTS: Final = {
     "outage.ended": Text("the machine can certify again: the outage is over"),
     "outage.failed": Text("mcfd failed at the register of outages; it tries again"),
     "outage.not_stored": Text("the register of outages could not be written"),
+    "nats.lost": Text("the connection to nats-server is lost; it is opened again"),
     "nats.error": Text("headquarters' nats-server refused something"),
     "nats.callback_failed": Text("mcfd failed at a message from headquarters"),
     "nats.outdated": Text("headquarters' nats-server is an old version with known vulnerabilities"),

@@ -17,7 +17,7 @@ from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRI
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.rendered_paper import SHAPE, no_head, read_wanted, rendered
-from daemon.api.request.body import read_json
+from daemon.api.request.body import json_of, read_bytes
 from daemon.api.request.outcome import (
     RequestOutcome,
     accepted,
@@ -94,7 +94,8 @@ reports about two seconds later. With `dry_run=true` it is a `Preview`: all is c
     ),
 )
 async def certify_invoice(request: ApiRequest) -> Answer:
-    raw, body = await read_json(request)
+    raw = await read_bytes(request.scope["headers"], request.receive)
+    body = json_of(request.scope["headers"], raw)
     if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=False)
     is_async = prefers_async(value.decode("latin-1") for name, value in request.scope["headers"] if name == b"prefer")
@@ -122,7 +123,8 @@ it, so the answer may take a minute. Credits of one original never exceed it in 
     ),
 )
 async def certify_credit_note(request: ApiRequest) -> Answer:
-    raw, body = await read_json(request)
+    raw = await read_bytes(request.scope["headers"], request.receive)
+    body = json_of(request.scope["headers"], raw)
     if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=True)
     done = await certify(request.auth.selling, body, call_of(request, raw), credit=True)
