@@ -7,7 +7,6 @@ adds one; every run is compared with the newest file of its kind."""
 from __future__ import annotations
 
 import math
-import operator
 import os
 import platform
 import re
@@ -42,8 +41,7 @@ class Limit:
     value: float
 
     def is_reached(self, value: float) -> bool:
-        compare = operator.le if self.sense == "≤" else operator.ge
-        return bool(compare(value, self.value))
+        return value <= self.value if self.sense == "≤" else value >= self.value
 
     def __str__(self) -> str:
         return f"{self.sense} {self.value:,g}"

@@ -211,16 +211,9 @@ def add_waiting(path: Path, count: int) -> None:
             invoice_ = msgspec.structs.replace(
                 templates[number % TEMPLATES], number=f"W-{number:06d}", deferred=Deferral(sold_at, REQUESTED)
             )
+            name, address = f"waiting-{number}", f"address-{number:06d}-of-a-sale"
             sale = DeferredSale(
-                id=0,
-                key=f"waiting-{number}",
-                fingerprint=bytes(32),
-                request_id=f"waiting-{number}",
-                number=invoice_.number,
-                type=invoice_.type,
-                total_ttc=invoice_.total_ttc,
-                sold_at=sold_at,
-                address=f"address-{number:06d}-of-a-sale",
+                *(0, name, bytes(32), name, invoice_.number, invoice_.type, invoice_.total_ttc, sold_at, address),
                 invoice=invoice_,
             )
             entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sold_at, REQUESTED)

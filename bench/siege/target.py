@@ -11,7 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 
 from bench.figures import quantile
@@ -149,13 +149,10 @@ class SiegeTill:
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         began = time.perf_counter()
         try:
-            connection = self._connect()
-            try:
+            with closing(self._connect()) as connection:
                 connection.request("POST", self._target.certify_path, body, headers)
                 answer = connection.getresponse()
                 content = answer.read()
-            finally:
-                connection.close()
         except (OSError, http.client.HTTPException) as error:
             seen.errors.append(repr(error))
             return PATIENCE

@@ -36,13 +36,8 @@ class NimNotInScope(Refusal):
 
 class RoleNotAllowed(Refusal):
     def __init__(self, role: Role, right: Right) -> None:
-        super().__init__(
-            Text(
-                "this needs the role {choices}; this key is a {role}'s",
-                choices=" or ".join(roles_with(right)),
-                role=role,
-            )
-        )
+        choices = " or ".join(roles_with(right))
+        super().__init__(Text("this needs the role {choices}; this key is a {role}'s", choices=choices, role=role))
 
 
 class WrongLane(Refusal):

@@ -217,15 +217,11 @@ def _speeds(place: str, first: int) -> Sequence[int]:
 def _check_free(place: str) -> None:
     if is_network(place):
         return
-    holders = find_holders(Path(place))
-    if holders:
-        raise NoMachine(
-            Text(
-                "{port} is held by {names}: stop it first (mcfd itself: sudo systemctl stop mcfd)",
-                port=place,
-                names=", ".join(map(str, holders)),
-            )
+    if names := ", ".join(map(str, find_holders(Path(place)))):
+        why = Text(
+            "{port} is held by {names}: stop it first (mcfd itself: sudo systemctl stop mcfd)", port=place, names=names
         )
+        raise NoMachine(why)
 
 
 async def _open(place: str, recorder: Recorder, speed: int) -> ProbeLine:

@@ -236,17 +236,13 @@ async def note_notified(worker: MachineWorker, number: int, body: dict[str, obje
 
 async def _note(worker: MachineWorker, number: int, notice: Notice, call: Call) -> bytes:
     await worker.ledger.check_free_space(worker.book)
-    result = await worker.see_through(
-        worker.ledger.write(
-            outages.note_notified,
-            worker.book,
-            number,
-            notice,
-            at=worker.now(),
-            call=call,
-            answer=lambda outage: msgspec.json.encode(outage_word(outage)),
-        ),
-        "note notified",
+
+    def answer(outage: Outage) -> bytes:
+        return msgspec.json.encode(outage_word(outage))
+
+    work = worker.ledger.write(
+        outages.note_notified, worker.book, number, notice, at=worker.now(), call=call, answer=answer
     )
+    result = await worker.see_through(work, "note notified")
     log.info("outage.notified", **worker.names, outage=number, who=notice.who, request_id=call.request_id)
     return result

@@ -230,20 +230,11 @@ def parse_line(data: bytes) -> ItemData:
     amount, cents = divmod(parse_number(taxed[4], 2), 100)
     if "." in taxed[4] and not cents:
         raise bad_syntax("Amount must be whole")
-    return ItemData(
-        unescape(name),
-        unescape(code),
-        taxed[1],
-        taxed[2],
-        parse_number(taxed[3], 2),
-        amount,
-        parse_number(priced[1], 2),
-        parse_number(priced[2], 3) if priced[2] else 1000,
-        parse_number(priced[3], 2) if priced[3] else None,
-        parse_number(priced[4], 2) if priced[4] else 0,
-        unescape(priced[5] or ""),
-        cents,
-    )
+    head = (unescape(name), unescape(code), taxed[1], taxed[2], parse_number(taxed[3], 2))
+    price, quantity = parse_number(priced[1], 2), parse_number(priced[2] or "1", 3)
+    unit_tax = parse_number(priced[3], 2) if priced[3] else None
+    tax, tax_name = parse_number(priced[4] or "0", 2), unescape(priced[5] or "")
+    return ItemData(*head, amount, price, quantity, unit_tax, tax, tax_name, cents)
 
 
 def parse_payment(data: bytes) -> PaymentData:

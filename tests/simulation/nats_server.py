@@ -137,6 +137,8 @@ class NatsServer:
     ) -> None:
         self.loop = loop
         self.part = part
+        self.doubled_until = 0.0
+        """When what comes twice has come (seconds of the loop)."""
         self.lines: list[Line] = []
         self.on_their_way = 0
         """Late messages that are to come."""
@@ -208,7 +210,9 @@ class NatsServer:
             return
         self._later(self.moment(), self._come_in_time, message, self.loop.now)
         if self._draw.random() < part.doubles:
-            self._later(3.0 * self._draw.random(), self._route, message, self.loop.now)
+            wait = 3.0 * self._draw.random()
+            self.doubled_until = max(self.doubled_until, self.loop.now + wait)
+            self._later(wait, self._route, message, self.loop.now)
 
     def _come_late(self, message: Message, sent_at: float) -> None:
         self.on_their_way -= 1

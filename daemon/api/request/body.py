@@ -130,14 +130,9 @@ def parse(raw: bytes) -> dict[str, Any]:
         _check_values(text)
         value = _DECODER.decode(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
-        raise InvalidJson(
-            Text(
-                "{msg} at line {lineno} column {colno}",
-                msg=_MESSAGES.get(error.msg, error.msg),
-                lineno=error.lineno,
-                colno=error.colno,
-            )
-        ) from None
+        place = {"lineno": error.lineno, "colno": error.colno}
+        why = Text("{msg} at line {lineno} column {colno}", msg=_MESSAGES.get(error.msg, error.msg), **place)
+        raise InvalidJson(why) from None
     except RecursionError:
         raise InvalidJson(_TOO_DEEP) from None
     if type(value) is not dict:

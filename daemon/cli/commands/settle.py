@@ -134,7 +134,8 @@ def _find(settings: Settings, nim: str | None, fingerprint: str) -> tuple[Case |
     case = cases[0]
     machine = settings.find_machine(case.state.book.nim)
     fresh = asyncio.run(_read_machine(machine)) if machine else None
-    return read_ledger(settings, lambda store: store.decisions.case(case.state.book, fresh)), fresh
+    case = read_ledger(settings, lambda store: store.decisions.case(case.state.book, fresh))
+    return (case if case.is_open else None), fresh  # settled elsewhere while the machine was read
 
 
 async def _cases(store: Store, nim: str | None) -> list[Case]:

@@ -70,15 +70,9 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
+        limit = {"box_at": worker.clock.millis(), "most": MOST_AN_HOUR}
         body = await worker.ledger.write(
-            acts.move_cash,
-            worker.book,
-            move,
-            at=worker.now(),
-            answer=answer,
-            call=call,
-            box_at=worker.clock.millis(),
-            most=MOST_AN_HOUR,
+            acts.move_cash, worker.book, move, at=worker.now(), answer=answer, call=call, **limit
         )
         log.info("cash.moved", **worker.names, kind=move.kind, amount=move.amount, request_id=call.request_id)
         return body

@@ -59,13 +59,8 @@ class MachinePair:
         if self.spare is not None:
             self.ledger.peek(take_overs.check_in_use, self.book)
         if self.first is not None and self.stands_for is None:
-            raise NotInUse(
-                Text(
-                    "{spare} is the spare of {nim} and has not taken over; nothing was sent",
-                    spare=self.book.nim,
-                    nim=self.first.book.nim,
-                )
-            )
+            names = {"spare": self.book.nim, "nim": self.first.book.nim}
+            raise NotInUse(Text("{spare} is the spare of {nim} and has not taken over; nothing was sent", **names))
 
     @cached_property
     def floors(self) -> dict[str, int]:

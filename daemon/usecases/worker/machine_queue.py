@@ -29,9 +29,8 @@ class QueueEntry:
         """Returns at its turn; MachineBusy if `deadline` (loop time) comes first."""
         timeout = max(0.0, deadline - asyncio.get_running_loop().time())
         if not self.turn.done() and not (await asyncio.wait([self.turn], timeout=timeout))[0]:
-            raise MachineBusy(
-                Text("the machine is busy with other invoices; nothing was sent"), self._queue.patience_hint
-            )
+            why = Text("the machine is busy with other invoices; nothing was sent")
+            raise MachineBusy(why, self._queue.patience_hint)
         return self.turn.result()
 
     def step_back(self) -> None:
@@ -75,9 +74,8 @@ class MachineQueue:
         if self._closed:
             raise MachineBusy(self._closed)
         if len(self._queue) > self.limit:
-            raise MachineBusy(
-                Text("too many invoices are waiting for this machine; nothing was sent"), self.patience_hint
-            )
+            why = Text("too many invoices are waiting for this machine; nothing was sent")
+            raise MachineBusy(why, self.patience_hint)
         entry = self._enter(QueueEntry(self, on_near=on_near), len(self._queue))
         self._call_next()
         return entry

@@ -1,3 +1,4 @@
+import asyncio
 import re
 
 import pytest
@@ -6,7 +7,9 @@ from support.ledgers.ledger import START, Till, invoice, opened, settlements
 from support.shop import Machine
 
 from bridge.port import open_port
+from daemon.cli.commands import settle
 from daemon.core.machine.state import FiscalCounters
+from daemon.settings import load
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state, open_book
 
@@ -170,6 +173,16 @@ async def test_the_machine_did_certify(disputed):
     disputed.ok("verify")
     assert disputed.json("machine", "settle") == {"settled": False, "attention": None}
     assert disputed.ok("machine", "settle") == "nothing to settle: no machine is in attention\n"
+
+
+async def test_two_persons_settle_one_case(disputed, monkeypatch):
+    """Decided while the second command reads the machine: nothing is left to settle. It was told that the one decision it offered did not fit."""
+
+    async def read(_machine):
+        disputed.ok("machine", "settle", NIM, "--decision", "certified", "--reason", "the other one")
+
+    monkeypatch.setattr(settle, "_read_machine", read)
+    assert await asyncio.to_thread(settle._find, load(disputed.config), NIM, "") == (None, None)
 
 
 CODE = "7Q2M-K4ZP-ABCD-EFGH-IJKL-MN27"
