@@ -1,6 +1,8 @@
 """What happened, read from a real ledger: for streams, and as what is posted to a webhook."""
 
+import gc
 import json
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +15,15 @@ from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
 from daemon.store.tables.events import event_span
-from daemon.usecases.delivery.events import BATCH, SeenEvent, Start, events_for, reset_event, starting_point
+from daemon.usecases.delivery.events import (
+    BATCH,
+    EventNotifier,
+    SeenEvent,
+    Start,
+    events_for,
+    reset_event,
+    starting_point,
+)
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
 
 HOOK = "https://till.example/events"
@@ -61,6 +71,18 @@ async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
         {**common, "found": "another machine"},
         {**common, "daysSinceContact": 9},
     ]
+
+
+async def test_who_has_stopped_listening_stays_in_no_memory(till: Till) -> None:
+    """A box has thousands of streams that come and go."""
+    notifier = EventNotifier()
+    with notifier.listening(till.book) as news:
+        notifier.notify(till.book)
+        assert news.is_set()
+    gone = weakref.ref(news)
+    del news
+    gc.collect()
+    assert gone() is None
 
 
 async def test_a_stream_goes_on_where_it_was(store: Store, till: Till) -> None:
