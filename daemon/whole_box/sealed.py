@@ -1,4 +1,4 @@
-"""Encrypted backups: age files (age-encryption.org/v1). With a recovery key they are streamed, whatever the
+"""Encrypted backups: age files (age-encryption.org/v1), by pyrage. With a recovery key they are streamed, whatever the
 ledger's size; with a passphrase they are in memory, so the ledger must be small."""
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import BinaryIO, Final
 import pyrage
 
 from common.language import Text
-from daemon.whole_box.passphrase import VERSION, encrypted
 
+VERSION: Final = b"age-encryption.org/v1\n"
 SCRYPT: Final = re.compile(rb"-> scrypt [A-Za-z0-9+/]{22} ([1-9][0-9]?)\n")
-MOST_WORK: Final = 20
-"""log2 of scrypt's cost: at most 1 GB is used before anything in the file is authenticated. mcfd 0.1.0 used 16, mcfd up
-to 0.14.0 what its processor did in a second, which is 20 on a fast PC."""
+MOST_WORK: Final = 19
+"""log2 of scrypt's cost: at most 512 MB are used before anything in the file is authenticated. mcfd 0.1.0 used 16."""
 MOST_BY_PASSPHRASE: Final = 256 * 1024 * 1024
 MOST_READ_BY_PASSPHRASE: Final = 1024 * 1024 * 1024
 
@@ -69,7 +68,7 @@ def sealed(target: BinaryIO, *, recipients: Sequence[str] = (), passphrase: str 
         yield plain
         if plain.tell() > MOST_BY_PASSPHRASE:
             raise TooMuchToSeal
-        target.write(encrypted(plain.getvalue(), passphrase))
+        target.write(pyrage.passphrase.encrypt(plain.getvalue(), passphrase))
         return
     keys, sink = [check_recipient(each) for each in recipients], _Sink(target)
     reading, writing = os.pipe()

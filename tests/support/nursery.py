@@ -335,12 +335,15 @@ def speak() -> None:
 
 
 def cheapen() -> None:
-    """Passwords that a command hashes, and passphrases of its backups, cost it next to nothing; what they cost, the unit tests look at."""
+    """Passwords that a command hashes, and passphrases of its backups, cost it next to nothing; what they cost, the unit tests look at. pyrage makes a
+    passphrase as costly as a second of this processor allows."""
+    import pyrage  # noqa: PLC0415
+    from support.age_forms import age_file, by_passphrase  # noqa: PLC0415
+
     from common import passwords  # noqa: PLC0415
-    from daemon.whole_box import passphrase  # noqa: PLC0415
 
     vars(passwords).update(_N=2, _P=1)
-    passphrase.WORK = 1
+    pyrage.passphrase.encrypt = lambda content, words: age_file(by_passphrase(words, 1), content)
 
 
 def start(order: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import pytest
 from support.age_forms import CHUNK, age_file, by_passphrase, for_recipient
 from support.tools import need
 
-from daemon.whole_box import passphrase
 from daemon.whole_box.sealed import (
     NotOpened,
     TooMuchToSeal,
@@ -56,12 +55,10 @@ def pair() -> Pair:
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_what_is_closed_opens_again(length: int, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also around the border of a chunk, and read in odd portions; by a passphrase, pyrage reads what mcfd writes."""
+def test_what_is_closed_opens_again(length: int, pair: Pair) -> None:
+    """Also around the border of a chunk, and read in odd portions."""
     content = bytes(at % 251 for at in range(length))
     assert open_again(close(content, pair[1]), pair[0]) == content
-    monkeypatch.setattr(passphrase, "WORK", 1)
-    assert by_words(passphrase.encrypted(content, WORDS)) == content
 
 
 def test_a_passphrase_opens_and_another_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +67,6 @@ def test_a_passphrase_opens_and_another_does_not(monkeypatch: pytest.MonkeyPatch
     with sealed(target, passphrase=WORDS) as file:
         file.write(b"ledger")
     assert by_words(target.getvalue()) == b"ledger"
-    assert b" 17\n" in target.getvalue()[:80]  # whatever the processor: a smaller box has to open it
     with pytest.raises(NotOpened, match="passphrase is wrong"):
         by_words(target.getvalue(), WORDS + "x")
     monkeypatch.setattr("daemon.whole_box.sealed.MOST_BY_PASSPHRASE", 1000)
@@ -89,7 +85,7 @@ def test_what_mcfd_0_1_0_closed_opens(length: int, pair: Pair) -> None:
         assert by_words(age_file(by_passphrase(WORDS), content)) == content
 
 
-@pytest.mark.parametrize("work", [21, 22, 31, 63, 99])
+@pytest.mark.parametrize("work", [20, 22, 31, 63, 99])
 def test_a_costly_passphrase_is_refused_before_it_costs(work: int) -> None:
     """What scrypt would take is known from the file; nothing of it is authenticated by then."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
