@@ -85,7 +85,7 @@ def test_what_mcfd_0_1_0_closed_opens(length: int, pair: Pair) -> None:
         assert by_words(age_file(by_passphrase(WORDS), content)) == content
 
 
-@pytest.mark.parametrize("work", [20, 22, 31, 63, 99])
+@pytest.mark.parametrize("work", [23, 31, 63, 99])
 def test_a_costly_passphrase_is_refused_before_it_costs(work: int) -> None:
     """What scrypt would take is known from the file; nothing of it is authenticated by then."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
