@@ -93,19 +93,16 @@ class BookClock:
 
     def _judge(self) -> tuple[Clocks, ClockReading]:
         box = self._box.millis()
-        synchronised = self._box.synchronised()
+        synchronised, believed = self._box.synchronised(), self._believed
         clocks = Clocks(
             book=self.last_at,
             box=box,
             synchronised=synchronised,
             machine=self._machine.now() if self._machine else None,
-            stepped=not synchronised and self._stepped(box),
+            stepped=not synchronised and believed is not None and abs(box - believed.now()) > SLACK,
             accepted=self.accepted,
         )
         return clocks, decide_time(clocks)
-
-    def _stepped(self, box: int) -> bool:
-        return self._believed is not None and abs(box - self._believed.now()) > SLACK
 
     def _note(self, clocks: Clocks, reading: ClockReading) -> None:
         if reading.source is Source.BOX:
