@@ -57,6 +57,23 @@ async def defer(shop: MemoryShop, number: str, *prices: int, **changes: Any) -> 
     return answered.value
 
 
+async def back_up_with_one_that_waits(shop: MemoryShop, path: Path, saved: Path) -> None:
+    """Sale A waits in the copy, and the machine is away."""
+    await shop.connected()
+    await unplug(shop)
+    await defer(shop, "A")
+    assert backup(path, saved, at=1).clean
+
+
+async def adopt(shop: MemoryShop) -> None:
+    """A person takes over what the machine has certified since the copy."""
+    decisions, worker = shop.store.decisions, shop.worker
+    await shop.until(lambda: shop.store.ledger.peek(settlements.read_evidence, worker.book), "the machine's word")
+    case = await decisions.case(worker.book)
+    await decisions.carry_out(case, "adopt", reason="looked at", at=worker.now(), by=PERSON)
+    await shop.until(lambda: not worker.attention, "the decision in force")
+
+
 async def unplug(shop: MemoryShop) -> None:
     shop.session.unplug(asyncio.get_running_loop().time(), NEVER)
     shop.port.pump()
@@ -125,22 +142,15 @@ async def test_one_whose_number_the_machine_has_certified(tmp_path: Path) -> Non
     given up, and those behind it are certified."""
     path, saved = tmp_path / "ledger", tmp_path / "saved"
     async with working(path) as before:
-        await before.connected()
-        await unplug(before)
-        await defer(before, "A")
-        assert backup(path, saved, at=1).clean
+        await back_up_with_one_that_waits(before, path, saved)
         await take_back(before.worker, "A", by=PERSON)
         before.session.plug()
         await before.connected()
         await before.certify("A", 2000)
     restore(saved, path, at=2)
     async with working(path, on=before) as shop:
-        decisions, worker = shop.store.decisions, shop.worker
-        await shop.until(lambda: shop.store.ledger.peek(settlements.read_evidence, worker.book), "the machine's word")
-        await decisions.carry_out(
-            await decisions.case(worker.book), "adopt", reason="looked at", at=worker.now(), by=PERSON
-        )
-        await shop.until(lambda: not worker.attention, "the decision in force")
+        worker = shop.worker
+        await adopt(shop)
         sale = shop.store.ledger.peek(deferred.by_key, worker.book, key_hash_of("A"))
         assert sale is not None
         with pytest.raises(NotWaiting):  # by its till: only a person can tell what became of it
@@ -157,20 +167,14 @@ async def test_one_that_a_restored_copy_adopts_has_its_lines(tmp_path: Path) -> 
     """The machine's last invoice is the sale that waits in the copy, so its lines are known: it stands in the totals, and is no foreign invoice."""
     path, saved = tmp_path / "ledger", tmp_path / "saved"
     async with working(path) as before:
-        await before.connected()
-        await unplug(before)
-        await defer(before, "A")
-        assert backup(path, saved, at=1).clean
+        await back_up_with_one_that_waits(before, path, saved)
         before.session.plug()
         await before.until(lambda: state(before, "A") == "certified", "its certification")
         receipt = before.store.ledger.peek(uniqueness.find_key, before.worker.book, key_hash_of("A"))
     restore(saved, path, at=2)
     async with working(path, on=before) as shop:
         worker, ledger = shop.worker, shop.store.ledger
-        await shop.until(lambda: ledger.peek(settlements.read_evidence, worker.book), "the machine's word")
-        case = await shop.store.decisions.case(worker.book)
-        await shop.store.decisions.carry_out(case, "adopt", reason="looked at", at=worker.now(), by=PERSON)
-        await shop.until(lambda: not worker.attention, "the decision in force")
+        await adopt(shop)
         use = ledger.peek(uniqueness.find_key, worker.book, key_hash_of("A"))
         assert receipt
         assert receipt.record
