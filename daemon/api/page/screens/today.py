@@ -230,10 +230,13 @@ async def _period_key(visit: Visit, books: int = 1) -> str:
 
 async def _is_current(visit: Visit, key: str) -> bool:
     """Whether the form's period is the open one, or was closed by this form; that of a new book has no start yet."""
-    start, worker = key.partition(" ")[0], visit.worker
-    if worker.ledger.peek(find_key, worker.book, _call_of_z(visit, worker, key).key_hash):
-        return True
-    return not start.isdecimal() or start in ("0", await _period_key(visit))
+    start = key.partition(" ")[0]
+    return _has_closed(visit, visit.worker, key) or not start.isdecimal() or start in ("0", await _period_key(visit))
+
+
+def _has_closed(visit: Visit, worker: MachineWorker, key: str) -> bool:
+    """Whether the form with `key` has closed that book."""
+    return bool(worker.ledger.peek(find_key, worker.book, _call_of_z(visit, worker, key).key_hash))
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:
@@ -247,8 +250,7 @@ async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
     if other is None:
         return None
     is_lasting = other.is_replaced or other.stands_for is not None
-    is_closed = key and other.ledger.peek(find_key, other.book, _call_of_z(visit, other, key).key_hash)
-    if is_lasting or is_closed:
+    if is_lasting or (key and _has_closed(visit, other, key)):
         return other
     period = await report.x_report(other)
     has_worked = period.certs_count or (period.cash and (period.cash.deposits or period.cash.withdrawals))
