@@ -64,9 +64,9 @@ SOCKET = Path("/run/control")
 )
 def test_an_error_says_what_it_is_about_in_both_languages(error: Exception, values: tuple[str, ...]) -> None:
     """With each value that it was made of; a service's command is named to who runs the service alone."""
-    said = sentence(error)
-    assert [value for value in values if value not in said] == []
-    assert said.in_language("fr") != said == str(error)
+    text = sentence(error)
+    assert [value for value in values if value not in text] == []
+    assert text.in_language("fr") != text == str(error)
 
 
 def test_a_command_that_has_the_ledger_is_no_service_to_be_stopped() -> None:
@@ -75,7 +75,7 @@ def test_a_command_that_has_the_ledger_is_no_service_to_be_stopped() -> None:
     assert [str(kind("busy", 7)) for kind in (MachineBusy, MachineOffline)] == ["busy", "busy"]
 
 
-def said_again(reason: str, state: str = "abandoned") -> tuple[type[McfdError], str]:
+def failure_from(reason: str, state: str = "abandoned") -> tuple[type[McfdError], str]:
     error = failure_of(record(state=state, counters=None, code="", reason=reason))
     return type(error), str(error)
 
@@ -91,15 +91,15 @@ def said_again(reason: str, state: str = "abandoned") -> tuple[type[McfdError], 
 )
 def test_who_asks_later_gets_the_answer_of_the_request(error: McfdError) -> None:
     """The error that ended an attempt before the machine, with the same sentence, out of what the ledger has of it."""
-    assert said_again(to_stored(reason_of(error, NOT_SENT_BECAUSE))) == (type(error), str(error))
+    assert failure_from(to_stored(reason_of(error, NOT_SENT_BECAUSE))) == (type(error), str(error))
 
 
 def test_what_ended_at_the_machine_is_told_by_its_reason() -> None:
     """A refusal in its own words, or an answer that is none; where nothing was sent, it is offline; else the line was lost."""
-    assert said_again("E:PLEIN", "refused") == (MachineRefused, "the machine refused: E:PLEIN")
-    assert said_again(to_stored(FRAME_OVERFLOW(count=300, limit=200)), "refused")[0] is MachineRefused
-    assert said_again(to_stored(INVOICE_LOST), "refused")[0] is MachineNonsense
-    assert said_again(to_stored(NOT_SENT))[0] is MachineOffline
-    kind, said = said_again(to_stored(INVOICE_LOST))
-    assert (kind, str(INVOICE_LOST) in said, "may be sent again" in said) == (NothingDone, True, True)
-    assert said_again(to_stored(NOT_SENT_BECAUSE(cause="why", kind="NotOfOurs"))) == (MachineOffline, "why")
+    assert failure_from("E:PLEIN", "refused") == (MachineRefused, "the machine refused: E:PLEIN")
+    assert failure_from(to_stored(FRAME_OVERFLOW(count=300, limit=200)), "refused")[0] is MachineRefused
+    assert failure_from(to_stored(INVOICE_LOST), "refused")[0] is MachineNonsense
+    assert failure_from(to_stored(NOT_SENT))[0] is MachineOffline
+    kind, text = failure_from(to_stored(INVOICE_LOST))
+    assert (kind, str(INVOICE_LOST) in text, "may be sent again" in text) == (NothingDone, True, True)
+    assert failure_from(to_stored(NOT_SENT_BECAUSE(cause="why", kind="NotOfOurs"))) == (MachineOffline, "why")
