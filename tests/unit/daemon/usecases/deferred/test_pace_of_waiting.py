@@ -116,7 +116,7 @@ def at_random(dice: random.Random, mean: float) -> Iterator[float]:
 
 def test_the_law_gives_two_days_and_people_are_warned_before() -> None:
     """Counted from the sale; of a book from its oldest one."""
-    backlog = DeferredBacklog(1, 590, oldest_at=1)
+    backlog = DeferredBacklog(1, 590, oldest_at=1, doubtful=0)
     assert (
         backlog.due_at
         == DeferredSale(1, "k", b"f", "r", "W-1", "FV", 590, sold_at=1, address="a").due_at
