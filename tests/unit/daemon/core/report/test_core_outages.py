@@ -5,8 +5,7 @@ import pytest
 
 from daemon.core.clock import HOUR
 from daemon.core.errors import InvalidRequest
-from daemon.core.ledger.entries import OutageBegun, OutageEnded, OutageNotified
-from daemon.core.ledger.outage import Notice, Outage, RegisterOfOutages
+from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.outages import outage_list, outage_word, read_notice
 
 NIM, NOW = "EL02000015-1", 1_767_607_200_000
@@ -64,26 +63,3 @@ def test_a_notification_is_of_now_or_of_a_time_that_was(at: str | None, noted: i
     with pytest.raises(InvalidRequest) as refused:
         read_notice(body, now=NOW, strict=True)
     assert [error.field for error in refused.value.errors] == ["at", "colour"]
-
-
-BEGUN, ENDED = OutageBegun(1, NIM, "disk", 0), OutageEnded(1, 0)
-
-
-@pytest.mark.parametrize(
-    ("entries", "problem"),
-    [
-        ([BEGUN, ENDED, OutageNotified(1, "distributor", "A", 0), OutageBegun(2, NIM, "disk", 0), object()], ""),
-        ([BEGUN, OutageBegun(2, NIM, "disk", 0)], "begins an outage while another one lasts"),
-        ([OutageBegun(2, NIM, "disk", 0)], "begins an outage with another number"),
-        ([ENDED], "ends an outage that does not last"),
-        ([BEGUN, OutageEnded(2, 0)], "ends an outage that does not last"),
-        ([BEGUN, OutageNotified(2, "distributor", "A", 0)], "is about an outage that is not in the register"),
-    ],
-)
-def test_a_register_with_a_gap_is_found(entries: list[object], problem: str) -> None:
-    """The last entry is the one that does not fit."""
-    register = RegisterOfOutages()
-    problems = [register.problem("entry 5", entry) for entry in entries]
-    assert not any(problems[:-1])
-    assert problem in problems[-1]
-    assert bool(problem) == problems[-1].startswith("entry 5 ")
