@@ -147,6 +147,7 @@ class UseCases:
         worker: MachineWorker,
         call: Call,
         counted: int | None = None,  # noqa: ARG002  the shape of the use case
+        after: int | None = None,  # noqa: ARG002
     ) -> Answered[Closure]:
         await self._meet("close_period", worker, call)
         return Answered(closure(), self.replayed)
