@@ -7,6 +7,8 @@ import base64
 import hashlib
 import hmac
 import secrets
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
 from common.language import Text
@@ -31,9 +33,14 @@ def fault_of_password(password: str, name: str) -> Text | None:
         return Text("has to have {least} to {most} characters", least=SHORTEST, most=LONGEST)
     if not password.isprintable():
         return Text("holds characters that cannot be typed")
-    if len(set(password)) < _FEWEST or name.lower() in password.lower():
+    if len(set(password)) < _FEWEST or name.lower() in password.lower() or password.lower() in _common_passwords():
         return Text("is too easy to guess")
     return None
+
+
+@cache
+def _common_passwords() -> frozenset[str]:
+    return frozenset((files("common") / "common_passwords.txt").read_text("utf-8").split())
 
 
 def hash_password(password: str) -> str:

@@ -481,7 +481,7 @@ async def test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped(
     for number in range(4):
         headers = bearer(key, f"k-{number}", Prefer="respond-async")
         assert (await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=headers)).status_code == 202
-    await asyncio.to_thread(site.relays[0].kill, signal.SIGTERM)
+    await asyncio.to_thread(site.relays[0].stop)
     await asyncio.to_thread(site.relays[1].start)
     await asyncio.to_thread(site.shop.start_daemon)
     await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 4), deadline=200)
