@@ -99,7 +99,7 @@ def write_marks(ledger: Path, marks: Marks) -> None:
         part.replace(path)
         sync_path(path.parent)
     except OSError as error:
-        file_failed(error, is_sync=True)
+        file_failed(error)
         with contextlib.suppress(OSError):
             part.unlink()
         raise StorageFull(Text("{path} cannot be written ({why})", path=path, why=reason(error))) from error
