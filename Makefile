@@ -83,8 +83,9 @@ lock: $(STAMP)
 		known="$$known -c $(LOCKS)/$$extra.txt"; \
 	done
 
+# A real daemon, killed at random moments, round after round (docs/reliability.md): MINUTES=…, SEED=…
 torture: $(STAMP) $(CATALOGUES)
-	@PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	@MCFD_TORTURE=$(or $(MINUTES),10) MCFD_SEED=$(SEED) $(BIN)/python -m pytest -q -s tests/acceptance/crash/test_crash_random.py
 
 # Everything in one process on a virtual clock, drawn from a seed (docs/reliability.md): SEEDS=2000, MINUTES=…, SEED=n KEEP=…, MISTAKES=1.
 # Afterwards every history of the decisions, one event longer than within the suite; EVERY=1 does only that, MORE=2 two events.

@@ -207,12 +207,12 @@ class AddItem(msgspec.Struct, frozen=True):
     amount: int
     price: int
     quantity: int
-    item_type: str = "LOCBIE"
-    code: str = ""
-    specific_rate: int = 0
-    specific_tax: int = 0
-    specific_name: str = ""
-    cents: int = 0
+    item_type: str
+    code: str
+    specific_rate: int
+    specific_tax: int
+    specific_name: str
+    cents: int
     cmd: ClassVar[int] = ITEM
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:

@@ -6,7 +6,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import secrets
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
 from common.language import Text
@@ -21,6 +24,7 @@ _MEMORY: Final = 64 * 1024 * 1024
 _TYPED: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 _FEWEST: Final = 4
 """Different characters, at least: not aaaaaaaaaa, not 1212121212."""
+_ENDS: Final = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 DUMMY_HASH: Final = "$".join(("scrypt", str(_N), str(_R), str(_P), "A" * 22 + "==", "A" * 43 + "="))
 """For an unknown name: the check takes the same time, and no password matches."""
 
@@ -31,9 +35,20 @@ def fault_of_password(password: str, name: str) -> Text | None:
         return Text("has to have {least} to {most} characters", least=SHORTEST, most=LONGEST)
     if not password.isprintable():
         return Text("holds characters that cannot be typed")
-    if len(set(password)) < _FEWEST or name.lower() in password.lower():
+    if len(set(password)) < _FEWEST or name.lower() in password.lower() or _is_common(password):
         return Text("is too easy to guess")
     return None
+
+
+def _is_common(password: str) -> bool:
+    """Whether it is in common_passwords.txt, in any case, with or without digits and punctuation at its ends."""
+    lower = password.lower()
+    return not _common_passwords().isdisjoint((lower, _ENDS.sub("", lower)))
+
+
+@cache
+def _common_passwords() -> frozenset[str]:
+    return frozenset((files("common") / "common_passwords.txt").read_text("utf-8").split())
 
 
 def hash_password(password: str) -> str:

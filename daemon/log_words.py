@@ -60,7 +60,7 @@ EVENTS: Final = {
     "certification.unknown": Text("the outcome of a certification is not known yet"),
     "recover.settled": Text("a certification in doubt was settled"),
     "certification.found": Text("a certification whose answer was lost was found on the machine"),
-    "certification.not_stored": Text("a certification could not be written down"),
+    "certification.not_stored": Text("the end of a certification could not be written down; it is tried again"),
     "clock.drift": Text("the box's clock is off"),
     "clock.source": Text("the box's clock is not to be relied on; the time comes from elsewhere"),
     "clock.synchronised": Text("the box's clock was set"),
@@ -94,9 +94,6 @@ EVENTS: Final = {
     "recording.goes_on": Text("the line is recorded again"),
     "cash.moved": Text("cash put in or taken out"),
     "aggregate.failed": Text("the totals could not be brought up to date; they will be at the next try"),
-    "attempt.end_not_stored": Text(
-        "the end of a certification could not be written down; it is settled at the next contact"
-    ),
     "audit.head": Text("the audit log up to here, to be compared with a copy elsewhere"),
     "configuration.not_noted": Text("a changed configuration could not be noted in the audit log"),
     "clock.book_ahead": Text("the ledger is ahead of the box's clock"),

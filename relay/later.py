@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections import deque
 from typing import Final
 
 import msgspec
 import structlog
 
-from common.turns import heed_cancellation
+from common.turns import ended, heed_cancellation
 from common.wire.call import (
     IDEMPOTENCY_KEY,
     LATER_SECONDS,
@@ -29,7 +28,7 @@ from common.wire.errors import BadEvent, NatsError
 from common.wire.keys import seal
 from common.wire.nats_client import Msg
 from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER, Acknowledgement
-from common.wire.nats_pull import pulling
+from common.wire.nats_pull import Pull, pulling
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.problems import BoxAmbiguous, BoxOffline, QueueFull, RelayProblem
@@ -43,6 +42,8 @@ MOST_TRIES: Final = 100
 """Publications of one sale; each new one follows a message with the same id that was delivered or expired."""
 MOST_ACK: Final = 4096
 AT_ONCE: Final = 32
+MOST_FETCHED: Final = 64 * 1024 * 1024
+"""Bytes of the sales in memory, some 20 000 of the usual size; a box has at most 100 in the stream."""
 AGAIN_SECONDS: Final = 30.0
 """Delay before a sale is sent again to a box that was offline."""
 AMBIGUOUS_AGAIN_SECONDS: Final = 300.0
@@ -136,17 +137,7 @@ class LaterCalls:
             try:
                 client = await self._connection.opened()
                 async with pulling(client, CALLS_STREAM, CALLS_CONSUMER, AT_ONCE) as pull:
-                    try:
-                        while True:
-                            by_subject: dict[str, list[Msg]] = defaultdict(list)
-                            for msg in await pull.take():
-                                by_subject[msg.subject].append(msg)
-                            await asyncio.gather(
-                                *(self._hand_over(subject, found) for subject, found in by_subject.items())
-                            )
-                    except asyncio.CancelledError:  # at a stop; spares them the `ack_wait`
-                        pull.give_back()
-                        raise
+                    await self._deliver(pull)
             except RelayProblem:
                 pass  # the connection was lost again
             except NatsError as error:
@@ -157,12 +148,33 @@ class LaterCalls:
                 log.exception("later.failed")
             await asyncio.sleep(TROUBLE_SECONDS)
 
-    async def _hand_over(self, subject: str, messages: Iterable[Msg]) -> None:
-        """Delivers the sales of one box in their order."""
+    async def _deliver(self, pull: Pull) -> None:
+        """Delivers the sales of each box in their order, those of different boxes independently: one that does not
+        answer delays no other."""
+        by_subject: dict[str, deque[Msg]] = {}
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                for msg in await pull.take():
+                    if msg.subject in by_subject:
+                        by_subject[msg.subject].append(msg)
+                        continue
+                    by_subject[msg.subject] = deque([msg])
+                    task = asyncio.get_running_loop().create_task(self._hand_over(msg.subject, by_subject))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+                while sum(msg.size for messages in by_subject.values() for msg in messages) >= MOST_FETCHED:
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pull.give_back()  # at a stop; spares them the `ack_wait`
+            await ended(*tasks)
+
+    async def _hand_over(self, subject: str, by_subject: dict[str, deque[Msg]]) -> None:
+        """Delivers the sales of one box until none is left, also those that are added meanwhile. After a failure all of
+        them come again later."""
         words = subject.split(".")
         nim = words[1] if len(words) == 3 else ""  # noqa: PLR2004  # mcf.<NIM>.later
-        wait = 0.0
-        left = deque(messages)
+        left, wait, again = by_subject[subject], 0.0, AGAIN_SECONDS
         try:
             while left:
                 wait = wait or await self._tried(nim, left[0])
@@ -172,10 +184,17 @@ class LaterCalls:
                 else:
                     msg.ack()
         except asyncio.CancelledError:
+            again = 0.0
+            raise
+        except NatsError:
+            pass  # the connection is lost: they come again after the `ack_wait`
+        except Exception:
+            log.exception("later.failed", nim=nim)
+        finally:
+            del by_subject[subject]
             with contextlib.suppress(NatsError):
                 for msg in left:
-                    msg.nak(0.0)
-            raise
+                    msg.nak(again)
 
     async def _tried(self, nim: str, msg: Msg) -> float:
         """Sends one stored sale. Returns the delay in seconds before the next attempt; 0 if the box accepted it or

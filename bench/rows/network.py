@@ -17,7 +17,7 @@ from support.hq.postgresql import DEBIAN, Cluster, binaries
 from support.hq.running import RunningHq
 from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, SECOND
-from support.relay_site import RelaySite, running
+from support.relay_site import STREAMS, RelaySite, running
 from support.shop import PLAIN
 
 from bench.figures import Row
@@ -72,8 +72,7 @@ async def _passed_on(path: Path) -> list[Row]:
     """Uses boxes that only answer, with the credentials of a real one."""
     site = RelaySite(path)
     try:
-        await site.server.up()
-        await site.streams()
+        await site.server.up(*STREAMS)
         site.relays[0].start()
         programs = site.server.pid, site.relays[0].pid
         before = [_resident(pid) for pid in programs]

@@ -23,7 +23,7 @@ from support.shop import IFU, Machine
 from support.slow_disk import read_count
 
 from bench.figures import Row, milliseconds, quantile
-from bench.shop.ledger import DAY, PER_DAY, add_waiting, make
+from bench.shop.ledger import PER_DAY, add_waiting, make
 from bench.shop.shops import PACED, UNPACED, Bench, folder, line_seconds, nim, running, seconds_to_ready
 from bench.shop.till import BareScript, Crowd, Till, bodies, rate
 from daemon.store.sqlite.file import open_to_read
@@ -264,16 +264,10 @@ def _left(bench: Bench) -> int:
         )
 
 
-def start_of(days: int) -> int:
-    """Midnight (ms, UTC) at which a ledger of so many days must begin to end yesterday: for a ledger a year behind the
-    box's clock the daemon first needs an operator (decision 21)."""
-    return (time.time_ns() // 1_000_000 // DAY - days) * DAY
-
-
 def large_ledger() -> Iterator[Row]:
     with folder() as path:
         ledger = path / "large.sqlite3"
-        make(ledger, SIZE, start=start_of(SIZE // PER_DAY))
+        make(ledger, SIZE // PER_DAY)
         with running(1, *PACED, ledger=ledger, sales_before=[SIZE]) as bench:
             starts = [seconds_to_ready(bench.shop) for _ in range(STARTS)]
             yield Row("start", median(starts), f"median of {STARTS}")

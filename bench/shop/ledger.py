@@ -11,6 +11,7 @@ import json
 import os
 import random
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -45,6 +46,7 @@ DAY = 86_400_000
 OPENING = 7 * 3_600_000
 """Time of a day's first invoice, in ms after midnight; the last one is about 13 hours later."""
 GAP = 46_000
+CLOSING = 21 * 3_600_000
 TEMPLATES = 2000
 SCATTER = 2_654_435_761
 """Knuth's multiplier: scatters numbers over 2**32."""
@@ -60,50 +62,29 @@ INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(CO
 
 
 class Maker:
-    """Adds to one book of a ledger, in order of time. `start`: a midnight in UTC, in ms."""
+    """Adds to the live book of one machine in a new ledger, in order of time; times in ms."""
 
-    def __init__(self, path: Path, *, start: int) -> None:
+    def __init__(self, path: Path, nim: str = NIM) -> None:
         self._path = path
         self.connection = open_file(path, "rwc")
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -400000", "temp_store = MEMORY"):
             self.connection.execute(f"PRAGMA {pragma}").fetchall()
         migrate(self.connection, migrations())
-        self.book = books.open_book(self.connection, NIM, "live")
+        self.book = books.open_book(self.connection, nim, "live")
         self.connection.execute("BEGIN")
         self.count = 0
-        self._midnight = start
-        self._of_day = 0
-        self._dice = random.Random(f"ledger {NIM}")
+        self._dice = random.Random(f"ledger {nim}")
         self._sales = _templates(self._dice)
         self._teller = EventWriter(DEFAULT_DESTINATIONS)
 
-    def add(self, count: int, *, closing: bool = True) -> None:
-        """Adds `count` certifications; with `closing`, a Z at the end of each day."""
-        while count:
-            today = min(count, PER_DAY - self._of_day) if closing else count
-            self._certify(today)
-            count -= today
-            if closing and self._of_day == PER_DAY:
-                self._close_day()
-
-    def pause(self) -> None:
-        """Closes the ledger, complete and durable. All until here is one transaction: codes are random, and several
-        commits would write the pages of their index again and again."""
-        z_number = books.book_state(self.connection, self.book).z_number
-        self.connection.execute("COMMIT")
-        self.connection.close()
-        HighWater(self._path).give(book_name(NIM, "live", IFU), z_number)
-        descriptor = os.open(self._path, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-
-    def _certify(self, count: int) -> None:
+    def sell(self, times: Iterable[int]) -> None:
+        """A certification begun at each of these times."""
         connection, book = self.connection, self.book
         head = books.read_head(connection, book.id)
         record = None
         rows = []
-        for _ in range(count):
-            record, tally = self._next_record()
+        for begun in times:
+            record, tally = self._next_record(begun)
             content = invoice_bytes(record.invoice)
             hashed = chain.record_hash(head.hash, record, content)
             head = books.BookHead(record.seq, record.ended_at, hashed)
@@ -114,31 +95,43 @@ class Maker:
             books.advance_certified(connection, book.id, head, counters=record.counters, seen=seen, unexplained=0)
         totals.bring_in(connection, book, UTC)
 
-    def _next_record(self) -> tuple[Record, bytes]:
-        """The next record, and its tally in stored form."""
-        number = self.count + 1
-        template, tally = self._sales[number * SCATTER % 2**32 % len(self._sales)]
-        sale = msgspec.structs.replace(template, number=f"FV-{number:08d}")
-        begun = self._midnight + OPENING + self._of_day * GAP
-        code = self._dice.randbytes(24).translate(CODE_LETTERS).decode()
-        self.count = number
-        self._of_day += 1
-        return record_of(number, sale, begun, code), tally
-
-    def _close_day(self) -> None:
+    def close(self, at: int) -> None:
+        """A Z at that time."""
         connection, book = self.connection, self.book
         closure = closures.close_period(
             connection,
             book,
-            counters=FiscalCounters(self.count, self.count, 0),
+            counters=self.counters,
             unexplained=0,
-            at=self._midnight + 21 * 3_600_000,
+            at=at,
             zone=UTC,
             labels=PAYMENT_LABELS,
         )
         self._teller.write(connection, book, CLOSURE, closure.created_at, ref=closure.z_number)
-        self._midnight += DAY
-        self._of_day = 0
+
+    def finish(self) -> FiscalCounters:
+        """Closes the ledger, complete and durable; the machine's counters. All until here is one transaction: codes are
+        random, and several commits would write the pages of their index again and again."""
+        z_number = books.book_state(self.connection, self.book).z_number
+        self.connection.execute("COMMIT")
+        self.connection.close()
+        HighWater(self._path).give(book_name(self.book.nim, "live", IFU), z_number)
+        descriptor = os.open(self._path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        return self.counters
+
+    @property
+    def counters(self) -> FiscalCounters:
+        return FiscalCounters(self.count, self.count, 0)
+
+    def _next_record(self, begun: int) -> tuple[Record, bytes]:
+        """The next record, and its tally in stored form."""
+        self.count = number = self.count + 1
+        template, tally = self._sales[number * SCATTER % 2**32 % len(self._sales)]
+        sale = msgspec.structs.replace(template, number=f"FV-{number:08d}")
+        code = self._dice.randbytes(24).translate(CODE_LETTERS).decode()
+        return record_of(number, sale, begun, code), tally
 
 
 def record_of(number: int, sale: Invoice, begun: int, code: str) -> Record:
@@ -188,13 +181,15 @@ def _templates(dice: random.Random) -> list[tuple[Invoice, bytes]]:
     return [(sale, tally_bytes(contribution(record_of(1, sale, 0, "")))) for sale in sales]
 
 
-def make(path: Path, count: int, *, start: int, closing: bool = True) -> None:
-    """Makes a ledger with `count` certifications."""
-    maker = Maker(path, start=start)
-    step = max(1, count // 20)
-    while maker.count < count:
-        maker.add(min(step, count - maker.count), closing=closing)
-    maker.pause()
+def make(path: Path, days: int, nim: str = NIM) -> FiscalCounters:
+    """Makes a ledger of so many days with `PER_DAY` certifications and a Z each, of which the last is yesterday: for one
+    a year behind the box's clock the daemon first needs an operator (decision 21). Returns the machine's counters."""
+    maker = Maker(path, nim)
+    today = time.time_ns() // 1_000_000 // DAY * DAY
+    for midnight in range(today - days * DAY, today, DAY):
+        maker.sell(range(midnight + OPENING, midnight + OPENING + PER_DAY * GAP, GAP))
+        maker.close(midnight + CLOSING)
+    return maker.finish()
 
 
 def add_waiting(path: Path, count: int) -> None:

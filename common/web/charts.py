@@ -9,15 +9,15 @@ from markupsafe import Markup, escape
 from common.language import Language
 from common.numbers import SPACE, amount, compact
 
-WIDTH, HEIGHT, TALL, FOOT, SIDE, HEAD = 720, 210, 400, 24, 84, 18
+WIDTH, HEIGHT, TALL, FOOT, SIDE, HEAD = 720, 210, 400, 24, 92, 18
 STEPS = (1, 2, 2.5, 5, 10)
 """Steps of the axis, times a power of ten."""
 LINES = 4
 
 
 def money_cell(value: int) -> Markup:
-    """Money in a table; the style omits the unit if there is little room."""
-    return Markup(f'{amount(value)}<span class="unit">{SPACE}F{SPACE}CFA</span>')  # noqa: S704  a number
+    """Money in a table or as a figure: its unit goes to the next line, or away, if there is little room."""
+    return Markup(f'{amount(value)} <span class="unit">F{SPACE}CFA</span>')  # noqa: S704  a number
 
 
 def bars(

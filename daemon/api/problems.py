@@ -100,6 +100,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     take_over.MachineIsSpare: Kind(409, "MACHINE_IS_SPARE", Text("The machine is the spare of another one")),
     errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", Text("The Idempotency-Key stands for another request")),
     errors.ZNumberUnknown: Kind(409, "Z_NUMBER_UNKNOWN", Text("The last Z number has to be said first")),
+    errors.PeriodEnded: Kind(409, "PERIOD_ENDED", Text("The period was closed meanwhile")),
     errors.PeriodNotOver: Kind(409, "PERIOD_NOT_OVER", Text("The month or year is not over")),
     errors.CreditExceedsOriginal: Kind(
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")

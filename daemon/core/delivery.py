@@ -42,7 +42,7 @@ class BookStanding(msgspec.Struct, frozen=True):
     head: bytes
     counters: FiscalCounters | None
     certified_at: int
-    needs_last_z: bool = False
+    needs_last_z: bool
     """The last Z number is unknown here."""
 
 
@@ -58,8 +58,8 @@ class Outgoing(msgspec.Struct, frozen=True):
     report_id: str
     created_at: int
     body: bytes
-    chain: bytes = b""
-    last_sent: int = 0
+    chain: bytes
+    last_sent: int
     proof: Proof | None = None
     kind: Literal["Z", "month", "year"] = "Z"
     lineage: tuple[str, int] = ("", 0)

@@ -5,6 +5,7 @@ McfdError
 ├── DuplicateInvoice      this NIM has certified that number already (409)
 ├── KeyReused             the Idempotency-Key came with another request (409)
 ├── ZNumberUnknown        the last Z number of this machine is not known (409)
+├── PeriodEnded          another Z has closed the period meanwhile (409)
 ├── PeriodNotOver         the month or year is not over, or nothing is left to close (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
 ├── RequestExpired        it came, or had its turn, after the time that its client gave it; nothing was sent (410)
@@ -85,6 +86,18 @@ class ZNumberUnknown(McfdError):
             Text(
                 "the last Z number is not known after a restore: `mcfd machine last-z {nim} NUMBER`, from the last Z on paper",
                 nim=nim,
+            )
+        )
+
+
+class PeriodEnded(McfdError):
+    """`z_number` is the last Z, which the caller did not expect."""
+
+    def __init__(self, z_number: int) -> None:
+        super().__init__(
+            Text(
+                "the period was closed meanwhile: the last Z is number {z_number}; nothing was closed",
+                z_number=z_number,
             )
         )
 

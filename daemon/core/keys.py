@@ -77,17 +77,17 @@ class ApiKey(msgspec.Struct, frozen=True):
     created_at: int
     revoked_at: int
     """0 while the key works"""
-    role: Role = USUAL
-    expires_at: int = 0
+    role: Role
+    expires_at: int
     """0 when it has no end"""
-    used_at: int = 0
+    used_at: int
     """to the minute"""
-    strict: bool = False
+    strict: bool
     """Whether its requests may hold no unknown field (decision 27)."""
-    lane: Lane = "lan"
-    public: bytes = b""
+    lane: Lane
+    public: bytes
     """The public half (Ed25519) of a key that signs; empty for one that is sent itself."""
-    rate: int = 0
+    rate: int
     """Requests a minute through the relay, 0 for any number."""
 
     def works_at(self, now: int) -> bool:

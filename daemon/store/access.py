@@ -62,7 +62,7 @@ class LedgerAccess:
     def submit(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """As `write`; its place is fixed when this returns. StorageFull at once if the ledger is closed."""
+        """As `write`; its place is fixed when this returns."""
         return self._open.writer.submit(lambda connection: function(connection, *args, **named))
 
     async def read(

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from common.language import NO_TEXT, Text
 from common.language.reasons import SALE_AMONG_FOREIGN
 from daemon.core.audit import INTERNAL, Call
-from daemon.core.errors import StorageError, ZNumberUnknown
+from daemon.core.errors import PeriodEnded, StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSeen
@@ -209,8 +209,10 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         without_machine: bool = False,
         letterhead: str = "",
         counted: int | None = None,
+        after: int | None = None,
     ) -> Closure:
-        """Closes a Z. Its number is reserved durably in the high-water file before the transaction (decision 30)."""
+        """Closes a Z. Its number is reserved durably in the high-water file before the transaction (decision 30). With
+        `after`: PeriodEnded unless the last Z has that number."""
         water, name = self._open.high_water, ""
 
         def job(connection: sqlite3.Connection) -> Closure:
@@ -218,6 +220,8 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
             state = books.book_state(connection, book)
             if state.needs_last_z:
                 raise ZNumberUnknown(book.nim)
+            if after not in (None, state.z_number):
+                raise PeriodEnded(state.z_number)
             if water is not None:
                 state, name = catch_up(connection, book, water), name_of(state)
                 water.reserve(name, state.z_number + 1)

@@ -8,6 +8,7 @@ minute: from the last one to the next start the box was off."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -62,7 +63,7 @@ class OutageWatch:
     _found: OutOfOrder | None = field(default=None, init=False)
     _is_begun: bool = field(default=False, init=False)
     _signed_at: float = field(default=float("-inf"), init=False)
-    _failed: bool = field(default=False, init=False)
+    _failure: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self._book = self.worker.book
@@ -70,19 +71,19 @@ class OutageWatch:
 
     async def begin(self) -> None:
         """Continues what the previous daemon has left, before the machine is connected."""
-        try:
+        with contextlib.suppress(StorageError):  # `run` goes on with it
             await self._go_on()
-        except StorageError as error:
-            self._tell(error)
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
             try:
                 await self.step()
-                self._failed = False
+                self._failure = ""
             except StorageError as error:  # stored when there is room
-                self._tell(error)
+                if self._failure != str(error):
+                    log.warning("outage.not_stored", **self.worker.names, cause=str(error))
+                self._failure = str(error)
             except Exception:
                 log.exception("outage.failed", **self.worker.names)
 
@@ -214,11 +215,6 @@ class OutageWatch:
             return
         await self.worker.ledger.write(outages.give_sign_of_life, self.worker.book, self.worker.now())
         self._signed_at = now
-
-    def _tell(self, error: StorageError) -> None:
-        if not self._failed:
-            log.warning("outage.not_stored", **self.worker.names, cause=str(error))
-        self._failed = True
 
 
 async def list_outages(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> OutageList:

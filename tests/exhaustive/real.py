@@ -62,7 +62,7 @@ def _record(attempt: Attempt) -> Record:
 def _head(book: Book) -> stored.BookState:
     return stored.BookState(
         stored.Book(1, name(book.activation), "live"), product(book.counters), "", 0, 0, {}, book.ifu, book.attention, 0, book.z_number,
-        seen=seen_by(book), is_restored=book.is_restored,
+        1, needs_last_z=False, is_restored=book.is_restored, last_code="", lost="", accepted_to=0, time_repairs=0, seen=seen_by(book), in_use=True,
     )  # fmt: skip
 
 
@@ -121,10 +121,11 @@ def case(book: Book) -> decision.Case:
     """What an operator has before him."""
     disputed = next((attempt for attempt in book.attempts if attempt.state == "disputed"), None)
     reading = book.evidence
-    if reading is None:
-        return decision.Case(product(book), product(disputed), None, decided=book.decided)
-    evidence = verdict.Evidence(0, product(reading))
-    return decision.Case(product(book), product(disputed), evidence, standing(book, reading), book.decided)
+    evidence = None if reading is None else verdict.Evidence(0, product(reading))
+    last = "new" if reading is None else standing(book, reading)
+    return decision.Case(
+        product(book), product(disputed), evidence, last, book.decided, is_replaced=False, is_awaited=False
+    )
 
 
 def forget() -> None:

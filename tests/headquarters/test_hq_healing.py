@@ -9,13 +9,12 @@ import time
 
 import psycopg
 import pytest
+from support.hq.nats_site import STREAMS, Site
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import KINDS
 from support.receivers.headquarters import until
-from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
-
-from common.wire.keys import PrivateKey, decode_seed
+from support.receivers.nats_server import NIM, OTHER
 
 pytestmark = pytest.mark.long
 
@@ -119,47 +118,29 @@ class OverHttps:
         self.hq.kill()
 
 
-class OverNats:
+class OverNats(Site):
     """The same by JetStream, with the keys and files as shipped; nobody is asked, the stream is read again."""
 
     def __init__(self, directory, database) -> None:
-        self.nats = NatsSite(directory / "nats")
-        self.server = NatsServer(self.nats)
-        section = (
-            f'[nats]\nurl = "{self.server.url}"\ncredentials_file = "{self.nats.reader}"\n'
-            f'tls_ca = "{self.nats.authority.path}"\n'
-        )
-        self.hq = RunningHq(directory / "hq", database.url, section)
-        files = {NIM: self.nats.shop, OTHER: self.nats.other_shop}
-        self.boxes = [
-            PaperBox(nim, PrivateKey(decode_seed(file.read_text().strip())), seed=nim) for nim, file in files.items()
-        ]
+        super().__init__(directory, database.url)
 
     async def up(self) -> None:
-        await self.server.up()
-        client = await self.nats.connect(self.server.url)
-        for file in ("closures-one.json", "presence-one.json"):
-            await add_stream(client, file)
-        await client.close()
-        self.clients = {
-            NIM: await self.nats.connect(self.server.url, self.nats.shop),
-            OTHER: await self.nats.connect(self.server.url, self.nats.other_shop),
-        }
+        await self.server.up(*STREAMS)
+        self.senders = {box.nim: await self.shop(which) for which, box in enumerate(self.boxes)}
 
     async def send(self, *sent) -> None:
         for box, closure in sent:
-            headers, body = box.sent(closure)
-            headers["Nats-Msg-Id"] = closure.report_id
-            await self.clients[box.nim].jetstream().publish(f"mcf.{box.nim}.closure", body, headers=headers)
+            await super().send(self.senders[box.nim], box, closure)
 
     async def speak(self) -> None:
         """Its stream has everything: headquarters need not hear of anybody."""
 
     async def down(self) -> None:
-        for client in self.clients.values():
+        for client in self.senders.values():
             await client.close()
         self.hq.kill()
         self.server.kill()
+        self.store.close()
 
 
 @pytest.fixture(params=[OverHttps, OverNats])

@@ -75,13 +75,15 @@ async def test_killed(site_on_each, point):
     client = await site.shop(0)
     box = site.boxes[0]
     for death in range(3):
-        site.hq.start(dies_at=(point, 1 + death % 2))
+        site.hq.first = ("support.hq.killed", "die_at", {"point": point, "times": 1 + death % 2})
+        site.hq.start()
         await site.send(client, box, *(box.close() for _ in range(4)))
         async with asyncio.timeout(60):
             while not site.hq.has_ended():  # however many of them come together, there is another batch
                 await site.send(client, box, box.close())
                 await asyncio.sleep(0.2)
         site.hq.wait_until_dead()
+    site.hq.first = None
     site.hq.start()
     await site.send(client, box, box.close())
     await until(lambda: site.stored_z() == {NIM: list(range(1, len(box.closures) + 1))}, 90)

@@ -4,14 +4,14 @@ no more, also after a restart of the server; everybody else stays connected."""
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
+from support.hq.nats_site import STREAMS
 from support.hq.running import RunningHq
 from support.receivers.headquarters import until
-from support.receivers.nats_server import NIM, OTHER, SECOND, NatsServer, NatsSite, add_stream
+from support.receivers.nats_server import NIM, OTHER, SECOND, NatsServer, NatsSite
 from support.receivers.raw_nats import RawClient, raw_client
-from support.shop import Machine, Shop, wait_for
+from support.shop import Machine, Shop, section, wait_for
 
 from common.wire.errors import NatsError
 from headquarters.core.nats_accounts import user_of
@@ -26,24 +26,15 @@ class JoinSite:
         self.folder = folder
         self.site = NatsSite(folder / "nats", jwt=True, issuer=True)
         self.server = NatsServer(self.site)
-        section = {
-            "url": self.server.url,
-            "credentials_file": str(self.site.reader),
-            "tls_ca": str(self.site.authority.path),
-            "issuer_file": str(self.site.issuer),
-        }
-        text = "[nats]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in section.items())
-        text += f"[boxes]\ntls_ca = {json.dumps(str(self.site.authority.path))}\n"
+        own = self.server.options(self.site.reader)
+        text = section("[nats]", {**own, "issuer_file": str(self.site.issuer)})
+        text += section("[boxes]", {"tls_ca": own["tls_ca"]})
         self.hq = RunningHq(folder / "hq", f"sqlite:///{folder}/hq.sqlite3", text)
         self.shops: list[Shop] = []
         self.clients: list[RawClient] = []
 
     async def up(self) -> None:
-        await self.server.up()
-        client = await self.site.connect(self.server.url)
-        await add_stream(client, "closures-one.json")
-        await add_stream(client, "presence-one.json")
-        await client.close()
+        await self.server.up(*STREAMS)
         self.hq.start()
 
     def shop(self, name: str, *nims: str) -> Shop:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from support.receivers.headquarters import until
-from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
+from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite
 from support.receivers.raw_nats import raw_client
 
 from common.wire.errors import NatsError
@@ -64,10 +64,7 @@ class Written(Jwts):
 @pytest.fixture(params=[Jwts, Written])
 async def place(request, tmp_path):
     place = request.param(tmp_path)
-    await place.server.up()
-    client = await place.site.connect(place.server.url)
-    await add_stream(client, "closures-one.json")
-    await client.close()
+    await place.server.up("closures-one.json")
     yield place
     place.server.kill()
 

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from support.memory_shop import in_service
 
+from daemon.core.errors import PeriodEnded
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.machine.state import FiscalCounters
+from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
@@ -51,3 +54,18 @@ async def test_a_z_waits_for_an_end_that_is_on_its_way_to_the_disk(tmp_path: Pat
         assert shop.session.frames_in == frames
         shop.worker.attempts.step(live, Step.STORED)
         assert (await closing).value.z_number == 1
+
+
+async def test_two_who_mean_the_same_period_close_it_once(tmp_path: Path) -> None:
+    """The second is refused under the closing's lock, however they come together; what it counted is in no Z. One that
+    names no last Z closes the empty period."""
+    async with in_service(tmp_path / "ledger", limits=NO_TICK) as shop:
+        for after in (0, 1):
+            await shop.certify(f"A{after}", 1000)
+            worker, calls = shop.worker, [shop.call({"count": count}) for count in (1, 2)]
+            done = await asyncio.gather(
+                *(close_period(worker, call, 1000, after) for call in calls), return_exceptions=True
+            )
+            assert [each.value.z_number for each in done if isinstance(each, Answered)] == [after + 1]
+            assert [str(each) for each in done if isinstance(each, PeriodEnded)] == [str(PeriodEnded(after + 1))]
+        assert (await shop.close_period()).value.z_number == 3

@@ -12,6 +12,7 @@ from support.memory_shop import DEFAULTS, LAST, MemoryShop, around_write, in_ser
 from daemon.core.errors import (
     CreditExceedsOriginal,
     LineLost,
+    MachineBusy,
     MachineError,
     MachineOffline,
     StorageError,
@@ -19,6 +20,7 @@ from daemon.core.errors import (
 from daemon.core.invoice.rules import Rules, StampDuty
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
+from daemon.usecases.worker.machine_worker import Limits
 from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
@@ -194,3 +196,14 @@ async def test_an_intent_that_was_refused_while_it_waited_is_nothing_to_the_mach
         assert shop.session.frames_in == frames
         await shop.disk(writable=True)
         assert (await shop.certify("A")).value.state == "certified"
+
+
+async def test_a_sale_whose_turn_was_never_near_leaves_its_number_free(tmp_path: Path) -> None:
+    """It waited in vain behind more sales than prepare their turn: nothing was written of it, and it is certified once the machine has time."""
+    limits = Limits(patience=0.3, doubt_patience=5.0, aggregation_delay=0.01)
+    async with in_service(tmp_path / "ledger", limits=limits, heartbeat=3600.0) as shop:
+        with shop.worker.queue.join_first():
+            sales = [shop.certify(f"S-{number}") for number in range(shop.worker.queue.ahead + 2)]
+            answers = await asyncio.gather(*sales, return_exceptions=True)
+        assert {type(answer) for answer in answers} == {MachineBusy}
+        assert (await shop.certify(f"S-{len(sales) - 1}")).value.state == "certified"

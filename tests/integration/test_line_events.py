@@ -116,8 +116,10 @@ async def test_rates_and_a_clock_of_now_are_taken_at_a_look(shop: MemoryShop) ->
     assert abs(shop.worker.drift_seconds + 3600) < 60
 
 
-async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
-    """The request at the machine finishes first; then the machine is asked, and serves again."""
+@pytest.mark.parametrize("is_answered", [True, False])
+async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path, is_answered: bool) -> None:
+    """The request at the machine finishes first; then the machine is asked, and serves again. Where it gives no answer, it serves nobody until
+    its next connection."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await counters_gone_down(shop)
         book = shop.worker.book
@@ -133,8 +135,12 @@ async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
             for _ in range(20):
                 await asyncio.sleep(0.001)
             assert shop.session.frames_in == frames
+            if not is_answered:
+                shop.session.plan.add("nonsense@c1h#1")
         await look
         assert shop.session.frames_in > frames
+        assert shop.worker.connected == is_answered
+        await shop.connected()
         assert not shop.worker.attention
 
 

@@ -3,14 +3,16 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, around_write
+from support.spare import paired
 
-from daemon.core.errors import MachineOffline, StorageFull
+from daemon.core.errors import MachineOffline, MachineRefused, StorageFull
 from daemon.core.ledger.outage import Outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
@@ -256,8 +258,19 @@ async def test_attention_is_an_outage(tmp_path: Path) -> None:
         assert outage.reason == "attention"
 
 
-async def test_what_was_open_in_a_copy_is_over_with_it(tmp_path: Path) -> None:
-    """Of the time after the copy was made the ledger knows nothing: the outage ends there, and what lasts now is another one."""
+@pytest.mark.parametrize("refused", [0, 2])
+async def test_what_was_open_in_a_copy_is_over_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """Of the time after the copy was made the ledger knows nothing: the outage ends there, and what lasts now is another one. So too where the
+    disk first takes nothing."""
+    left = [StorageFull("no room")] * refused
+
+    async def full_at_first(write: Callable[[], Awaitable[Any]]) -> Any:
+        if left:
+            raise left.pop()
+        return await write()
+
     path = tmp_path / "ledger"
     async with selling(tmp_path, SOON) as shop:
         await unplug(shop)
@@ -267,10 +280,12 @@ async def test_what_was_open_in_a_copy_is_over_with_it(tmp_path: Path) -> None:
         await over(shop)
         await unplug(shop)
     restore(tmp_path / "copy", path, at=time.time_ns() // 1_000_000)
+    around_write(monkeypatch, "end_outage", full_at_first)
     async with shop_of(tmp_path, SOON, on=shop.session) as shop:
-        (first,) = register(shop)
-        assert (first.since, first.is_open) == (began.since, False)
+        await shop.until(lambda: not register(shop)[0].is_open, "the end of the first outage")
         second = await begun(shop)
+        first, _ = register(shop)
+        assert first.since == began.since
         assert second.number == 2
         assert second.since >= first.until
     assert verify(path).clean
@@ -285,3 +300,42 @@ async def test_a_clock_that_goes_back_makes_no_outage_end_before_it_began(tmp_pa
         shop.session.plug()
         only = await over(shop)
         assert only.until >= only.since
+
+
+async def test_an_invoice_that_the_machine_refuses_is_no_outage(tmp_path: Path) -> None:
+    """The machine works."""
+    async with selling(tmp_path) as shop:
+        shop.session.plan.add("refuse@31h#1")
+        with pytest.raises(MachineRefused):
+            await shop.certify("B")
+        await asyncio.sleep(0.05)
+        assert register(shop) == []
+
+
+async def test_the_outage_of_a_former_taxpayer_ends_with_its_book(tmp_path: Path) -> None:
+    async with selling(tmp_path) as shop:
+        await unplug(shop)
+        await refused(shop)
+        former = shop.worker.book
+        shop.session.machine.change(ifu="00099999X")
+        shop.session.plug()
+        await shop.until(lambda: shop.worker.book.id != former.id, "the other taxpayer's book")
+        peek = shop.store.ledger.peek
+        await shop.until(lambda: peek(outages.open_outage, former) is None, "the end of the outage")
+        await shop.connected()
+
+
+async def test_the_outage_of_a_spare_ends_when_its_machine_is_back(tmp_path: Path) -> None:
+    """A spare that nobody uses need not be connected."""
+    async with paired(tmp_path / "ledger") as shop:
+        peek, book = shop.store.ledger.peek, shop.spare.worker.book
+        register = asyncio.ensure_future(watch.OutageWatch(shop.spare.worker).run())
+        await shop.take_over()
+        await shop.certify("A")
+        await shop.unplug(shop.spare)
+        with pytest.raises(MachineOffline):
+            await shop.certify("B")
+        await shop.spare.until(lambda: peek(outages.open_outage, book), "the outage")
+        await shop.take_back()
+        await shop.spare.until(lambda: peek(outages.open_outage, book) is None, "the end of the outage")
+        register.cancel()

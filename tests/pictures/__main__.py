@@ -6,7 +6,6 @@ With ALL=1 every screen at every width, light and dark, in both languages, into 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import tempfile
 import time
@@ -16,9 +15,9 @@ from pathlib import Path
 from pictures import first_start, headquarters
 from playwright.sync_api import Browser
 from support.browser import Person, View, chromium, create_user
-from support.ledgers.year import SHOPPING, sell_until, write_year
 from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 
+from bench.shop.ledger import Maker
 from common.language import Language
 
 ROOT = Path(__file__).parents[2]
@@ -57,8 +56,8 @@ WEEKS = 3
 PER_DAY = 37
 SALES = 9
 HOUR = 3_600_000
-CLOSING = 16
-"""Hours after midnight of the Z of each day."""
+OPENING, CLOSING, GAP = 8 * HOUR, 16 * HOUR, 13 * 60_000
+"""The first sale of a day and its Z, after midnight; between two sales."""
 LANGUAGES: tuple[Language, ...] = ("fr", "en")
 
 
@@ -66,11 +65,12 @@ def open_shop(shop: Shop) -> int:
     """With some weeks behind it, the last evening's Z among them, and the sales of this day up to now; how many sales."""
     day, now = 86_400_000, int(time.time() * 1000)
     midnight = now // day * day
-    days = 7 * WEEKS
-    end = midnight - day + CLOSING * HOUR
-    counters = asyncio.run(write_year(shop.ledger, NIM, PER_DAY * days, days=days, end=end + day - SHOPPING))
-    opening = min(end + day - SHOPPING, now - HOUR)
-    counters = sell_until(shop.ledger, NIM, counters, range(opening, now, 13 * 60_000))
+    maker = Maker(shop.ledger, NIM)
+    for begins in range(midnight - 7 * WEEKS * day, midnight, day):
+        maker.sell(range(begins + OPENING, begins + OPENING + PER_DAY * GAP, GAP))
+        maker.close(begins + CLOSING)
+    maker.sell(range(min(midnight + OPENING, now - HOUR), now, GAP))
+    counters = maker.finish()
     (machine,) = shop.machines
     machine.start().order("counters", tc=counters.tc, fvc=counters.fvc)
     shop.start_daemon()

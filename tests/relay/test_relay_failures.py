@@ -17,11 +17,13 @@
 | more sales for a box that is off than may wait | `test_more_sales_than_may_wait` |
 | what waited for a box was too late, and is sent again | `test_a_sale_whose_time_was_over_is_sent_again` |
 | the relay stops while sales wait for a box | `test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped` |
+| a box takes a sale that waited and does not answer | `test_a_box_that_does_not_answer_delays_no_sales_of_another` |
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -55,11 +57,17 @@ from support.relay_site import (
 from support.shop import invoice
 from support.signing_client import signed
 
+from common.turns import ended
+from common.wire.call import RelayedCall, key_id_of
 from common.wire.keys import LaneWord, read_credentials
 from common.wire.nats_headers import LANE, PRESENCE, PRESENCE_STREAM
+from common.wire.nats_pull import NatsServers
 from daemon.core.keys import KeyTerms
 from daemon.operations import CreateKey
 from headquarters.cli.main import cli
+from relay.boxes import Boxes
+from relay.connection import Connection
+from relay.later import LaterCalls
 
 pytestmark = pytest.mark.long
 
@@ -471,11 +479,56 @@ async def test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped(
     for number in range(4):
         headers = bearer(key, f"k-{number}", Prefer="respond-async")
         assert (await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=headers)).status_code == 202
-    await asyncio.to_thread(site.relays[0].kill, signal.SIGTERM)
+    await asyncio.to_thread(site.relays[0].stop)
     await asyncio.to_thread(site.relays[1].start)
     await asyncio.to_thread(site.shop.start_daemon)
     await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 4), deadline=200)
     assert site.shop.machines[0].counters[1] == 4
+
+
+async def test_a_box_that_does_not_answer_delays_no_sales_of_another(tmp_path: Path, http: httpx.AsyncClient) -> None:
+    """One box stands still with a sale that waited for it: a sale for the other one is certified within seconds. Once the first goes on, each of its
+    sales is certified once."""
+    async with running(tmp_path, two=True) as site, stored_calls(site) as later:
+        other = site.other
+        assert other is not None
+        keys = {NIM: site.key(), OTHER: site.key(shop=other)}
+        for nim, key in keys.items():  # the relay knows both boxes
+            url = f"{site.relays[0].base}/v1/mcf/{nim}/info"
+            assert (await until_answered(http, "GET", url, headers=bearer(key))).status_code == 200
+
+        async def store(nim: str, name: str) -> None:
+            body = json.dumps(invoice(f"F-{name}")).encode()
+            once = (("idempotency-key", name), ("prefer", "respond-async"))
+            headers = (("authorization", f"Bearer {keys[nim]}"), ("content-type", "application/json"), *once)
+            call = RelayedCall("relay", 0, 0, "POST", f"/v1/mcf/{nim}/certify", headers, body)
+            until = int(datetime.now(UTC).timestamp() * 1000) + 600_000
+            await later.keep(nim, call, key_id_of(dict(headers)), name, until)
+
+        os.kill(site.shop.pid, signal.SIGSTOP)
+        try:
+            for number in range(3):
+                await store(NIM, f"k-{number}")
+            await asyncio.sleep(2)  # the relay has fetched them
+            await store(OTHER, "o-1")
+            await until_true(lambda: asyncio.sleep(0, len(ledger_codes(other.ledger)) == 1), deadline=20)
+        finally:
+            os.kill(site.shop.pid, signal.SIGCONT)
+        await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 3), deadline=PATIENCE)
+        assert site.shop.machines[0].counters[1] == 3
+
+
+@contextlib.asynccontextmanager
+async def stored_calls(site: RelaySite) -> AsyncIterator[LaterCalls]:
+    """Of a relay in this process that only stores."""
+    servers = NatsServers(url=site.server.url, credentials_file=site.nats.relay, tls_ca=site.nats.authority.path)
+    connection = Connection(servers)
+    running_it = asyncio.create_task(connection.run())
+    try:
+        await connection.opened()
+        yield LaterCalls(connection, Boxes(connection))
+    finally:
+        await ended(running_it)
 
 
 async def waiting(site: RelaySite) -> int:

@@ -158,8 +158,8 @@ MISTAKES = (
         12,
         "the till is answered before the outcome is durable",
         ATTEMPT,
-        "            break\n        except StorageError as error:\n            log.error",
-        "            break\n        except StorageError as error:\n            record = worker.ledger.peek(attempts.find_record, worker.book, job.id)\n            break\n            log.error",
+        "        record = await _until_stored(job, store)\n",
+        "        try:\n            record = await store()\n        except StorageError:\n            record = worker.ledger.peek(attempts.find_record, worker.book, job.id)\n",
     ),
     Mistake(
         195,
@@ -172,8 +172,8 @@ MISTAKES = (
         433,
         "an end that could not be stored is dropped",
         ATTEMPT,
-        '        job.worker.spawn(_end_later(job, state, reason), "end attempt")\n',
-        "",
+        '        job.worker.spawn(_until_stored(job, write), "end attempt")\n',
+        "        pass\n",
     ),
     Mistake(
         222,
@@ -510,7 +510,7 @@ MISTAKES = (
         9922263,
         "a sale that is accepted before an older ledger was compared gets a number that its machine has used",
         NUMBERS,
-        "    floor = max(floor, _machine_place(worker, prefix_of, str(type_), series.digits))\n",
+        "    floor = max(floor, _machine_place(worker, prefix_of, type_, series.digits))\n",
         "",
     ),
     Mistake(

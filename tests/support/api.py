@@ -17,7 +17,7 @@ from daemon.core.keys import ApiKey
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
 from daemon.core.machine.state import FiscalCounters
-from daemon.core.people import ROLES
+from daemon.core.people import ROLES, USUAL
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -37,15 +37,33 @@ INVOICE = {
 }
 
 
+def api_key(number: int, nim: str, **fields: Any) -> ApiKey:
+    """A seller's, in live mode, without an end."""
+    return ApiKey(
+        **{
+            "id": number,
+            "nim": nim,
+            "mode": "live",
+            "label": "",
+            "created_at": NOW,
+            "revoked_at": 0,
+            "role": USUAL,
+            "expires_at": 0,
+        }
+        | {"used_at": 0, "strict": False, "lane": "lan", "public": b"", "rate": 0}
+        | fields
+    )
+
+
 class Ring:
     """`LOST_KEY` is for a machine that this box no longer has."""
 
     owners: ClassVar = {
-        LIVE_KEY: ApiKey(1, NIM, "live", "Caisse 1", NOW, 0),
-        TEST_KEY: ApiKey(2, NIM, "test", "", NOW, 0),
-        LOST_KEY: ApiKey(3, "EL09999999-1", "live", "", NOW, 0),
-        ENDED_KEY: ApiKey(4, NIM, "live", "", NOW - 1000, 0, expires_at=NOW),
-        **{key: ApiKey(10, NIM, "live", role, NOW, 0, role) for role, key in ROLE_KEYS.items()},
+        LIVE_KEY: api_key(1, NIM, label="Caisse 1"),
+        TEST_KEY: api_key(2, NIM, mode="test"),
+        LOST_KEY: api_key(3, "EL09999999-1"),
+        ENDED_KEY: api_key(4, NIM, created_at=NOW - 1000, expires_at=NOW),
+        **{key: api_key(10, NIM, label=role, role=role) for role, key in ROLE_KEYS.items()},
     }
 
     def find(self, text: str) -> ApiKey | None:
@@ -129,6 +147,7 @@ class UseCases:
         worker: MachineWorker,
         call: Call,
         counted: int | None = None,  # noqa: ARG002  the shape of the use case
+        after: int | None = None,  # noqa: ARG002
     ) -> Answered[Closure]:
         await self._meet("close_period", worker, call)
         return Answered(closure(), self.replayed)

@@ -4,7 +4,7 @@ import msgspec
 
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Book, Closure
+from daemon.core.ledger.book import Book, BookState, Closure
 from daemon.core.machine.state import FiscalCounters
 
 NIM = "EL02000015-1"
@@ -66,6 +66,34 @@ def record(request=None, *, credit=False, state="certified", **fields):
             "line_ms": 59,
             "duration_ms": 64,
             "request_id": "req-1",
+            **fields,
+        }
+    )
+
+
+def book_state(**fields):
+    """Of a machine that nothing is known of."""
+    return BookState(
+        **{
+            "book": BOOK,
+            "counters": None,
+            "last_number": "",
+            "last_at": 0,
+            "last_seq": 0,
+            "rates": {},
+            "ifu": "",
+            "attention": "",
+            "unexplained": 0,
+            "z_number": 0,
+            "epoch": 1,
+            "needs_last_z": False,
+            "is_restored": False,
+            "last_code": "",
+            "lost": "",
+            "accepted_to": 0,
+            "time_repairs": 0,
+            "seen": None,
+            "in_use": True,
             **fields,
         }
     )

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import os
-import re
-import signal
 import sqlite3
-import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -17,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from support.nursery import First, warm
-from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
-from support.shop import PLAIN, Launch, Machine, Process, Shop, start_program
+from support.nursery import warm
+from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite
+from support.service import Service
+from support.shop import Launch, Machine, Shop, section, wait_for
 
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -29,56 +25,12 @@ from daemon.operations import CreateKey
 STREAMS = ("closures-one.json", "presence-one.json", "calls-one.json")
 
 
-class RunningRelay:
-    """`mcfd-relay run`, on a port of its own."""
-
-    def __init__(self, directory: Path, nats_url: str, site: NatsSite, server: str) -> None:
-        directory.mkdir()
-        self._config = directory / "relay.toml"
-        section = {"url": nats_url, "credentials_file": str(site.relay), "tls_ca": str(site.authority.path)}
-        lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in section.items())
-        self._config.write_text(f"[server]\nport = 0\n{server}\n[nats]\n{lines}")
-        self._log = directory / "relay.log"
-        self._process: Process | None = None
-        self.base = ""
-        self.first: First | None = None
-        """Done in the process before it becomes a relay."""
+class RunningRelay(Service):
+    program = "mcfd-relay"
 
     def start(self) -> None:
-        before = self._log.stat().st_size if self._log.exists() else 0
-        self._log.touch()
-        self._process = start_program(
-            "mcfd-relay", ["run", "--config", str(self._config)], self._log, os.environ, self.first
-        )
-        self.base = self._address(before)
-        deadline = time.monotonic() + 60
-        while httpx.get(f"{self.base}/health/ready", verify=PLAIN).status_code != 200:
-            assert time.monotonic() < deadline, self.log[-3000:]
-            time.sleep(0.02)
-
-    def _address(self, before: int) -> str:
-        deadline = time.monotonic() + 60
-        while not (found := re.search(r'"event":"relay.started".*"address":"([^"]+)"', self.log[before:])):
-            assert self._process is not None
-            assert self._process.poll() is None, self.log[-3000:]
-            assert time.monotonic() < deadline, self.log[-3000:]
-            time.sleep(0.02)
-        return found[1]
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        if self._process is not None:
-            self._process.send_signal(number)
-            self._process.wait(timeout=100)
-            self._process = None
+        super().start()
+        wait_for(self.is_ready, "the relay's connection")
 
 
 class RelaySite:
@@ -102,7 +54,8 @@ class RelaySite:
         self.server = NatsServer(self.nats)
         self.shop = self.box(directory / "box", NIM, self.nats.shop, config=config, launch=launch)
         self.other = self.box(directory / "other", OTHER, self.nats.other_shop) if two else None
-        self.relays = [RunningRelay(directory / f"relay-{n}", self.server.url, self.nats, server) for n in (1, 2)]
+        text = f"[server]\nport = 0\n{server}\n{section('[nats]', self.server.options(self.nats.relay))}"
+        self.relays = [RunningRelay(directory / f"relay-{n}" / "relay.toml", text) for n in (1, 2)]
         self.keys: dict[tuple[str, str, Mode], str] = {}
 
     def box(
@@ -118,12 +71,9 @@ class RelaySite:
     ) -> Shop:
         """`more`: other machines of that box."""
         folder.mkdir(exist_ok=True)
-        upstream = {
-            "kind": "nats",
-            "url": url or self.server.url,
-            "credentials_file": str(credentials),
-            "tls_ca": str(self.nats.authority.path),
-        }
+        upstream = {"kind": "nats", **self.server.options(credentials)}
+        if url:
+            upstream["url"] = url
         machines = tuple(Machine(folder, each) for each in (nim, *more))
         return Shop(
             folder,
@@ -134,18 +84,11 @@ class RelaySite:
         )
 
     async def up(self) -> None:
-        await self.server.up()
-        await self.streams()
+        await self.server.up(*STREAMS)
         self.relays[0].start()
         for shop in (self.shop, self.other):
             if shop is not None:
                 shop.start()
-
-    async def streams(self) -> None:
-        client = await self.nats.connect(self.server.url)
-        for stream in STREAMS:
-            await add_stream(client, stream)
-        await client.close()
 
     def key(
         self,

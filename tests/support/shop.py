@@ -370,9 +370,9 @@ class Shop:
         }
         for name, values in self._config.items():
             sections[name] = {**sections.get(name, {}), **values}
-        text = "".join(_section(f"[{name}]", values) for name, values in sections.items())
+        text = "".join(section(f"[{name}]", values) for name, values in sections.items())
         for machine in self.machines:
-            text += _section("[[machine]]", {"nim": machine.nim, "port": str(machine.link), **self._per_machine})
+            text += section("[[machine]]", {"nim": machine.nim, "port": str(machine.link), **self._per_machine})
         self.config_file.write_text(text + self.more_config)
 
     def is_ready(self) -> bool:
@@ -422,5 +422,6 @@ def running_shop(folder: Path, **options: Any) -> Iterator[Shop]:
         yield shop.start()
 
 
-def _section(head: str, values: Mapping[str, Any]) -> str:
+def section(head: str, values: Mapping[str, Any]) -> str:
+    """Of a configuration file."""
     return head + "\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) + "\n"

@@ -173,6 +173,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     ShareEnded: (404, Text("This link is no longer valid: ask the shop for another one.")),
     errors.NotFound: (404, Text("There is nothing at this address.")),
     errors.InvalidRequest: (422, Text("This cannot be taken as it is.")),
+    errors.PeriodEnded: (409, Text("The day was closed meanwhile: look at what will be closed now.")),
     errors.ZNumberUnknown: (409, Text("The last Z number has to be said first")),
     errors.MachineAttention: (503, Text("The machine needs a decision first.")),
     errors.MachineOffline: (503, Text("The machine does not answer; nothing was done.")),

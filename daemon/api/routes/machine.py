@@ -20,7 +20,6 @@ from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of
-from daemon.core.money import scaled
 from daemon.core.people import USUAL, Role
 from daemon.core.report.machine_info import MachineInfo
 from daemon.usecases.reports import inspect
@@ -117,23 +116,11 @@ def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:
     """Hours, and whether the tax server is reachable (None for no change)."""
     errors = refusals_of(unknown_of(body, fields_of(ClockBody)))
     fields = Fields(body, "", errors)
-    hours = 24 * _whole(fields, "days", MOST_DAYS) + _whole(fields, "hours", MOST_HOURS)
+    hours = 24 * fields.whole("days", MOST_DAYS) + fields.whole("hours", MOST_HOURS)
     server = fields.choice("taxServer", _SERVERS, "")
     if errors:
         raise InvalidRequest(errors)
     return hours, server == "reachable" if server else None
-
-
-def _whole(fields: Fields, name: str, most: int) -> int:
-    value = fields.values.get(name)
-    try:
-        whole = 0 if value is None else scaled(value, 0)
-    except ValueError:
-        whole = -1
-    if 0 <= whole <= most:
-        return whole
-    fields.fault(name, Text("has to be a whole number from {least} to {most}", least=0, most=most))
-    return 0
 
 
 class Me(msgspec.Struct, frozen=True, rename={"expires_at": "expiresAt"}):

@@ -26,7 +26,7 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import range_of, read_page, read_query
 from daemon.api.request.outcome import call_of, read_optional, sent_once
-from daemon.core.errors import InvalidRequest, ZNumberUnknown
+from daemon.core.errors import InvalidRequest, PeriodEnded, ZNumberUnknown
 from daemon.core.invoice.fields import Fields
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.money import MAX_AMOUNT
@@ -51,6 +51,12 @@ class ClosePeriodBody(msgspec.Struct, rename="camel"):
     cash_counted: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | None,
         Meta(description="What a person counted in the drawer, whole XOF: kept with the Z"),
+    ] = None
+    after_z: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | None,
+        Meta(
+            description="The last `z_number` known, 0 for none. If there is a later one: 409 `PERIOD_ENDED`, nothing is closed"
+        ),
     ] = None
 
 
@@ -95,22 +101,24 @@ with it. A period without certifications may be closed too. `warnings` beside th
         answer_text="The period is closed",
         parameters=(ONCE, STRICT),
         body=ClosePeriodBody,
-        problems=(*AT_THE_MACHINE, *REPLAYABLE, InvalidRequest, ZNumberUnknown, *STORED),
+        problems=(*AT_THE_MACHINE, *REPLAYABLE, InvalidRequest, PeriodEnded, ZNumberUnknown, *STORED),
     ),
 )
 async def z_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     body = await read_optional(request, ClosePeriodBody)
-    done = await close_period(worker, call_of(request, body.raw), read_counted(body.fields))
+    done = await close_period(worker, call_of(request, body.raw), *read_closing(body.fields))
     return sent_once(request, Answered(done.value.body, done.replayed), body.unknown)
 
 
-def read_counted(body: dict[str, Any]) -> int | None:
+def read_closing(body: dict[str, Any]) -> tuple[int | None, int | None]:
+    """`cashCounted` and `afterZ`, each None if it was not sent."""
     fields = Fields(body, "", [])
-    counted = fields.francs("cashCounted")
+    found = {"cashCounted": fields.francs("cashCounted"), "afterZ": fields.whole("afterZ", MAX_AMOUNT)}
     if fields.errors:
         raise InvalidRequest(fields.errors)
-    return None if body.get("cashCounted") is None else counted
+    counted, after = (None if body.get(name) is None else value for name, value in found.items())
+    return counted, after
 
 
 def _of_range(each: RangeReport) -> HTTPRouteHandler:

@@ -142,6 +142,18 @@ class Fields:
             self.fault(name, Text("must be a whole number"))
         return value if isinstance(value, int) else 0
 
+    def whole(self, name: str, most: int) -> int:
+        """From 0 to `most`; 0 when absent or faulty."""
+        value = self.values.get(name)
+        try:
+            whole = 0 if value is None else money.scaled(value, 0)
+        except ValueError:
+            whole = -1
+        if 0 <= whole <= most:
+            return whole
+        self.fault(name, Text("has to be a whole number from {least} to {most}", least=0, most=most))
+        return 0
+
     def _in_bounds(self, name: str, value: int | Fraction, limit: int, display: int) -> bool:
         if value <= 0:
             self.fault(name, Text("must be above 0"))

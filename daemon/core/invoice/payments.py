@@ -36,7 +36,7 @@ class Due(NamedTuple):
     lines: int
     rounded: int
     exact: Fraction
-    leeway: int = 0
+    leeway: int
 
 
 def read_payments(body: Fields) -> list[Paid]:

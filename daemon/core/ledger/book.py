@@ -46,22 +46,22 @@ class BookState(msgspec.Struct, frozen=True):
     unexplained: int
     z_number: int
     """of the last closure, 0 before the first"""
-    epoch: int = 1
-    needs_last_z: bool = False
+    epoch: int
+    needs_last_z: bool
     """The last Z number is unknown: none is assigned until a person enters it (decision 30)."""
-    is_restored: bool = False
+    is_restored: bool
     """Put back from a backup, and not compared with the machine yet."""
-    last_code: str = ""
+    last_code: str
     """Of the newest certification of the machine's present activation."""
-    lost: str = ""
+    lost: str
     """Which acknowledged writes were found to be missing, until an operator has looked at it; empty when none."""
-    accepted_to: int = 0
+    accepted_to: int
     """Up to here an operator has confirmed a clock (ms)."""
-    time_repairs: int = 0
+    time_repairs: int
     """How often the book's time was set back."""
-    seen: LastSeen | None = None
+    seen: LastSeen | None
     """The machine's last invoice at the moment of `known`; None in a ledger of 0.1.0 that has not looked since."""
-    in_use: bool = True
+    in_use: bool
     """False while its machine has another taxpayer."""
 
 

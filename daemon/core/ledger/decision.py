@@ -94,12 +94,12 @@ class Case(msgspec.Struct, frozen=True):
     state: BookState
     attempt: Record | None
     evidence: Evidence | None
-    last: Standing = "new"
-    decided: int = 0
-    is_replaced: bool = False
+    last: Standing
+    decided: int
+    is_replaced: bool
     """Another machine certifies in its place, or did so since the attempt began. The doubt may be decided without the
     machine and without attention."""
-    is_awaited: bool = False
+    is_awaited: bool
     """The ledger was restored, and the other machine of the pair certifies nothing until this one has been compared."""
 
     @property

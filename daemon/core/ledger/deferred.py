@@ -55,10 +55,10 @@ class DeferredSale(msgspec.Struct, frozen=True):
 class DeferredBacklog(msgspec.Struct, frozen=True):
     """Sales of a book that are not certified yet. `oldest_at` is 0 without one; `doubtful`: how many a person has to decide on."""
 
-    count: int = 0
-    total: int = 0
-    oldest_at: int = 0
-    doubtful: int = 0
+    count: int
+    total: int
+    oldest_at: int
+    doubtful: int
 
     @property
     def waiting(self) -> WaitingSales:

@@ -42,9 +42,9 @@ class PossibleOriginal(NamedTuple):
     number: str
     type: str
     total_ttc: int
-    moved: int = 1
-    credited: int = 0
-    claimed: int = 0
+    moved: int
+    credited: int
+    claimed: int
 
     def is_credited_by(self, credit_type: str) -> bool:
         """Whether that type may credit it. With an unknown type, only an export may leave FVC unchanged."""

@@ -71,10 +71,11 @@ class Writer:
         return self._closing
 
     def submit(self, job: Job[T]) -> asyncio.Future[T]:
-        """The job's result, once it is durable."""
-        if self._closing:
-            raise StorageFull(Text("the ledger is closed"))
+        """The job's result, once it is durable; StorageFull if nothing new is taken."""
         future: asyncio.Future[T] = self._loop.create_future()
+        if self._closing:
+            future.set_exception(StorageFull(Text("the ledger is closed")))
+            return future
         self._queue.append(_Submitted(job, future))
         if not self._busy and not self._due:
             self._due = True

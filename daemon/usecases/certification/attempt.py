@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -49,6 +50,8 @@ from daemon.usecases.worker.machine_queue import QueueEntry
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 STORE_RETRY = 1.0
 STORE_PATIENCE = 10.0
@@ -87,27 +90,19 @@ class AttemptRun:
         calls this in its order, so that after a crash the oldest begun attempt is the one on the line
         (`verdict.verdicts`)."""
         self.is_begun = True
-        try:
-            submitted = self.worker.ledger.submit(attempts.begin, self.book, _intent(self))
-        except StorageError as error:
-            self._not_written(error)
-        else:
-            submitted.add_done_callback(self._begun)
+        self.worker.ledger.submit(attempts.begin, self.book, _intent(self)).add_done_callback(self._begun)
 
     def _begun(self, submitted: asyncio.Future[int]) -> None:
         if self.intent.cancelled():
             return  # the daemon stops
         if error := submitted.exception():
-            self._not_written(error)
+            self.step(Step.NOT_WRITTEN)
+            self.intent.set_exception(error)
+            self.intent.exception()  # marks it as retrieved: the attempt reads it at its turn
         else:
             self.live.id = submitted.result()
             self.step(Step.WRITTEN)
             self.intent.set_result(None)
-
-    def _not_written(self, error: BaseException) -> None:
-        self.step(Step.NOT_WRITTEN)
-        self.intent.set_exception(error)
-        self.intent.exception()  # marks it as retrieved: the attempt reads it at its turn
 
     @property
     def line_ms(self) -> int:
@@ -247,8 +242,10 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
     )
     job.step(Step.UNKNOWN)
     worker.publish(IN_DOUBT, ref=job.id, detail=sentence(unknown.cause))
-    if isinstance(unknown.cause, CertifiedElsewhere):
-        await _hold(job, unknown.cause)
+    if isinstance(
+        unknown.cause, CertifiedElsewhere
+    ):  # durable first: this machine would later say that it certified nothing
+        await _until_stored(job, partial(recover.hold, worker, job.id, unknown.cause))
     if isinstance(unknown.cause, LineLost):
         worker.drop(machine, sentence(unknown.cause))
         return
@@ -256,13 +253,13 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
     await recover.determine_in_place(worker, machine, job.id, refusal)
 
 
-async def _hold(job: AttemptRun, elsewhere: CertifiedElsewhere) -> None:
-    """Stores the dispute and retries until it is durable: this machine would later say that it certified nothing."""
+async def _until_stored(job: AttemptRun, store: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
-            return await recover.hold(job.worker, job.id, elsewhere)
+            return await store()
         except StorageError as error:
-            log.error("certification.not_stored", nim=job.worker.book.nim, cause=str(error))  # noqa: TRY400  no trace needed
+            names = {"nim": job.worker.book.nim, "invoice_number": job.invoice.number}
+            log.error("certification.not_stored", **names, cause=str(error))  # noqa: TRY400  no trace needed
             await asyncio.sleep(STORE_RETRY)
 
 
@@ -276,26 +273,25 @@ async def _settled(job: AttemptRun) -> Record:
 async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
     """Stores the outcome and retries until it is durable: the machine has certified, so no other end is possible."""
     worker = job.worker
-    while True:
+
+    async def store() -> Record:
         elapsed = asyncio.get_running_loop().time() - job.arrived
-        try:
-            outcome = Outcome(
-                certified,
-                invoice,
-                invoice.total_ttc,
-                worker.now(),
-                line_ms=job.line_ms,
-                duration_ms=round(elapsed * 1000),
-                unexplained=unexplained,
-            )
-            record = await worker.ledger.write(worker.ledger.certify, worker.book, job.id, outcome)
-            break
-        except StorageError as error:
-            log.error("certification.not_stored", nim=worker.book.nim, cause=str(error))  # noqa: TRY400  no trace needed
-            await asyncio.sleep(STORE_RETRY)
-        except Exception:
-            _give_up(job)
-            raise
+        outcome = Outcome(
+            certified,
+            invoice,
+            invoice.total_ttc,
+            worker.now(),
+            line_ms=job.line_ms,
+            duration_ms=round(elapsed * 1000),
+            unexplained=unexplained,
+        )
+        return await worker.ledger.write(worker.ledger.certify, worker.book, job.id, outcome)
+
+    try:
+        record = await _until_stored(job, store)
+    except Exception:
+        _give_up(job)
+        raise
     job.step(Step.STORED)
     worker.take_name(record.nim)
     worker.after_answers(partial(announce, worker, record))
@@ -313,18 +309,11 @@ async def _end(job: AttemptRun, state: recover.NotCertifiedState, reason: Text) 
     if job.live.phase is Phase.ENDED:
         return  # the ledger knows nothing of it
     job.step(Step.FAILED)
+    write = partial(_write_end, job, state, reason)
     try:
-        await _write_end(job, state, reason)
-    except StorageError:
-        log.warning("attempt.end_not_stored", nim=job.worker.book.nim, invoice_number=job.invoice.number)
-        job.worker.spawn(_end_later(job, state, reason), "end attempt")
-
-
-async def _end_later(job: AttemptRun, state: recover.NotCertifiedState, reason: Text) -> None:
-    while True:
-        await asyncio.sleep(STORE_RETRY)
-        with contextlib.suppress(StorageError):
-            return await _write_end(job, state, reason)
+        await write()
+    except StorageError:  # the till does not wait for it
+        job.worker.spawn(_until_stored(job, write), "end attempt")
 
 
 async def _write_end(job: AttemptRun, state: recover.NotCertifiedState, reason: Text) -> None:

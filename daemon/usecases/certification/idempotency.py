@@ -159,5 +159,4 @@ def _of_use(worker: MachineWorker, use: KeyUse, *, runs: bool) -> FoundRequest:
             return FoundRequest("waiting") if runs else FoundRequest(record.state, record)
     owner = worker.worker_of(record.id)
     live = owner.attempts.find(record.number) if owner else None
-    is_its = live is not None and live.id in (0, record.id)
-    return FoundRequest(_UNDER_WAY.get(live.phase, "in_doubt") if live and is_its else "in_doubt", record)
+    return FoundRequest(_UNDER_WAY.get(live.phase, "in_doubt") if live else "in_doubt", record)

@@ -62,17 +62,17 @@ async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice) -> Inv
     Runs during its turn at the machine, and is stored with the attempt: so two credit notes on one sale, at any
     machines, cannot both use the same remaining amount."""
     await worker.attempts.all_durable()
-    is_ours = await worker.ledger.write(originals.claim, worker.book, attempt_id, invoice)
-    return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
+    return _checked(invoice, is_ours=await worker.ledger.write(originals.claim, worker.book, attempt_id, invoice))
 
 
 def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
     """As `claim`, without a write."""
-    is_ours = worker.ledger.peek(originals.exists, worker.book, invoice)
-    return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
+    return _checked(invoice, is_ours=worker.ledger.peek(originals.exists, worker.book, invoice))
 
 
-def _unchecked(invoice: Invoice) -> Invoice:
+def _checked(invoice: Invoice, *, is_ours: bool) -> Invoice:
+    if is_ours or read_reference(invoice.reference) is None:
+        return invoice
     text = ORIGINAL_NOT_CHECKED(reference=invoice.reference)
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, Warn("ORIGINAL_NOT_CHECKED", to_stored(text))))
 
@@ -80,14 +80,17 @@ def _unchecked(invoice: Invoice) -> Invoice:
 def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[object, bool]:
     """The request with a number, and whether the box gave it: the shop has a series and the till sent no number."""
     series = worker.defaults.series
-    if series is None or not isinstance(body, dict) or body.get(NUMBER) not in (None, ""):
+    if (
+        series is None
+        or not isinstance(body, dict)
+        or body.get(NUMBER) not in (None, "")
+        or body.get("invoiceType") not in (CREDITS if credit else SALES)
+    ):
         return body, False
-    type_ = body.get("invoiceType")
-    if type_ not in (CREDITS if credit else SALES):
-        return body, False
+    type_ = str(body["invoiceType"])
     first = worker.first or worker  # a spare continues the series of the machine that it replaces
     prefix_of = partial(series.prefix, nim=first.configured_nim or first.book.nim, at=worker.now())
-    prefix = prefix_of(str(type_))
+    prefix = prefix_of(type_)
     floor = worker.series_floor.get(prefix)
     if floor is None:
         count, highest = worker.ledger.peek(uniqueness.count_numbers, worker.book, prefix, series.digits)
@@ -95,8 +98,8 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     lowest_open, adopted = worker.ledger.peek(uniqueness.bounds, worker.book, prefix, series.digits)
     if lowest_open:
         floor = min(floor, lowest_open - 1)
-    floor = max(floor, adopted, _missing(worker, prefix_of, str(type_), series.digits))
-    floor = max(floor, _machine_place(worker, prefix_of, str(type_), series.digits))
+    floor = max(floor, adopted, _missing(worker, prefix_of, type_, series.digits))
+    floor = max(floor, _machine_place(worker, prefix_of, type_, series.digits))
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)

@@ -185,29 +185,26 @@ async def _write(
         verdict=type(verdict).__name__.lower(),
         request_id=record.request_id,
     )
+    wrong = verdict.found if isinstance(verdict, Disputed) else wrong
+    found = _attended(worker, wrong) if wrong else NO_TEXT
     if isinstance(verdict, Disputed):
-        found = _attended(worker, verdict.found)
         await worker.ledger.dispute(worker.book, record.id, found, at=now)
-        worker.statistics.outcomes["disputed"] += 1
-        worker.take_state(worker.ledger.peek(book_state, worker.book))
-        worker.attempts.settle([record])
-        return
-    if isinstance(verdict, Certified):
+        ended = worker.ledger.peek(attempts.find_record, worker.book, record.id)
+    elif isinstance(verdict, Certified):
         invoice = record.invoice if verdict.code else _without_code(record.invoice)
         waited = max(0, now - record.begun_at)
         outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=waited, unexplained=others)
-        found = _attended(worker, wrong) if wrong else NO_TEXT
         ended = await worker.ledger.write(worker.ledger.certify, worker.book, record.id, outcome, found=found)
         worker.attempts.counters = verdict.counters
         worker.take_name(ended.nim)
-        if found:
-            worker.take_state(worker.ledger.peek(book_state, worker.book))
     elif refusal:
         ended = await worker.ledger.write(worker.ledger.end, worker.book, record.id, "refused", refusal, at=now)
     else:
         ended = await worker.ledger.write(
             worker.ledger.end, worker.book, record.id, "abandoned", not_certified(verdict), at=now
         )
+    if found:
+        worker.take_state(worker.ledger.peek(book_state, worker.book))
     worker.attempts.settle([record])
     announce(worker, ended)
 

@@ -67,11 +67,14 @@ class SalesThatWait:
             try:
                 await self.step()
             except McfdError as error:  # the machine is lost or the disk full: tried again later
-                self.not_before = self._now() + AFTER_ERROR
+                rest = AFTER_ERROR
                 log.info("sale.put_off", **self.worker.names, cause=str(error))
             except Exception:
+                rest = AFTER_FAILURE
                 log.exception("sale.failed", **self.worker.names)
-                self.not_before = self._now() + AFTER_FAILURE
+            else:
+                continue
+            self.not_before = self._now() + rest
 
     async def step(self) -> None:
         """Certifies one sale at most."""

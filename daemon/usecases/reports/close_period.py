@@ -36,35 +36,38 @@ _PERIODS: Final = {
 _FORMS: Final = {"month": Text("has to be a month, as 2026-01"), "year": Text("has to be a year, as 2026")}
 
 
-async def close_period(worker: MachineWorker, call: Call, counted: int | None = None) -> Answered[Closure]:
-    """Closes a Z; its `body` is the answer. `counted`: cash in the drawer (whole XOF), None if not counted. Needs the
-    machine (decision 15), unless that is no longer configured or its spare certifies in its place."""
+async def close_period(
+    worker: MachineWorker, call: Call, counted: int | None = None, after: int | None = None
+) -> Answered[Closure]:
+    """Closes a Z; its `body` is the answer. `counted`: cash in the drawer (whole XOF), None if not counted. `after`: the
+    number of the last Z, if the caller means the period after that one; PeriodEnded if it is another. Needs the machine
+    (decision 15), unless that is no longer configured or its spare certifies in its place."""
 
     async def run() -> Closure:
         if worker.is_retired or (worker.is_replaced and not worker.connected):
             await worker.ledger.check_free_space(worker.book)
-            return await _close_without_machine(worker, call, counted)
+            return await _close_without_machine(worker, call, counted, after)
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
-        return await _close(worker, call, counted)
+        return await _close(worker, call, counted, after)
 
     return await worker.see_through(once(worker, call, run, lambda use: use.closure), "close period")
 
 
-async def _close(worker: MachineWorker, call: Call, counted: int | None) -> Closure:
+async def _close(worker: MachineWorker, call: Call, counted: int | None, after: int | None) -> Closure:
     deadline = asyncio.get_running_loop().time() + worker.limits.patience
     with worker.queue.join() as entry:
         machine = await worker.turn(entry, deadline)
         check_expiry(call.expires)
         await worker.attempts.all_durable()
         try:
-            closure = await _freeze(worker, machine, call, counted)
+            closure = await _freeze(worker, machine, call, counted, after)
         except LineLost as error:
             raise NothingDone(error, Text("nothing was closed")) from error
     return _log_closure(worker, closure, call)
 
 
-async def _close_without_machine(worker: MachineWorker, call: Call, counted: int | None) -> Closure:
+async def _close_without_machine(worker: MachineWorker, call: Call, counted: int | None, after: int | None) -> Closure:
     """Closes by the last counters in the ledger, which the Z states. An attempt in doubt is left to an operator."""
     if question := worker.time.question():
         raise MachineAttention(question)
@@ -78,6 +81,7 @@ async def _close_without_machine(worker: MachineWorker, call: Call, counted: int
         without_machine=True,
         letterhead=worker.defaults.letterhead.hex(),
         counted=counted,
+        after=after,
     )
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return _log_closure(worker, closure, call)
@@ -119,7 +123,9 @@ def _log_closure(worker: MachineWorker, closure: Closure, call: Call) -> Closure
     return closure
 
 
-async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, counted: int | None) -> Closure:
+async def _freeze(
+    worker: MachineWorker, machine: ConnectedMachine, call: Call, counted: int | None, after: int | None
+) -> Closure:
     state = await machine.state()
     worker.time.take_machine(state.time)
     now, before = state.counters, worker.counters
@@ -141,6 +147,7 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
         seen=LastSeen(state.last),
         letterhead=worker.defaults.letterhead.hex(),
         counted=counted,
+        after=after,
     )
     worker.attempts.counters = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)

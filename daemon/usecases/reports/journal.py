@@ -82,8 +82,6 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
     last_seq = 0
     extent = await worker.journal.read(read_extent, worker.book)
     upto_z = extent.z_number if page.upto_z is None else page.upto_z
-    if not page.before_seq:
-        page = msgspec.structs.replace(page, before_seq=extent.seq + 1)
     async for records in _batches(worker, page):
         credited = await _credited(worker, records)
         for part in _slices(await dated(worker, records, upto_z)):

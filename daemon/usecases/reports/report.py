@@ -26,6 +26,7 @@ from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
 from daemon.store.tables.book import deferred, take_overs
 from daemon.store.tables.book.acts import cash_between, cash_of_period, last_closed
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.closures import closures_between, find_closure, find_closure_by_id
 from daemon.store.tables.book.totals import aggregate_between, isfs_between, isfs_of_period, tally_between
 from daemon.store.tables.journal import extent as read_extent
@@ -48,6 +49,13 @@ async def period_start(worker: ReportSource) -> int:
     """Since when (ms) the period is open, which is all that a seller may look back on; 0 in a book without a Z and
     certifications."""
     return (await _aggregate(worker)).period_start
+
+
+async def last_z(worker: MachineWorker) -> int:
+    """The number of the last Z, 0 for none; reports read afterwards are of the period after it, or of a later one."""
+    number = worker.ledger.peek(book_state, worker.book).z_number
+    worker.aggregate = await worker.ledger.aggregated(worker.book)
+    return number
 
 
 async def x_report(worker: ReportSource) -> fiscal_reports.XReport:

@@ -120,16 +120,19 @@ def test_a_day_is_closed_once_by_two_people(person: People, shop: Shop, view: Vi
 
 def test_a_till_closes_while_the_form_is_open(person: People, shop: Shop) -> None:
     """The count was of that day, and entered a Z of nothing as its difference, for good. The form says that the day was closed, and shows the period
-    that is open now; sent again it closes that one."""
+    that is open now; sent again it closes that one. A till that names the last Z it knows is refused as well."""
     assert shop.certify(invoice("MEANWHILE", 1900)).status_code == 200
     open_period(shop)
     awa = person("manager")
     awa.go("/ui/z").fill("[name=counted]", "1 900")
     assert shop.close_period().status_code == 201
     before = zs(shop)
+    late = {"cashCounted": 1900, "afterZ": before[-1] - 1}
+    refused = shop.http.post(f"/v1/mcf/{NIM}/reports/z", json=late, headers=shop.headers())
+    assert (refused.status_code, refused.json()["code"]) == (409, "PERIOD_ENDED")
     awa.page.get_by_test_id("confirm-z").click()
     expect(awa.page.get_by_role("alert").last).to_contain_text("clôturée entre-temps")
-    awa.complaints.clear()  # Chromium notes the 422
+    awa.complaints.clear()  # Chromium notes the 409
     expect(awa.page.locator(".figures strong").first).to_have_text("0")
     assert zs(shop) == before
     awa.page.get_by_test_id("confirm-z").click()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import uuid
 from pathlib import Path
 
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
-from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
+from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite
 from support.receivers.raw_nats import OpenServer, RawClient, raw_client
+from support.shop import section
 
 from common.wire.keys import PrivateKey, decode_seed
 from common.wire.nats_pull import NatsOptions
 from headquarters.store.store import HqStore
+
+STREAMS = ("closures-one.json", "presence-one.json")
 
 
 class Site:
@@ -40,19 +42,10 @@ class Site:
 
     @property
     def section(self) -> str:
-        nats_section = {
-            "url": self.server.url,
-            "credentials_file": str(self.nats.reader),
-            "tls_ca": str(self.nats.authority.path),
-        }
-        return "[nats]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in nats_section.items())
+        return section("[nats]", self.server.options(self.nats.reader))
 
     async def up(self) -> None:
-        await self.server.up()
-        client = await self.nats.connect(self.server.url)
-        await add_stream(client, "closures-one.json", again_after=1)
-        await add_stream(client, "presence-one.json")
-        await client.close()
+        await self.server.up(*STREAMS, again_after=1)
         self.store.open()
         for box in self.boxes:
             self.add(box)
@@ -129,7 +122,7 @@ class OpenSite(Site):
 
     @property
     def section(self) -> str:
-        return f"[nats]\nurl = {json.dumps(self.server.url)}\n"
+        return section("[nats]", {"url": self.server.url})
 
     async def up(self) -> None:
         await self.server.up()

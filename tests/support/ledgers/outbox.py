@@ -45,7 +45,7 @@ def make_outgoing(
     }
     body = msgspec.json.encode(report)
     chain = hashlib.sha256(body).digest()
-    return Outgoing(number or z_number, nim, mode, z_number, report_id, created_at, body, chain)
+    return Outgoing(number or z_number, nim, mode, z_number, report_id, created_at, body, chain, 0)
 
 
 class LedgerOutbox:

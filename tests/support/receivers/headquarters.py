@@ -19,7 +19,7 @@ import httpx
 import nats.errors
 from support.nursery import Child, warm
 from support.ports import free_port
-from support.receivers.nats_server import NatsServer, NatsSite, add_stream, read_events
+from support.receivers.nats_server import NatsServer, NatsSite, read_events
 from support.shop import PLAIN
 
 from daemon.upstream.options import Options, generate
@@ -136,7 +136,8 @@ class NatsHeadquarters:
         self.site = NatsSite(directory / "nats", jwt)
         self.server = NatsServer(self.site)
         self._options = options
-        self._has_stream = False
+        self._streams: tuple[str, ...] = ("closures-one.json", "presence-one.json")
+        """Still to be made."""
 
     @property
     def options(self) -> Options:
@@ -148,12 +149,8 @@ class NatsHeadquarters:
         return self.server.pid
 
     async def up(self) -> None:
-        await self.server.up()
-        if not self._has_stream:
-            async with self.reading() as client:
-                await add_stream(client, "closures-one.json")
-                await add_stream(client, "presence-one.json")
-            self._has_stream = True
+        await self.server.up(*self._streams)
+        self._streams = ()
 
     def kill(self) -> None:
         self.server.kill()

@@ -154,10 +154,23 @@ class NatsServer:
                 self._command, stdout=log, stderr=log, env={**os.environ, "HQ_NAME": self.name}
             )
 
-    async def up(self, deadline: float = 60.0) -> None:
-        """Started, and JetStream answers."""
+    def options(self, credentials: Path) -> dict[str, str]:
+        """Of who connects with these credentials, as a configuration has them."""
+        return {
+            "url": self.url,
+            "credentials_file": str(credentials),
+            "tls_ca": str(self.site.authority.path),
+        }
+
+    async def up(self, *streams: str, again_after: float = 0.0) -> None:
+        """Started, and JetStream answers; with these streams, as `add_stream` makes them."""
         self.start()
-        await self.wait(deadline)
+        await self.wait()
+        if streams:
+            client = await self.site.connect(self.url)
+            for file in streams:
+                await add_stream(client, file, again_after=again_after)
+            await client.close()
 
     async def wait(self, deadline: float = 60.0) -> None:
         until = time.monotonic() + deadline

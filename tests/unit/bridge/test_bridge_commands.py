@@ -3,11 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.line.commands import EACH
+from support.line.commands import EACH, add_item
 
 from bridge.commands import (
     AddComment,
-    AddItem,
     CancelInvoice,
     CloseInvoice,
     MachineHabits,
@@ -35,7 +34,7 @@ from bridge.replies.answers import (
 )
 
 OPEN = OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa")
-ITEM = AddItem("Riz 25kg", "B", 1800, 15000, 1500000, 1000)
+ITEM = add_item("Riz 25kg", "B", 1800, 15000, 1500000, 1000)
 COMMANDS = [*EACH.values(), OPEN, ITEM, CancelInvoice()]
 RATES = "0.00,18.00,10.00,0,0,18,10.0,0,0,0,0,10,10,0,0,0"
 RATES_READ = (0, 1800, 1000, 0, 0, 1800, 1000, 0, 0, 0, 0, 1000, 1000, 0, 0, 0)
@@ -74,8 +73,8 @@ NATURES = st.sampled_from(["COR", "RAN", "RAM", "RRR"])
     st.builds(SetCustomer, st.sampled_from(["CC", "PM"]), SHORT, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)
     | st.builds(OpenInvoice, st.sampled_from(["FV", "FA"]), SHORT, SHORT, st.just("TTC"), SHORT, SHORT, TEXTS, NATURES, SHORT)
     | st.builds(
-        AddItem, TEXTS, st.just("B"), st.just(1800), st.just(10**12), st.just(10**14), st.just(10**12),
-        code=TEXTS, specific_rate=st.just(5000), specific_tax=st.sampled_from([0, 100]), specific_name=TEXTS,
+        add_item, TEXTS, st.just("B"), st.just(1800), st.just(10**12), st.just(10**14), st.just(10**12),
+        st.just("LOCBIE"), TEXTS, st.just(5000), st.sampled_from([0, 100]), TEXTS,
     )
     | st.builds(AddComment, st.just("A"), TEXTS)
 )  # fmt: skip
@@ -107,11 +106,11 @@ def test_what_must_not_be_cut_is_not_sent_cut() -> None:
         ),
         (ITEM, "Riz 25kg\tLOCBIE,B18.00%15000\t15000.00*1.000"),
         (
-            AddItem("Boisson", "B", 1800, 2218, 105000, 2000, "LOCBIE", "", 5000, 100, "Taxe boisson"),
+            add_item("Boisson", "B", 1800, 2218, 105000, 2000, "LOCBIE", "", 5000, 100, "Taxe boisson"),
             "Boisson\tLOCBIE,B18.00%2218\t1050.00*2.000;T50,100,Taxe boisson",
         ),
         (
-            AddItem("A\nB", "A", 0, 1, 10, 10005, "IMPSER", "C,1", 33, 1),
+            add_item("A\nB", "A", 0, 1, 10, 10005, "IMPSER", "C,1", 33, 1),
             "A^xd;B\nC^x2c;1\tIMPSER,A0.00%1\t0.10*10.005;T0.33,1",
         ),
         (AddComment("H", "x\ty"), "H,x y"),
@@ -309,7 +308,7 @@ def test_a_subtotal_in_each_spelling(data: bytes, vat: int) -> None:
         (MachineHabits(close_total="whole"), CloseInvoice(15000), b"15000"),
         (MachineHabits(code_page="cp1252"), AddComment("A", "Né"), "A,Né".encode("cp1252")),
         (MachineHabits(name_bytes=6), ITEM, b"Riz 25\tLOCBIE,B18.00%15000\t15000.00*1.000"),
-        (MachineHabits(name_bytes=6), AddItem("Caféé", "B", 0, 1, 1, 1), "Café\tLOCBIE,B0.00%1\t0.01*0.001".encode()),
+        (MachineHabits(name_bytes=6), add_item("Caféé", "B", 0, 1, 1, 1), "Café\tLOCBIE,B0.00%1\t0.01*0.001".encode()),
     ],
 )
 def test_a_machine_is_talked_to_as_it_wants(habits: MachineHabits, command, data: bytes) -> None:

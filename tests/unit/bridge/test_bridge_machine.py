@@ -5,11 +5,12 @@ import time
 
 import msgspec
 import pytest
+from support.line.commands import add_item
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, answer, replies_of
 from support.processor import within
 
-from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
+from bridge.commands import AddComment, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import LineDown, Nonsense, Refused, UnknownCommand, Unsendable
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
@@ -21,7 +22,7 @@ STATE = b"EL02000015-1,00084440Y,20260731093000,13,7,2,0,18.00,10,0,0,0,0,0,0,0,
 CODE = "TESTFACT0123456789ABCDEF"
 CLOSED = f"8,14,FV,20260731093001,EL02000015-1,00084440Y,{CODE},F1".encode()
 OPEN = OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa")
-ITEM = AddItem("Riz", "B", 1800, 590, 59000, 1000)
+ITEM = add_item("Riz", "B", 1800, 590, 59000, 1000)
 GROUPS = ["0", "590", *["0"] * 14]
 VAT = ["0", "90", *["0"] * 14]
 

@@ -32,7 +32,7 @@ from daemon.api.page.visit import (
 )
 from daemon.core.audit import Call
 from daemon.core.clock import HOUR
-from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound, StorageError
+from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound, PeriodEnded, StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
@@ -140,18 +140,19 @@ async def x_screen(visit: Visit) -> Reply:
 
 async def _dialogue(visit: Visit) -> Reply:
     """Shows what will be closed; the key identifies one Z, however often and by whomever it is sent."""
+    last = [await report.last_z(each) for each in visit.worker.pair]
     periods = await report.open_periods(visit.worker)
     if await _closed_together(visit) is None:
         del periods[1:]
     key = visit.form.get("key", "")[:LONGEST_KEY]
-    form = visit.form if key and await _is_current(visit, key) else {}
+    form = visit.form if key and _is_current(visit, key, last) else {}
     return await render(
         visit,
         "confirm_z.html",
         periods=periods,
         expected=report.drawer(periods).expected,
         machine=machine_view(visit.worker, visit, visit.deps.clock()),
-        key=key if form else await _period_key(visit, len(periods)),
+        key=key if form else " ".join(map(str, last[: len(periods)])),
         notes=NOTES,
         coins=COINS,
         form=form,
@@ -205,33 +206,35 @@ def _whole(text: str, wrong: FieldError) -> int:
     return number
 
 
-@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest, StorageError))
+@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest, PeriodEnded, StorageError))
 async def close_z(visit: Visit) -> Reply:
     """If the machine does not answer, the dialogue is shown again with the same key. A repetition with another count
     names the valid one."""
     key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
-    if not await _is_current(visit, key):
-        raise InvalidRequest.at("period", visit.say("the day was closed meanwhile: look at what will be closed now"))
     counted, query = read_count(visit.form, visit.say), {}
+    after, after_other = _numbers_of(key)
     if (other := await _closed_together(visit, key)) is not None:
-        before = await close_period(other, _call_of_z(visit, other, key))
+        if not _is_current(visit, key, [last := await report.last_z(visit.worker)]):
+            raise PeriodEnded(last)
+        before = await close_period(other, _call_of_z(visit, other, key), after=after_other)
         query = {"other": before.value.z_number}
         drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
         if counted is not None and not isinstance(drawer, msgspec.UnsetType):
             counted = max(0, counted - drawer.expected)  # both share one drawer
-    done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
+    done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted, after)
     stands = count_of(msgspec.json.decode(done.value.body, type=ZReport)) == counted
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}, **query))
 
 
-async def _period_key(visit: Visit, books: int = 1) -> str:
-    return " ".join([str(await report.period_start(each)) for each in visit.worker.pair[:books]])
+def _numbers_of(key: str) -> tuple[int | None, int | None]:
+    """The last Z of each book of the pair as the form showed them, the displayed one first."""
+    own, _, other = key.partition(" ")
+    return whole_number(own, LONGEST_KEY), whole_number(other, LONGEST_KEY)
 
 
-async def _is_current(visit: Visit, key: str) -> bool:
-    """Whether the form's period is the open one, or was closed by this form; that of a new book has no start yet."""
-    start = key.partition(" ")[0]
-    return _has_closed(visit, visit.worker, key) or not start.isdecimal() or start in ("0", await _period_key(visit))
+def _is_current(visit: Visit, key: str, last: Sequence[int]) -> bool:
+    """Whether the form's period is the open one, or was closed by this form. `last`: the last Z of each book."""
+    return _has_closed(visit, visit.worker, key) or _numbers_of(key)[0] in (None, last[0])
 
 
 def _has_closed(visit: Visit, worker: MachineWorker, key: str) -> bool:

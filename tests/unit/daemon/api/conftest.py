@@ -38,7 +38,7 @@ class QuietLedger:
     async def read(self, function: object, book: Book) -> DeferredBacklog:
         assert function
         assert book
-        return DeferredBacklog()
+        return DeferredBacklog(0, 0, 0, 0)
 
     def peek(self, function: object, book: Book) -> None:
         """No outage lasts."""

@@ -47,17 +47,23 @@ def test_a_password_that_the_box_makes_is_typed_from_a_screen():
 @pytest.mark.parametrize(
     ("password", "expected"),
     [
-        *((password, None) for password in ("mil et sorgho", "abcdefghij"[:SHORTEST], "abcd" * (LONGEST // 4))),
+        *((password, None) for password in ("mil et sorgho", "jihgfedcba"[:SHORTEST], "abcd" * (LONGEST // 4))),
         ("abcdabcdabcd", None),
         *((password, "10 to 200") for password in ("short", "abcdefghi"[: SHORTEST - 1])),
         *((password, "10 to 200") for password in ("x" * 201, "abcd" * (LONGEST // 4) + "a")),
         *((password, "guess") for password in ("aaaaaaaaaaaa", "121212121212", "abcabcabcabc")),
         *((password, "guess") for password in ("awa-boutique", "mil AWA sorgho")),
+        *(
+            (password, "guess")
+            for password in ("azertyuiop", "AZERTYUIOP", "motdepasse2026!", "1234567890", "123-bonjour-123")
+        ),
+        *((password, None) for password in ("azerty et sorgho", "bonjour le mil", "2604718359")),
         ("with\ttab in it", "typed"),
     ],
 )
 def test_the_first_and_the_last_password_that_is_taken(password, expected):
-    """Ten characters and two hundred, of four kinds, without the name in any case, all of which can be typed; one step beyond, none is."""
+    """Ten characters and two hundred, of four kinds, without the name in any case, all of which can be typed, and none that everybody tries
+    first; one step beyond, none is."""
     fault = fault_of_password(password, "awa")
     assert expected in fault if expected else fault is None
 

@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
+from support.line.commands import add_item
 from support.line.scripted_line import replies_of
 from support.memory_shop import quick
 
-from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
+from bridge.commands import OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import Refused
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
@@ -27,7 +28,7 @@ async def sell(link: Link, number: str, amount: int = 15000) -> object:
     machine = LinkedMachine(link)
     opening = OpenInvoice("FV", number, "00084440Y", "TTC", "1", "1", "Awa")
     await replies_of(machine, SetCustomer(), opening)
-    await replies_of(machine, AddItem("Riz", "B", 1800, amount, amount * 100, 1000), ReadSubtotal())
+    await replies_of(machine, add_item("Riz", "B", 1800, amount, amount * 100, 1000), ReadSubtotal())
     await replies_of(machine, Pay("E", amount))
     return await machine.close_invoice(amount)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, ROLE_KEYS, TEST_KEY, Serve, Served, UseCases
+from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, ROLE_KEYS, TEST_KEY, Serve, Served, UseCases, api_key
 from support.processor import within
 
 from daemon.api.access.context import RequestContext
@@ -12,7 +12,6 @@ from daemon.api.access.throttle import WrongKeys
 from daemon.core import keys
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
-from daemon.core.keys import ApiKey
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ async def test_the_proxy_is_told_of_live_keys(serve: Serve) -> None:
 
 def test_what_is_done_with_a_key_has_a_name_and_an_address() -> None:
     """For the audit log; and a key whose machine is not at this box has no book to work on."""
-    key = ApiKey(7, NIM, "live", "till", 0, 0)
+    key = api_key(7, NIM, label="till")
     request = RequestContext(key, None, "192.168.1.7")
     assert request.actor == Actor("key:7", "192.168.1.7")
     with pytest.raises(NotFound, match="no machine for this key"):

@@ -24,7 +24,7 @@ from daemon.api.routes.calendar import read_period
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
 from daemon.api.routes.machine import read_move_of_clock
 from daemon.api.routes.outages import EXAMPLE as NOTIFIED_EXAMPLE
-from daemon.api.routes.reports import read_counted
+from daemon.api.routes.reports import read_closing
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, OutageEvent, RequestEvent
@@ -232,7 +232,7 @@ BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
         lambda body: read_notice(body, now=1 << 45, strict=True),
     ),
     "CalendarBody": ({"period": "2026-01"}, read_period),
-    "ClosePeriodBody": ({"cashCounted": 15_000}, lambda body: (read_counted(body),)),
+    "ClosePeriodBody": ({"cashCounted": 15_000, "afterZ": 4}, read_closing),
 }
 """Each body with all of its fields, and who reads it."""
 
@@ -284,10 +284,10 @@ def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -
 
 def test_a_whole_number_may_be_written_with_decimals() -> None:
     """As PHP does for a float; the schema's integer is that too. Nought is permitted, and a fault does not say otherwise."""
-    assert read_counted({"cashCounted": Decimal("15000.0")}) == 15_000
+    assert read_closing({"cashCounted": Decimal("15000.0")}) == (15_000, None)
     assert read_move_of_clock({"days": Decimal("1e0"), "hours": Decimal("2.00")}) == (26, None)
     with pytest.raises(InvalidRequest, match="0 or more"):
-        read_counted({"cashCounted": -1})
+        read_closing({"cashCounted": -1})
 
 
 def test_what_is_posted_to_webhooks_is_described(document: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ HALF = Fraction(1, 2)
 
 
 def due(total: int, lines: int, rounded: int) -> Due:
-    return Due(total, lines, rounded, Fraction(total))
+    return Due(total, lines, rounded, Fraction(total), 0)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 import msgspec
 import pytest
-from support.core_samples import record
+from support.core_samples import book_state, record
 
 from daemon.core.ledger.attempt import UNTOLD
-from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import Case, adoption
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Disputed, Evidence, NotCertified
@@ -15,18 +14,7 @@ LEDGER = FiscalCounters(10, 8, 1)
 OURS = LastInvoice("FV-1", "NEWCODE", "20260105100001", "FV", 15000)
 OTHER = LastInvoice("FV-0", "OLDCODE", "20260105095959", "FV", 700)
 NOW = FiscalCounters(12, 10, 1)
-BOOK = BookState(
-    book=Book(1, "EL02000015-1", "live"),
-    counters=LEDGER,
-    last_number="FV-0",
-    last_at=0,
-    last_seq=0,
-    rates={},
-    ifu="00084440Y",
-    attention="odd",
-    unexplained=0,
-    z_number=0,
-)
+BOOK = book_state(counters=LEDGER, last_number="FV-0", ifu="00084440Y", attention="odd")
 
 
 def case(last, *, doubt=True):
@@ -34,7 +22,12 @@ def case(last, *, doubt=True):
     evidence = None
     if last != "unknown":
         evidence = Evidence(1, MachineState("EL02000015-1", "00084440Y", "20260105100005", NOW, {}, last))
-    return Case(BOOK, attempt, evidence)
+    return of(BOOK, attempt, evidence)
+
+
+def of(book, attempt, evidence):
+    """A machine that is neither replaced nor awaited, and whose last invoice is not of this ledger."""
+    return Case(book, attempt, evidence, "new", 0, is_replaced=False, is_awaited=False)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +75,7 @@ def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc):
     """Where it tells its activation and its TC is not past what the ledger knows; a book that knows nothing of it names none."""
     state = MachineState(nim, "00084440Y", "20260105100005", FiscalCounters(tc, 1, 0), {}, OURS)
     for counters, expected in ((LEDGER, NAMES[nim, tc]), (None, "")):
-        found = Case(msgspec.structs.replace(BOOK, counters=counters), None, Evidence(1, state)).certified()
+        found = of(msgspec.structs.replace(BOOK, counters=counters), None, Evidence(1, state)).certified()
         assert found is not None
         assert found.nim == expected
 
@@ -93,7 +86,7 @@ def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc):
 def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(counters, others):
     """Sales and credit notes together; a machine that counts anew has none that could be told."""
     doubt = case(OTHER)
-    assert Case(msgspec.structs.replace(BOOK, counters=counters), None, doubt.evidence).foreign() == others
+    assert of(msgspec.structs.replace(BOOK, counters=counters), None, doubt.evidence).foreign() == others
 
 
 PAPER = PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")

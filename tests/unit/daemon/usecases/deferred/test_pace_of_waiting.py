@@ -3,8 +3,9 @@
 import asyncio
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 from types import MappingProxyType, SimpleNamespace
 
 import pytest
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from support.ledgers.ledger import invoice
 
 from daemon.core.clock import HOUR
-from daemon.core.errors import MachineNonsense
+from daemon.core.errors import MachineNonsense, MachineOffline
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.deferred import AMBER, DeferredBacklog, DeferredSale
 from daemon.core.machine.state import FiscalCounters
+from daemon.usecases.deferred import certify_waiting
 from daemon.usecases.deferred.certify_waiting import (
     FACTOR,
     IN_A_RUSH,
@@ -116,7 +118,7 @@ def at_random(dice: random.Random, mean: float) -> Iterator[float]:
 
 def test_the_law_gives_two_days_and_people_are_warned_before() -> None:
     """Counted from the sale; of a book from its oldest one."""
-    backlog = DeferredBacklog(1, 590, oldest_at=1)
+    backlog = DeferredBacklog(1, 590, oldest_at=1, doubtful=0)
     assert (
         backlog.due_at
         == DeferredSale(1, "k", b"f", "r", "W-1", "FV", 590, sold_at=1, address="a").due_at
@@ -179,3 +181,25 @@ def test_what_the_machine_refuses_is_tried_again_later_and_later() -> None:
 
 def run(policy: Looking, is_over: Callable[[FakeShop], bool]) -> FakeShop:
     return asyncio.run(policy.look_until(is_over))
+
+
+@pytest.mark.parametrize(("error", "rest"), [(MachineOffline("gone"), 5.0), (ZeroDivisionError(), 60.0)])
+async def test_after_an_error_none_is_tried_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, rest: float
+) -> None:
+    """Longer after a mistake of ours."""
+    tried: list[float] = []
+
+    class Failing(Looking):
+        async def step(self) -> None:
+            self.shop.at += 1.0
+            await super().step()
+
+        async def _certify(self, sale: DeferredSale, invoice: Invoice) -> None:  # noqa: ARG002
+            tried.append(self.shop.at)
+            raise error if len(tried) < 3 else asyncio.CancelledError
+
+    monkeypatch.setattr(certify_waiting, "LOOK", 0.0)
+    with suppress(asyncio.CancelledError):
+        await Failing(FakeShop(repeat(HOUR))).run()  # type: ignore[arg-type]
+    assert [later - before for before, later in pairwise(tried)] == [rest, rest]

@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 from support.ledgers.ledger import START, Till, opened, tamper
 
+from daemon.core.clock import millis_text
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
@@ -58,18 +59,25 @@ async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
     await store.events.add(till.book, "mcf.disconnected", at=START, detail="the port /dev/ttyACM0 is gone")
     await store.ledger.set_attention(till.book, "another machine", at=START)
     await store.events.add(till.book, "taxserver.alert", at=START, detail="9")
+    await store.ledger.begin_outage(till.book, "no_answer", at=till.at, lasted=0, refused=True, incident="")
+    await store.ledger.end_outage(till.book, at=till.at + 1000, until=till.at + 1000)
     events = await events_for(store.events, store.ledger, till.book, 0)
     assert [event.type for event in events] == [
-        *("cert.issued", "closure.created", "mcf.disconnected", "mcf.attention", "taxserver.alert")
+        *("cert.issued", "closure.created", "mcf.disconnected", "mcf.attention", "taxserver.alert"),
+        *("machine.outage", "machine.back"),
     ]
     assert [event.id for event in events] == sorted(event.id for event in events)
     assert events[0].data == msgspec.json.encode(receipt(record))
     assert events[1].data == closure.body
     common = {"nim": till.book.nim, "mode": "live", "at": "2025-12-06T05:46:40.000Z"}
+    outage = {"outage": 1, "from": millis_text(till.at), "reason": "no_answer"}
+    end = millis_text(till.at + 1000)
     assert [json.loads(event.data) for event in events[2:]] == [
         {**common, "reason": "the port the port is gone"},
         {**common, "found": "another machine"},
         {**common, "daysSinceContact": 9},
+        {**common, "at": millis_text(till.at), **outage},
+        {**common, "at": end, **outage, "to": end},
     ]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from daemon.core.report.journal import Page
 from daemon.store.sqlite.high_water import mark_path
 from daemon.store.tables.book import acts
 from daemon.usecases.reports import journal, journal_files
-from daemon.usecases.reports.journal import credits_of, read_page
+from daemon.usecases.reports.journal import Search, credits_of, read_page, search
 from daemon.usecases.reports.journal_files import journal_pieces
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -204,3 +205,34 @@ async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled, monkeyp
             await till.begin(invoice(number))
         begun = await read_page(worker, Page(0, EVER, state="begun"))
         assert ([entry.invoice_number for entry in begun.certifications], begun.next) == (["O-3", "O-2", "O-1"], None)
+
+
+NOTHING = Page(0, EVER, state="refused")
+READERS: dict[str, Callable[[MachineWorker], Awaitable[object]]] = {
+    "page": lambda worker: read_page(worker, NOTHING),
+    "file": lambda worker: _whole(journal_pieces(worker, NOTHING, "csv", ZONE)),
+    "amount": lambda worker: search(worker, Search(Page(0, EVER), amount=1)),
+    "text": lambda worker: search(worker, Search(Page(0, EVER), "nobody")),
+}
+
+
+async def _whole(pieces: AsyncIterator[bytes]) -> list[bytes]:
+    return [piece async for piece in pieces]
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+async def test_tills_go_first_also_where_nothing_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[MachineWorker], Awaitable[object]]
+) -> None:
+    """After each piece that was looked through in vain."""
+    for name in ("STRETCH", "BATCH", "SEARCH_SLICE"):
+        monkeypatch.setattr(journal, name, 2)
+    looks: list[bool] = []
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        till = await Till.of(store)
+        for _ in range(8):
+            await till.sell()
+        worker = worker_of(till)
+        worker.till_waits = lambda: bool(looks.append(False))
+        await read(worker)
+        assert len(looks) >= 3

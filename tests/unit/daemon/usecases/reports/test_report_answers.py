@@ -1,18 +1,13 @@
-"""X, A and sales by article, from a real ledger: what each of them counts; and no cash without room."""
+"""X, A and sales by article, from a real ledger: what each of them counts."""
 
 from pathlib import Path
 
-import pytest
 from support.ledgers.ledger import MINUTE, START, Till, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.audit import Call
-from daemon.core.errors import StorageFull
-from daemon.usecases.reports.acts import cash_moves, move_cash
 from daemon.usecases.reports.report import a_report, articles_report, x_between, x_report
 
 EVER = START + 365 * 24 * 60 * MINUTE
-DEPOSIT = {"kind": "deposit", "amount": 500, "reason": "float"}
 
 
 async def test_each_report_has_what_is_its_own(tmp_path: Path) -> None:
@@ -35,17 +30,3 @@ async def test_each_report_has_what_is_its_own(tmp_path: Path) -> None:
         assert (a.total_ttc, [each.z_number for each in a.closures]) == (3000, [1])
         articles = await articles_report(worker, 0, EVER)
         assert sum(each.amount for each in articles.articles) == 3000
-
-
-async def test_no_cash_is_moved_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked before anything is written: what is left is for sales."""
-
-    async def full(_: object) -> None:
-        raise StorageFull("the disk is full")
-
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        worker = worker_of(await Till.of(store))
-        monkeypatch.setattr(worker.ledger, "check_free_space", full)
-        with pytest.raises(StorageFull, match="the disk is full"):
-            await move_cash(worker, dict(DEPOSIT), Call("r1", "", b""))
-        assert (await cash_moves(worker, 0, EVER, 0, 1)).count == 0

@@ -1,9 +1,9 @@
 """The attempts of one machine: what the tests of a shop at work do not tell apart."""
 
 import pytest
+from support.core_samples import book_state
 
 from daemon.core.errors import StorageFull
-from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.machine.state import FiscalCounters
 from daemon.usecases.worker.attempts import Attempts
@@ -24,7 +24,7 @@ async def test_what_the_ledger_knows_is_taken() -> None:
     attempts = Attempts()
     assert (attempts.counters, attempts.met_machine) == (FiscalCounters(0, 0, 0), False)
     for counters in (FiscalCounters(3, 2, 1), None):
-        attempts.take(BookState(Book(1, "EL02000015-1", "live"), counters, "", 0, 0, {}, "", "look", 0, 0))
+        attempts.take(book_state(counters=counters, attention="look"))
         assert (attempts.counters, attempts.attention) == (counters or FiscalCounters(0, 0, 0), "look")
 
 

@@ -6,14 +6,15 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 from structlog.testing import capture_logs
+from support.core_samples import book_state
 
 from daemon.core.clock import BOUND, DAY, HOUR, SLACK, millis
-from daemon.core.ledger.book import Book, BookState
+from daemon.core.ledger.book import Book
 from daemon.usecases.worker.book_clock import DRIFT_ALERT, BookClock, BoxClock
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 BOOK = Book(1, "EL02000015-1", "live")
-STATE = BookState(BOOK, None, "", millis(NOON), 0, {}, "", "", 0, 0)
+STATE = book_state(last_at=millis(NOON))
 
 
 class Times:

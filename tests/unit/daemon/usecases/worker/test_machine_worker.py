@@ -229,3 +229,16 @@ async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker:
     assert worker.book is before
     worker.take_name("EL02000015-2")
     assert worker.book == msgspec.structs.replace(before, nim="EL02000015-2")
+
+
+async def test_a_turn_that_was_not_used_before_the_machine_was_lost_comes_again(worker: MachineWorker) -> None:
+    """At its return, with the machine that is there then."""
+    machines: list[Any] = [Machine(), Machine()]
+    worker.opened(machines[0])
+    with worker.queue.join() as entry:
+        worker.lost("unplugged")
+        waiting = asyncio.ensure_future(worker.turn(entry, asyncio.get_running_loop().time() + 60, worker.present))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        worker.opened(machines[1])
+        assert await waiting is machines[1]

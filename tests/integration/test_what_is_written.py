@@ -1,0 +1,71 @@
+"""Everything that a till or a person can have written to a book: refused without room on the disk, done once for a key."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.memory_shop import MemoryShop, in_service
+from support.shop import invoice
+
+from daemon.core.audit import Call
+from daemon.core.clock import DAY
+from daemon.core.errors import StorageFull
+from daemon.core.ledger.attempt import Record
+from daemon.store.ledger import Ledger
+from daemon.usecases.certification.certify import certify
+from daemon.usecases.deferred.accept import certify_or_defer
+from daemon.usecases.outages import note_notified
+from daemon.usecases.reports.acts import close_articles, give_report, make_copy, move_cash
+from daemon.usecases.reports.close_period import close_calendar, close_period
+from daemon.usecases.reports.inspect import cancel_pending
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+pytestmark = pytest.mark.quick_timers
+Act = Callable[[MachineWorker, Record, Call], Awaitable[Any]]
+DEPOSIT = {"kind": "deposit", "amount": 500, "reason": "float"}
+KEYED: dict[str, Act] = {
+    "sale": lambda worker, _, call: certify(worker, invoice("B"), call),
+    "sale for later": lambda worker, _, call: certify_or_defer(worker, invoice("B"), call, is_async=True),
+    "Z": lambda worker, _, call: close_period(worker, call),
+    "month": lambda worker, _, call: close_calendar(worker, "month", "", call),
+    "articles": lambda worker, _, call: close_articles(worker, call),
+    "cash": lambda worker, _, call: move_cash(worker, dict(DEPOSIT), call),
+    "notification": lambda worker, _, call: note_notified(worker, 1, {"who": "distributor", "reference": "R"}, call),
+    "cancellation": lambda worker, _, call: cancel_pending(worker, call),
+}
+UNKEYED: dict[str, Act] = {
+    "duplicate": make_copy,
+    "report": lambda worker, sale, call: give_report(worker, "x", sale.invoice, call),
+}
+
+
+async def sold_before(shop: MemoryShop) -> Record:
+    """A sale, and an outage that is over; then a month ends."""
+    sale = (await shop.certify("A")).value
+    at = shop.worker.now()
+    await shop.store.ledger.begin_outage(shop.worker.book, "line_lost", at=at, lasted=0, refused=True, incident="")
+    await shop.store.ledger.end_outage(shop.worker.book, at=at, until=at)
+    shop.synchronised, shop.box_offset = True, 32 * DAY
+    return sale
+
+
+@pytest.mark.parametrize("name", [name for name in (*KEYED, *UNKEYED) if name != "cancellation"])
+async def test_nothing_is_written_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    async def full(*_: object) -> None:
+        raise StorageFull("no room")
+
+    async with in_service(tmp_path / "ledger") as shop:
+        sale = await sold_before(shop)
+        monkeypatch.setattr(Ledger, "check_free_space", full)
+        with pytest.raises(StorageFull, match="no room"):
+            await (KEYED | UNKEYED)[name](shop.worker, sale, shop.call({}, "key"))
+
+
+@pytest.mark.parametrize("act", KEYED.values(), ids=KEYED)
+async def test_a_repeated_key_gets_the_first_answer(tmp_path: Path, act: Act) -> None:
+    async with in_service(tmp_path / "ledger") as shop:
+        sale = await sold_before(shop)
+        first, again = [await act(shop.worker, sale, shop.call({}, "key")) for _ in range(2)]
+        assert [first.replayed, again.replayed] == [False, True]
+        assert again.value == first.value

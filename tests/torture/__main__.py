@@ -1,3 +1,0 @@
-from torture.command import main
-
-main()
