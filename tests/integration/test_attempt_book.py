@@ -220,9 +220,7 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     for _ in range(2):
         async with in_service(ledger, on=session) as shop:
             assert await closed(shop) == [(1, 2, False), (2, 1, True), (3, 1, True)]
-            assert not await shop.store.ledger.read(
-                closures_between, shop.worker.book, start=0, end=1 << 60
-            )
+            assert not await shop.store.ledger.read(closures_between, shop.worker.book, start=0, end=1 << 60)
     activated(session, reset=True, ifu="00084440Y", nim="EL02000015-3")
     async with in_service(ledger, on=session) as shop:
         assert shop.worker.book.id == old.id
