@@ -132,9 +132,6 @@ class HighWater:
                 months, years = max(mark.months, months), max(mark.years, years)
                 self._put(book, msgspec.structs.replace(mark, months=months, years=years))
 
-    def reserved(self, book: str) -> int:
-        return self._mark(book).reserved
-
     def question(self, book: str) -> int:
         """The open question, 0 for none."""
         return self._mark(book).question
