@@ -199,12 +199,8 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     opens again is closed at the next start. Where the first one comes back, its numbers go on."""
 
     async def closed(shop: MemoryShop) -> list[tuple[int, int, bool]]:
-<<<<<<< HEAD
         found = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60)
-=======
-        found = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60, limit=None)
         assert not any(z.unexplained for z in found)
->>>>>>> main
         return [(z.z_number, z.certs_count, b'"without_machine":true' in z.body) for z in found]
 
     ledger = tmp_path / "ledger"

@@ -213,7 +213,7 @@ def test_which_errors_end_the_process(
 ) -> None:
     if not room:
         monkeypatch.setattr(os, "write", refused(errno.EDQUOT))
-    opened_before = os.listdir("/proc/self/fd")
+    opened_before = len(list(Path("/proc/self/fd").iterdir()))
     with ending_on_failure(tmp_path / "ledger", end):
         if ends:
             with pytest.raises(Ended):
@@ -222,7 +222,7 @@ def test_which_errors_end_the_process(
             assert isinstance(storage_error(sqlite_error(code)), StorageFull)
     assert isinstance(storage_error(sqlite_error(code)), StorageFull)  # in a command
     assert not list(tmp_path.glob("*.room"))
-    assert len(os.listdir("/proc/self/fd")) == len(opened_before)
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened_before
 
 
 def refused(number: int):
