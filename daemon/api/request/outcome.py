@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -53,13 +53,20 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     expires = request.auth.expires
     if not key:
         return Call(own_id, by=by, strict=strict, expires=expires)
-    method, path = scope["method"], scope["path"]
+    method, path, query = scope["method"], scope["path"], _query_of(request)
     before, nim, after = found.groups() if (found := _MACHINE_PATH.fullmatch(path)) else (path, "", "")
 
     def earlier(nims: Iterable[str]) -> Iterator[bytes]:
-        return (_fingerprint(method, before + each + after, raw) for each in {nim, short_nim(nim), *nims})
+        return (_fingerprint(method, before + each + after + query, raw) for each in {nim, short_nim(nim), *nims})
 
-    return Call(own_id, key, _fingerprint(method, before + after, raw), by, strict, earlier, expires)
+    return Call(own_id, key, _fingerprint(method, before + after + query, raw), by, strict, earlier, expires)
+
+
+def _query_of(request: ApiRequest) -> str:
+    """The parameters that the operation knows, sorted; a dry run stores no key."""
+    names = request.route_handler.opt["queries"] - {"dry_run"}
+    found = sorted(each for each in request.query_params.multi_items() if each[0] in names)
+    return f"?{urlencode(found)}" if found else ""
 
 
 def is_dry_run(request: ApiRequest) -> bool:
@@ -131,7 +138,7 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         RequestStatus,
         Meta(
             description="`waiting` for its turn; `on_the_line`: the machine has it; `in_doubt`: only the machine or an operator can tell; "
-            "`certified`; `refused` by the machine; `abandoned`: nothing was certified; `answered`: a Z, cash or cancel-pending that is done"
+            "`certified`; `refused` by the machine; `abandoned`: nothing was certified; `answered`: what is no invoice (a Z, cash, a print), and is done"
         ),
     ]
     receipt: Annotated[Receipt | None, Meta(description="When certified, as the request was answered")] = None

@@ -12,7 +12,16 @@ from msgspec import Meta
 from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.rehearsal import SandboxClock
-from daemon.api.document.describe import AT_THE_MACHINE, ONCE, REPLAYABLE, STORED, STRICT, EmptyBody, described
+from daemon.api.document.describe import (
+    AT_THE_MACHINE,
+    ONCE,
+    OPTIONAL_KEY,
+    REPLAYABLE,
+    STORED,
+    STRICT,
+    EmptyBody,
+    described,
+)
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.request.body import read_json
 from daemon.api.request.outcome import call_of, read_optional, sent_once
@@ -22,6 +31,7 @@ from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of
 from daemon.core.people import USUAL, Role
 from daemon.core.report.machine_info import MachineInfo
+from daemon.usecases.certification.idempotency import answered_once
 from daemon.usecases.reports import inspect
 from daemon.usecases.reports.inspect import CancelAnswer
 
@@ -98,18 +108,24 @@ and no clock of the box is touched. 404 for a live key.""",
         answer_text="Moved",
         body=ClockBody,
         example={"days": 8, "taxServer": "unreachable"},
-        problems=(InvalidRequest, *STORED),
+        parameters=(OPTIONAL_KEY,),
+        problems=(*REPLAYABLE, *STORED),
     ),
 )
 async def move_clock(request: ApiRequest) -> Answer:
-    sandbox = deps_of(request).sandboxes.get(request.auth.worker.book.id)
+    worker = request.auth.worker
+    sandbox = deps_of(request).sandboxes.get(worker.book.id)
     if sandbox is None:
         raise NotFound(Text("only the sandbox's time can be moved: a test key is needed"))
-    _, body = await read_json(request)
-    hours, reachable = read_move_of_clock(body)
-    if sandbox.now() + hours * HOUR > deps_of(request).clock() + MOST_AHEAD:
-        raise InvalidRequest.at("days", Text("the sandbox's time goes ten years ahead at the most"))
-    return encoded(await sandbox.move_clock(hours * 3600, reachable=reachable))
+    raw, body = await read_json(request)
+
+    async def act() -> bytes:
+        hours, reachable = read_move_of_clock(body)
+        if sandbox.now() + hours * HOUR > deps_of(request).clock() + MOST_AHEAD:
+            raise InvalidRequest.at("days", Text("the sandbox's time goes ten years ahead at the most"))
+        return msgspec.json.encode(await sandbox.move_clock(hours * 3600, reachable=reachable))
+
+    return sent_once(request, await answered_once(worker, call_of(request, raw), act, "move clock"), (), status=200)
 
 
 def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import RANGE, STORED, STRICT, EmptyBody, described
+from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, EmptyBody, described
 from daemon.api.http.answers import Answer, Header
 from daemon.api.refusals import TooManyRequests
 from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, no_head, read_wanted, rendered
@@ -39,7 +39,7 @@ from daemon.paper.shop import Shop, Style
 from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.store.tables.book.acts import closed_articles, copies
 from daemon.store.tables.book.attempts import find_record
-from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.certification.idempotency import answered_once
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import articles_of
 from daemon.usecases.reports.close_period import calendar_closure
@@ -138,17 +138,22 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
     paper, worker = deps_of(request).paper, request.auth.worker
     body = await read_optional(request, EmptyBody)
     wanted = read_wanted(request, paper)
-    style, call = wanted.style, call_of(request, body.raw)
-    record = await _copied(request, style)
-    async with worker.copies_lock if record else nullcontext():
-        if record:
-            style = msgspec.structs.replace(style, copy=1 + await worker.ledger.read(copies, worker.book, record.code))
-        document = await _composed(request, template, style)
-        await paper.print(document)
-        if record:
-            await acts.make_copy(worker, record, call)
-    done = Answered(msgspec.json.encode(Printed(printed=document.name)), replayed=False)
-    return sent_once(request, done, body.unknown, status=200)
+    call = call_of(request, body.raw)
+
+    async def act() -> bytes:
+        style = wanted.style
+        record = await _copied(request, style)
+        async with worker.copies_lock if record else nullcontext():
+            if record:
+                copy = 1 + await worker.ledger.read(copies, worker.book, record.code)
+                style = msgspec.structs.replace(style, copy=copy)
+            document = await _composed(request, template, style)
+            await paper.print(document)
+            if record:
+                await acts.make_copy(worker, record, call)
+        return msgspec.json.encode(Printed(printed=document.name))
+
+    return sent_once(request, await answered_once(worker, call, act, "print"), body.unknown, status=200)
 
 
 async def _copied(request: ApiRequest, style: Style) -> Record | None:
@@ -196,12 +201,13 @@ def _routes(
             tag="paper",
             right=right,
             summary=f"Print: {name}",
-            description="""The same document, on the printer of `[printer]`. The answer is given once the printer has taken it.
+            description="""The same document, on the printer of `[printer]`. The answer is given once the printer has taken it;
+with an `Idempotency-Key` a repeat prints nothing more.
 503 `PRINTER_UNAVAILABLE` says why it did not: gone, out of paper, cover open, too slow.""",
             answer=Printed,
             body=EmptyBody,
-            parameters=(*parameters, *STYLE, STRICT),
-            problems=(InvalidRequest, PrinterFailed, *problems),
+            parameters=(OPTIONAL_KEY, *parameters, *STYLE, STRICT),
+            problems=(InvalidRequest, PrinterFailed, *REPLAYABLE, *problems),
         ),
     )
     async def print_(request: ApiRequest) -> Answer:

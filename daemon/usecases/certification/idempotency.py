@@ -79,6 +79,21 @@ async def once(
         worker.attempts.release_key(key)
 
 
+async def answered_once(
+    worker: MachineWorker, call: Call, act: Callable[[], Awaitable[bytes]], name: str
+) -> Answered[bytes]:
+    """Runs `act`, whose effect is outside the ledger, and stores its answer under the key afterwards: if the daemon
+    dies in between, a repetition runs it again. `name`: of the task."""
+
+    async def run() -> bytes:
+        answer = await act()
+        if call.key:
+            await worker.ledger.write(attempts.keep_answer, worker.book, call, at=worker.now(), answer=answer)
+        return answer
+
+    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), name)
+
+
 async def _ended_use(worker: MachineWorker, book: Book, use: KeyUse, call: Call) -> KeyUse | None:
     """`use` after its attempt's end, which a crash or lost line may have left open; None if it failed."""
     if use.record is None or use.record.state == "certified":

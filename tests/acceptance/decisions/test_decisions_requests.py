@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.shop import NIM, Shop, invoice, wait_for
+from support.receivers.receipt_printer import ReceiptPrinter
+from support.shop import NIM, Mode, Shop, invoice, running_shop, wait_for
 from support.till import certified, fresh, invalid, on_machine, problem, untouched
 
 ITEM = {"name": "Riz", "taxGroup": "B", "unitPrice": 1000}
@@ -131,6 +134,66 @@ def test_decision_26_a_key_belongs_to_the_book_and_not_to_the_spelling_of_its_ni
             assert again.headers["idempotency-replayed"] == "true"
         other = shop.http.post(f"/v1/mcf/{short}/{path}", json={**body, "more": 1}, headers=headers)
         problem(other, 409, "IDEMPOTENCY_KEY_REUSED")
+
+
+def _every_post(shop: Shop, document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any], Mode]]:
+    """Operation id, path, a body that is accepted, and mode, in an order in which each has what it needs."""
+    places = {
+        op["post"]["operationId"]: path.removeprefix("/v1/mcf/{nim}/")
+        for path, op in document["paths"].items()
+        if "post" in op
+    }
+    filled = {"{z}": "1", "{number}": "1", "{outage}": "1", "{period}": "1"}
+
+    def take(name: str, body: dict[str, Any], mode: Mode = "test") -> tuple[str, str, dict[str, Any], Mode]:
+        path = places.pop(name)
+        for part, value in filled.items():
+            path = path.replace(part, value)
+        return name, path, body, mode
+
+    filled["{code}"] = certified(shop.certify(invoice(fresh()), mode="test"))["codeSecef"]
+    yield take("certify_invoice", invoice(fresh()))
+    credit = {"invoiceType": "FA", "creditNoteNature": "RAM", "creditNoteRef": f"{NIM}-1"}
+    yield take("certify_credit_note", {**invoice(fresh()), **credit})
+    yield take("close_period", {})
+    yield take("close_articles_report", {})
+    yield take("move_test_clock", {"days": 400})
+    yield take("close_month", {})
+    yield take("close_year", {"period": shop.get("reports/year", mode="test").json()["reports"][0]["period"]})
+    yield take("move_cash", {"kind": "deposit", "amount": 500, "reason": "float"})
+    yield take("cancel_pending_invoice", {})
+    for name in [each for each in places if each.startswith("print_")]:
+        yield take(name, {})
+    shop.machines[0].kill()
+    wait_for(lambda: not shop.is_ready(), "the machine's death")
+    assert shop.certify(invoice(fresh())).status_code == 503
+    wait_for(lambda: shop.get("outages").json()["outages"], "the outage")
+    yield take("note_outage_notified", {"who": "administration", "reference": "DGI-1"}, "live")
+    assert not places, "a POST that is not tested here"
+
+
+def test_decision_6_every_post_has_the_key(tmp_path: Path) -> None:
+    """Each POST of the OpenAPI document names the header, answers a repeat with its first answer, and refuses the key with another body. What was printed
+    is not printed again, nor with the key under another query."""
+    with ReceiptPrinter() as printer, running_shop(tmp_path, config={"printer": {"address": printer.address}}) as shop:
+        document = shop.http.get("/openapi.json").json()
+        for name, path, body, mode in _every_post(shop, document):
+            url, headers = f"/v1/mcf/{NIM}/{path}", shop.headers(mode, key=name)
+            first = shop.http.post(url, json=body, headers=headers)
+            assert first.is_success, (name, first.text)
+            assert "idempotency-replayed" not in first.headers, name
+            printed = len(printer.jobs)
+            again = shop.http.post(url, json=body, headers=headers)
+            assert (again.status_code, again.content) == (first.status_code, first.content), name
+            assert again.headers["idempotency-replayed"] == "true", name
+            problem(shop.http.post(url, json={**body, "more": 1}, headers=headers), 409, "IDEMPOTENCY_KEY_REUSED")
+            if name.startswith("print_"):
+                problem(shop.http.post(f"{url}?lang=en", json=body, headers=headers), 409, "IDEMPOTENCY_KEY_REUSED")
+            assert len(printer.jobs) == printed, name
+        posts = [each["post"] for each in document["paths"].values() if "post" in each]
+        for each in posts:
+            assert "Idempotency-Key" in {parameter["name"] for parameter in each["parameters"]}, each["operationId"]
+            assert "409" in each["responses"], each["operationId"]
 
 
 def test_decision_6_a_repeat_waits_for_the_first(shop: Shop) -> None:

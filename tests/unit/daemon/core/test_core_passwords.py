@@ -53,10 +53,7 @@ def test_a_password_that_the_box_makes_is_typed_from_a_screen():
         *((password, "10 to 200") for password in ("x" * 201, "abcd" * (LONGEST // 4) + "a")),
         *((password, "guess") for password in ("aaaaaaaaaaaa", "121212121212", "abcabcabcabc")),
         *((password, "guess") for password in ("awa-boutique", "mil AWA sorgho")),
-        *(
-            (password, "guess")
-            for password in ("azertyuiop", "AZERTYUIOP", "motdepasse2026!", "1234567890", "123-bonjour-123")
-        ),
+        *((password, "guess") for password in ("azertyuiop", "AZERTYUIOP", "1234567890")),
         *((password, None) for password in ("azerty et sorgho", "bonjour le mil", "2604718359")),
         ("with\ttab in it", "typed"),
     ],

@@ -2,8 +2,10 @@
 
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import parse_qsl
 
 import pytest
+from litestar.datastructures import MultiDict
 
 from daemon.api.access.context import ApiRequest
 from daemon.api.request.outcome import call_of
@@ -23,7 +25,10 @@ def call_for(*headers: tuple[bytes, bytes], strict_key: bool = False, body: byte
         **scope,
     }
     request = SimpleNamespace(
-        scope=whole, auth=SimpleNamespace(actor=WHO, key=SimpleNamespace(strict=strict_key), expires=0.0)
+        scope=whole,
+        auth=SimpleNamespace(actor=WHO, key=SimpleNamespace(strict=strict_key), expires=0.0),
+        route_handler=SimpleNamespace(opt={"queries": {"dry_run", "lang", "from"}, "can_be_tried": True}),
+        query_params=MultiDict(parse_qsl(whole["query_string"].decode())),
     )
     return call_of(cast("ApiRequest", request), body)
 
@@ -65,8 +70,9 @@ def test_a_key_is_taken_as_it_was_sent_or_refused(sent: list[bytes], is_taken: b
         assert [error.field for error in refused.value.errors] == ["Idempotency-Key"]
 
 
-def test_a_fingerprint_is_of_method_path_and_body() -> None:
-    """The same for the same request whatever its other headers say, another when one of the three differs, none without a key."""
+def test_a_fingerprint_is_of_method_path_query_and_body() -> None:
+    """The same for the same request whatever its other headers say, another when one of the four differs, none without a key. In a query the order does
+    not matter, nor a parameter that the operation does not know."""
     key = (b"idempotency-key", b"k")
     same = call_for(key).fingerprint
     assert len(same) == 16
@@ -77,4 +83,8 @@ def test_a_fingerprint_is_of_method_path_and_body() -> None:
         call_for(key, body=b"{ }").fingerprint,
     }
     assert len(others | {same}) == 4
+    queries = (b"lang=fr&from=2026-01-01", b"x=1&from=2026-01-01&lang=fr", b"lang=en&from=2026-01-01", b"dry_run=false")
+    of_query = [call_for(key, query_string=query).fingerprint for query in queries]
+    assert (of_query[0], of_query[3]) == (of_query[1], same)
+    assert len({*of_query, same}) == 3
     assert call_for().fingerprint == b""
