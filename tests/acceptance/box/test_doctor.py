@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import httpx
 import msgspec
 import pytest
 from support.cli.command import CONFIG, NIM, Command
+from support.http_answers import Answer, answering
 from support.ledgers.ledger import Till, opened
 from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import Machine, Shop, invoice, wait_for
@@ -225,11 +224,8 @@ async def test_what_the_daemons_user_may_not_use(mcfd: Command, machine: Machine
 
 async def test_something_else_on_the_daemons_port(mcfd: Command) -> None:
     """Another program answers there: it is not taken for a daemon that is down."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as other:
-        thread = threading.Thread(target=other.serve_forever, args=(0.05,))
-        thread.start()
-        mcfd.config.write_text(mcfd.config.read_text().replace("port = 1\n", f"port = {other.server_port}\n", 1))
+    with answering(lambda _: Answer(404, b"not found")) as url:
+        port = url.rpartition(":")[2]
+        mcfd.config.write_text(mcfd.config.read_text().replace("port = 1\n", f"port = {port}\n", 1))
         found = (await doctor(mcfd))["daemon"]
-        other.shutdown()
-        thread.join()
     assert (found["state"], "something else than mcfd answers" in found["found"]) == ("fail", True)

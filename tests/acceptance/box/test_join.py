@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import http.server
 import json
 import ssl
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from support.browser import create_users, session_of
 from support.hq.running import RunningHq
+from support.http_answers import Answer, Request, answering, passed_on
 from support.receivers.authority import Authority
 from support.shop import NIM, Shop, wait_for
 
@@ -152,52 +151,16 @@ def test_a_configured_headquarters_goes_first(hq, shop):
 class LossyLine:
     """In front of headquarters: it hands on each request, and loses so many of the answers, or says that it is not there."""
 
-    def __init__(self, base: str, lost: int = 0, away: int = 0) -> None:
+    def __init__(self, hq: RunningHq, lost: int = 0, away: int = 0) -> None:
+        self._base, self._lost, self._away = hq.base, lost, away
         self.seen: list[dict[str, object]] = []
-        line = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                line.seen.append(json.loads(body))
-                if len(line.seen) <= away:
-                    self.send_error(502)
-                    return
-                names = ("webhook-id", "webhook-timestamp", "webhook-signature", "content-type")
-                headers = {name: self.headers[name] for name in names}
-                answer = httpx.post(f"{base}{self.path}", content=body, headers=headers, trust_env=False)
-                if len(line.seen) <= lost:
-                    self.close_connection = True
-                    return
-                self.send_response(answer.status_code)
-                self.end_headers()
-                self.wfile.write(answer.content)
-
-            def log_message(self, *_: object) -> None:
-                """Nobody reads it."""
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.base = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-@pytest.fixture
-def lossy() -> Iterator[Callable[..., LossyLine]]:
-    lines: list[LossyLine] = []
-
-    def make(base: str, **trouble: int) -> LossyLine:
-        lines.append(LossyLine(base, **trouble))
-        return lines[-1]
-
-    yield make
-    for line in lines:
-        line.close()
+    def __call__(self, request: Request) -> Answer | None:
+        self.seen.append(json.loads(request.body))
+        if len(self.seen) <= self._away:
+            return Answer(502, b"")
+        found = passed_on(request, self._base)
+        return None if len(self.seen) <= self._lost else found
 
 
 @pytest.fixture
@@ -208,23 +171,24 @@ def pauses(monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.parametrize("trouble", [{"lost": 1}, {"lost": 2}, {"away": 2}])
-async def test_a_lost_answer(hq, shop, trouble, lossy, pauses):
+async def test_a_lost_answer(hq, shop, trouble, pauses):
     """It asks again with the same code and the same key, and is in."""
-    line = lossy(hq.base, **trouble)
+    line = LossyLine(hq, **trouble)
     settings = await asyncio.to_thread(load, shop.config_file)
-    await joining.join(settings, await asyncio.to_thread(code_of, hq), line.base)
+    with answering(line) as base:
+        await joining.join(settings, await asyncio.to_thread(code_of, hq), base)
     assert len({(request["code"], request["key"]) for request in line.seen}) == 1
     assert len(line.seen) > 1
     assert public_key(shop) == line.seen[0]["key"]
 
 
 @pytest.mark.long
-async def test_no_answer_for_long(hq, shop, lossy, pauses):
+async def test_no_answer_for_long(hq, shop, pauses):
     """It gives up, and the same code typed again hours later is answered: the key was kept."""
     settings, code = await asyncio.to_thread(load, shop.config_file), await asyncio.to_thread(code_of, hq)
-    line = lossy(hq.base, lost=3)
-    with pytest.raises(JoinFailed):
-        await joining.join(settings, code, line.base)
+    line = LossyLine(hq, lost=3)
+    with answering(line) as base, pytest.raises(JoinFailed):
+        await joining.join(settings, code, base)
     assert not (home(shop) / "joined.json").exists()
     await joining.join(settings, code, hq.base)
     assert public_key(shop) == line.seen[0]["key"]

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import avepay_mcf
-import httpx
 import pytest
 from avepay_mcf import Mcf, McfError
+from support.http_answers import Answer, Request, answering, json_answer, passed_on
 from support.relay_site import RelaySite, mistyped
 from support.shop import NIM, Machine, Shop, invoice
 from support.tools import need
@@ -89,48 +87,19 @@ def test_each_case_of_the_page_with_each_client(tmp_path: Path) -> None:
 
 
 @contextmanager
-def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-@contextmanager
 def losing(shop: Shop) -> Iterator[tuple[str, list[str]]]:
     """What stands between: the answer to the first POST of each invoice is lost, or becomes a gateway's own page. Its URL, and what came by."""
     seen: list[str] = []
 
-    class Between(BaseHTTPRequestHandler):
-        def pass_on(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            headers = {
-                name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")
-            }
-            answer = httpx.request(self.command, f"{shop.http.base_url}{self.path}", content=body, headers=headers)
-            line = f"{self.command} {self.path.rpartition('/')[2]}"
-            seen.append(line)
-            if self.command == "POST" and seen.count(line) == 1:
-                if b"GATEWAY" in body:
-                    self.send_error(504, "Gateway Time-out")
-                self.close_connection = True
-                return
-            self.send_response(answer.status_code)
-            self.send_header("Content-Length", str(len(answer.content)))
-            self.end_headers()
-            self.wfile.write(answer.content)
+    def between(request: Request) -> Answer | None:
+        found = passed_on(request, str(shop.http.base_url))
+        line = f"{request.method} {request.path.rpartition('/')[2]}"
+        seen.append(line)
+        if request.method == "POST" and seen.count(line) == 1:
+            return Answer(504, b"<html>Gateway Time-out</html>") if b"GATEWAY" in request.body else None
+        return found
 
-        do_GET = do_POST = pass_on  # noqa: N815  names of the library
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with served(Between) as url:
+    with answering(between) as url:
         yield url, seen
 
 
@@ -155,40 +124,25 @@ RECEIPT = {
 }  # fmt: skip
 
 
-def restarting(between: int = 503) -> type[BaseHTTPRequestHandler]:
+def restarting(between: int = 503) -> Callable[[Request], Answer | None]:
     """A box that accepts a sale for later, and is then restarted behind its proxy, which answers `between`, before it certifies."""
-    readings = iter([None, between])
+    readings = iter([None, Answer(between, b"<html>no server is available</html>")])
 
-    class Box(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.answer(202, {"status": "waiting"})
+    def box(request: Request) -> Answer | None:
+        if request.method == "POST":
+            return json_answer(202, {"status": "waiting"})
+        return next(readings, json_answer(200, {"status": "certified", "receipt": RECEIPT}))
 
-        def do_GET(self) -> None:
-            status = next(readings, 200)
-            if status is not None:
-                self.answer(status, {"status": "certified", "receipt": RECEIPT} if status == 200 else None)
-
-        def answer(self, status: int, body: object) -> None:
-            content = b"<html>no server is available</html>" if body is None else json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    return Box
+    return box
 
 
 def test_a_sale_accepted_for_later_is_followed_through_a_restart_of_the_box() -> None:
     """Neither a lost connection nor a proxy's 503 is an error of a sale that is accepted: it is asked for again."""
     waited: list[float] = []
-    with served(restarting()) as url, Mcf(url, "key", NIM, till="py", sleep=waited.append) as mcf:
+    with answering(restarting()) as url, Mcf(url, "key", NIM, till="py", sleep=waited.append) as mcf:
         assert mcf.certify(invoice("L-1")).code_secef == "CODE"
     assert len(waited) == 2
-    with served(restarting()) as url:
+    with answering(restarting()) as url:
         found = in_node('found.code = await outcome(() => till().certify(sale("L-1")));', url, "key", NIM, {})
     assert found == {"code": "CODE"}
 
@@ -197,45 +151,30 @@ def test_a_sale_accepted_for_later_is_followed_through_a_restart_of_the_box() ->
 def test_a_request_is_looked_up_through_a_restart_of_the_box(status: int) -> None:
     """As all else: what a wait solves is no error, and least of all one for which somebody has to look."""
     waited: list[float] = []
-    with served(restarting(status)) as url, Mcf(url, "key", NIM, till="py", sleep=waited.append) as mcf:
+    with answering(restarting(status)) as url, Mcf(url, "key", NIM, till="py", sleep=waited.append) as mcf:
         found = mcf.find_request("py-certify-L-1")
     assert found is not None
     assert (found.status, len(waited)) == ("certified", 2)
-    with served(restarting(status)) as url:
+    with answering(restarting(status)) as url:
         script = 'found.status = (await till().findRequest("js-certify-L-1")).status;'
         assert in_node(script, url, "key", NIM, {}) == {"status": "certified"}
 
 
-def saying(status: int, found: dict[str, Any], seen: list[str]) -> type[BaseHTTPRequestHandler]:
+def saying(status: int, found: dict[str, Any], seen: list[str]) -> Callable[[Request], Answer]:
     """A box that answers each POST and each GET alike; what was sent goes to `seen`."""
 
-    class Box(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.answer(status)
+    def box(request: Request) -> Answer:
+        seen.append(request.method)
+        return json_answer(status if request.method == "POST" else 200, found)
 
-        def do_GET(self) -> None:
-            self.answer(200)
-
-        def answer(self, status: int) -> None:
-            seen.append(self.command)
-            content = json.dumps(found).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    return Box
+    return box
 
 
 @pytest.mark.parametrize("code", ["MACHINE_ATTENTION", "PAIR_NOT_COMPARED", "LEDGER_DAMAGED", "BOX_AMBIGUOUS"])
 def test_what_no_wait_ends_is_said_at_once(code: str) -> None:
     """A 503 for which somebody has to look: an error after one request."""
     seen: list[str] = []
-    with served(saying(503, {"code": code, "status": 503, "detail": "look"}, seen)) as url:
+    with answering(saying(503, {"code": code, "status": 503, "detail": "look"}, seen)) as url:
         with Mcf(url, "key", NIM, till="py") as mcf, pytest.raises(avepay_mcf.NeedsAPerson) as error:
             mcf.certify(invoice("P-1"))
         found = in_node('found.error = await outcome(() => till().certify(sale("P-1")));', url, "key", NIM, {})
@@ -246,7 +185,7 @@ def test_what_no_wait_ends_is_said_at_once(code: str) -> None:
 def test_a_sale_that_somebody_took_back_is_not_sent_again() -> None:
     """It was accepted for later, and taken back on the page: with the same key it would be certified after all."""
     seen: list[str] = []
-    with served(saying(202, {"status": "abandoned", "invoiceNumber": "B-1"}, seen)) as url:
+    with answering(saying(202, {"status": "abandoned", "invoiceNumber": "B-1"}, seen)) as url:
         with Mcf(url, "key", NIM, till="py") as mcf, pytest.raises(avepay_mcf.Refused) as error:
             mcf.certify(invoice("B-1"))
         found = in_node('found.error = await outcome(() => till().certify(sale("B-1")));', url, "key", NIM, {})

@@ -8,12 +8,10 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
-import httpx
 import pytest
+from support.http_answers import Answer, Request, answering, json_answer, passed_on
 from support.shop import NIM, Machine, Shop
 from support.tools import need
 
@@ -76,42 +74,14 @@ def test_a_whole_till(shop: Shop, language: str) -> None:
 
 PROBLEM = {"Content-Type": "application/problem+json"}
 PAGE = {"Content-Type": "text/html", "Retry-After": "Fri, 31 Dec 2027 23:59:59 GMT"}
-LOST: dict[str, tuple[int, dict[str, str], bytes]] = {
-    "haproxy": (502, PROBLEM, b'{"code":"BAD_GATEWAY","detail":"again"}'),
-    "page": (503, PAGE, b"<html>503 Service Unavailable</html>"),
-    "other json": (504, {"Content-Type": "application/json"}, b'{"message":"upstream timed out"}'),
-    "no object": (502, {"Content-Type": "application/json"}, b"null"),
-    "cut": (200, {"Content-Type": "application/json", "Content-Length": "500"}, b'{"codeSecef":"ABCD'),
+LOST = {
+    "haproxy": Answer(502, b'{"code":"BAD_GATEWAY","detail":"again"}', PROBLEM),
+    "page": Answer(503, b"<html>503 Service Unavailable</html>", PAGE),
+    "other json": json_answer(504, {"message": "upstream timed out"}),
+    "no object": json_answer(502, None),
+    "cut": Answer(200, b'{"codeSecef":"ABCD', {"Content-Type": "application/json", "Content-Length": "500"}),
 }
 """What stands between till and box says when the box's own answer is lost on the way: as HAProxy where mcfd ends, or somebody's proxy."""
-
-
-class LosesTheFirstAnswer(BaseHTTPRequestHandler):
-    """The first POST is carried out, and its answer lost."""
-
-    shop: Shop
-    lost: set[str]
-    first: tuple[int, dict[str, str], bytes]
-
-    def pass_on(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        names = ("Authorization", "Idempotency-Key", "Content-Type")
-        headers = {name: self.headers[name] for name in names if self.headers[name]}
-        url = f"http://127.0.0.1:{self.shop.port}{self.path}"
-        answer = httpx.request(self.command, url, content=body, headers=headers, timeout=60, trust_env=False)
-        status, sent, content = answer.status_code, {"Content-Type": answer.headers["Content-Type"]}, answer.content
-        if self.command == "POST" and not self.lost:
-            self.lost.add(self.path)
-            status, sent, content = self.first
-        self.send_response(status)
-        for name, value in ({"Content-Length": str(len(content))} | sent).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = pass_on  # noqa: N815  http.server's names
-
-    def log_message(self, *_: object) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -122,33 +92,20 @@ def test_a_lost_answer_is_fetched_again(shop: Shop, language: str, how: str) -> 
     """Whatever comes instead of it: the same request again with the same key, and the sale is certified once."""
     number = f"L-{language}-{how}"
     before = shop.machines[0].counters[0]
-    handler = type("Handler", (LosesTheFirstAnswer,), {"shop": shop, "lost": set(), "first": LOST[how]})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, args=(0.02,)).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}"
+    lost: list[str] = []
+
+    def between(request: Request) -> Answer:
+        found = passed_on(request, str(shop.http.base_url))
+        if request.method == "POST" and not lost:
+            lost.append(request.path)
+            return LOST[how]
+        return found
+
+    with answering(between) as url:
         out, errors = till(shop, language, number, MCFD_URL=url).communicate(timeout=120)
-        server.shutdown()
     assert errors == ""
     assert out.startswith(f"certified {number} ")
     assert [entry["number"] for entry in shop.machines[0].certified(before)] == [number, f"{number}-A"]
-
-
-class NeedsAPerson(BaseHTTPRequestHandler):
-    """A box, or a relay, that only a person can bring back."""
-
-    code: str
-    count: list[str]
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.count.append(self.path)
-        content = json.dumps({"code": self.code, "status": 503, "detail": "somebody has to look"}).encode()
-        self.send_response(503)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -162,13 +119,13 @@ class NeedsAPerson(BaseHTTPRequestHandler):
 def test_what_needs_a_person_is_said_at_once(shop: Shop, language: str, code: str) -> None:
     """A 503 that no wait ends is sent once."""
     count: list[str] = []
-    with ThreadingHTTPServer(
-        ("127.0.0.1", 0), type("Handler", (NeedsAPerson,), {"code": code, "count": count})
-    ) as server:
-        Thread(target=server.serve_forever, args=(0.02,)).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}"
+
+    def box(request: Request) -> Answer:
+        count.append(request.path)
+        return json_answer(503, {"code": code, "status": 503, "detail": "somebody has to look"})
+
+    with answering(box) as url:
         out, errors = till(shop, language, "P-1", MCFD_URL=url).communicate(timeout=200)
-        server.shutdown()
     assert f"{code}: somebody has to look" in out + errors
     assert count == [f"/v1/mcf/{NIM}/certify"]
 

@@ -9,17 +9,15 @@ import json
 import os
 import random
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.box.cache import keep
 from support.box.package import CACHE
+from support.http_answers import Answer, Request, answering, passed_on
 from support.relay_site import RelaySite
 from support.shop import NIM, Shop
 
@@ -89,64 +87,19 @@ def check(shop: Shop, found: dict[str, Any], more: int = 0) -> None:
 
 
 class LossyLine:
-    """Between a till and a server: of its connections some are cut before the request is through, some after it, before the answer."""
+    """Between a till and a server: some of the connections are cut before the request is through, some after it, before the answer."""
 
-    def __init__(self, port: int, lost: float) -> None:
-        self._target, self._lost, self._random = port, lost, random.Random(48)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+    def __init__(self, base: str, lost: float) -> None:
+        self._base, self._lost, self._random = base, lost, random.Random(48)
         self.cut = 0
-        self._thread = threading.Thread(target=self._accept)
-        self._thread.start()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                till, _ = self._listener.accept()
-            except OSError:
-                return
-            with till, socket.create_connection(("127.0.0.1", self._target)) as server:
-                self._carry(till, server)
-
-    def _carry(self, till: socket.socket, server: socket.socket) -> None:
-        """One request and its answer."""
-        till.settimeout(30)
-        server.settimeout(30)
-        try:
-            request = till.recv(65_536)
-            head, _, body = request.partition(b"\r\n\r\n")
-            length = next(
-                (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0
-            )
-            while len(body) < length:
-                body += till.recv(65_536)
-            fate = self._random.random()
-            if fate < self._lost / 2:
-                self.cut += 1
-                return
-            server.sendall(head.replace(b"keep-alive", b"close") + b"\r\n\r\n" + body)
-            answer = b""
-            while piece := server.recv(65_536):
-                answer += piece
-            if fate < self._lost:
-                self.cut += 1
-                return
-            till.sendall(answer)
-        except OSError:
-            return
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join()
-
-
-@pytest.fixture
-def line() -> Iterator[list[LossyLine]]:
-    lines: list[LossyLine] = []
-    yield lines
-    for each in lines:
-        each.close()
+    def __call__(self, request: Request) -> Answer | None:
+        fate = self._random.random()
+        self.cut += fate < self._lost
+        if fate < self._lost / 2:
+            return None
+        found = passed_on(request, self._base)
+        return None if fate < self._lost else found
 
 
 def test_in_the_shop(own_shop: Shop, tryton: Path) -> None:
@@ -170,14 +123,15 @@ def test_in_the_shop(own_shop: Shop, tryton: Path) -> None:
     check(own_shop, found, more=1)
 
 
-def test_from_anywhere(tmp_path: Path, tryton: Path, line: list[LossyLine]) -> None:
+def test_from_anywhere(tmp_path: Path, tryton: Path) -> None:
     """Through the relay, behind a line that drops three connections in ten: each sale is certified once."""
     site = RelaySite(tmp_path)
     try:
         asyncio.run(site.up())
-        line.append(LossyLine(int(site.relays[0].base.rpartition(":")[2]), 0.3))
-        found = sold(tryton, line[0].url, site.key("seller"))
-        assert line[0].cut
+        line = LossyLine(site.relays[0].base, 0.3)
+        with answering(line) as url:
+            found = sold(tryton, url, site.key("seller"))
+        assert line.cut
         check(site.shop, found)
     finally:
         site.down()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from support.browser import PATIENCE_MS, create_users, session_of
+from support.http_answers import Answer, Request, answering
 from support.shop import NIM, Shop, invoice
 
 pytestmark = pytest.mark.long
@@ -34,28 +33,9 @@ REFUSED = {"refused": "TypeError"}
 """All that a browser tells a page of an answer that is not for it."""
 
 
-class _Blank(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(b"<!doctype html><title>till</title>")
-
-    def log_message(self, *expected: object) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def web_till() -> Iterator[str]:
-    """A site of its own; its origin."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Blank) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+def blank(_: Request) -> Answer:
+    """Each page of a site."""
+    return Answer(200, b"<!doctype html><title>till</title>", {"Content-Type": "text/html"})
 
 
 @contextmanager
@@ -85,7 +65,7 @@ def sale(shop: Shop, number: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def origins() -> Iterator[tuple[str, str]]:
     """One that the configuration names, and one that it does not."""
-    with web_till() as named, web_till() as stranger:
+    with answering(blank) as named, answering(blank) as stranger:
         yield named, stranger
 
 
