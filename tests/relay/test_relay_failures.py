@@ -522,7 +522,7 @@ async def test_a_box_that_does_not_answer_delays_no_sales_of_another(tmp_path: P
 
 async def test_a_key_that_is_revoked_meanwhile(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """A request at the machine ends, and is answered; a sale that waits for the box is not certified, and the relay's log says so."""
-    async with running(tmp_path, launch=launch_still, per_machine=STANDING) as site:
+    async with running(tmp_path, first=STILL, per_machine=STANDING) as site:
         key, other = site.key(), site.key("seller")
         url = await answering(site, http, key)
         machine = site.shop.machines[0]
