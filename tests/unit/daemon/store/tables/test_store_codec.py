@@ -23,6 +23,7 @@ from daemon.core.ledger.entries import (
     unreadable,
 )
 from daemon.core.machine.state import FiscalCounters, LastInvoice
+from daemon.core.report.report_parts import digest_of
 from daemon.store.tables.book import codec
 
 texts = st.text(max_size=40)
@@ -106,6 +107,7 @@ def test_the_form_of_an_invoice_on_disk_never_changes() -> None:
     written = msgspec.msgpack.decode(codec.invoice_bytes(sale))
     assert (written[6], written[7][0][:7], written[9]) == (["CC", *[""] * 6], line, [[*before[9][0], 0]])
     assert written[11:] == [*added[:4], [["CODE", "x", -1, ""]], *added[5:9], [5, "line_lost", 0, ""], None]
+    assert digest_of(b"a letterhead").hex() == "c54a341f72a71641"
     last = LastSeen(LastInvoice("F-1", "C", "20260731093000", "FV", 100))
     assert msgspec.json.encode(last) == b'{"last":["F-1","C","20260731093000","FV",100]}'
 
