@@ -170,12 +170,15 @@ def sold(*requests):
 
 
 def test_a_report_of_articles_of_an_earlier_version_is_read():
-    """Closed ones are in the ledger for ever; what they do not have is nought, and in TTC."""
+    """Closed ones are in the ledger for ever; what they do not have is nought, and in TTC. The next one begins with what was certified first."""
     line = {"name": "Riz", "code": "", "group": "B", "quantity_sold": 1, "quantity_returned": 0}
     early = {"nim": NIM, "from": "", "to": "", "certs_count": 1}
     early["articles"] = [line | {"amount_sold": 5, "amount_returned": 0, "amount": 5}]
     report = msgspec.convert(early, ArticlesReport)
     (article,) = report.articles
+    counted = Articles()
+    counted.add([record(), record(ended_at=AT + 1)])
+    assert (counted.certs_count, counted.first_at) == (2, AT)
     assert (report.total_ttc, article.unit_price, article.rate, article.price_mode) == (0, 0, 0, "TTC")
 
 
