@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections import deque
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
@@ -217,5 +218,8 @@ class LaterCalls:
             return AGAIN_SECONDS
         if reply.status in RETRIED:
             return AGAIN_SECONDS
-        log.info("later.handed_over", nim=nim, status=reply.status)
+        if reply.status >= HTTPStatus.BAD_REQUEST:  # its key was revoked meanwhile, for one
+            log.warning("later.not_accepted", nim=nim, status=reply.status)
+        else:
+            log.info("later.handed_over", nim=nim, status=reply.status)
         return 0

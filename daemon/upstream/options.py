@@ -150,7 +150,7 @@ def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
         data["chain_head"] = entry.chain.hex()
     if entry.proof is not None:
         data |= {**_proven(entry.proof), "body": body}
-    if entry.kind != "Z":
+    if entry.lineage is not None:
         ledger_id, epoch = entry.lineage
         data |= {"ledger_id": ledger_id, "epoch": epoch, "body": body}
     if key_id:

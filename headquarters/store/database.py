@@ -181,6 +181,7 @@ def _postgresql(url: URL) -> Engine:
         pool_size=POOL,
         max_overflow=0,
         pool_timeout=BUSY_SECONDS,
+        pool_pre_ping=True,  # a connection from before a restart of PostgreSQL is replaced before its use
         isolation_level="READ COMMITTED",
         connect_args={
             "connect_timeout": 5,

@@ -1,4 +1,5 @@
-"""PostgreSQL is killed under two running instances, and comes back: boxes and people hear that it is away, and nothing that was said to be kept is lost."""
+"""PostgreSQL is killed under two running instances, also while they write, and comes back: boxes and people hear that it is away, and nothing that was
+said to be kept is lost."""
 
 from __future__ import annotations
 
@@ -100,3 +101,35 @@ def test_it_answers_nothing(two):
     assert {sent_at_last(closure) for closure in closures} <= {200, 409}
     rows = hq.get("/v1/closures", key).json()["closures"]
     assert [row["z_number"] for row in rows] == list(range(1, 101))
+
+
+def test_killed_while_closures_arrive(two):
+    """Twice, with closures of six boxes under way at both instances: each box hears 200 or 409 of each closure in the end, and each is there once."""
+    cluster, instances = two
+    boxes = [PaperBox(f"EL0200002{number}-1") for number in range(6)]
+    for box in boxes:
+        instances[0].cli("boxes", "add", box.nim, "--public-key", box.key.public)
+    key = instances[0].key("reader")
+    ends: list[float] = []
+
+    def sending(box: PaperBox) -> set[int]:
+        statuses = set()
+        while not ends or time.monotonic() < ends[-1]:
+            closure = box.close()
+            while (status := instances[len(box.closures) % 2].post("/closures", box.sent(closure)).status_code) == 503:
+                statuses.add(status)
+            assert status in (200, 409)
+        return statuses
+
+    with ThreadPoolExecutor(len(boxes)) as threads:
+        running = [threads.submit(sending, box) for box in boxes]
+        for _ in range(2):
+            time.sleep(1)
+            cluster.kill()
+            cluster.start()
+        ends.append(time.monotonic() + 0.5)
+        assert set().union(*(one.result() for one in running)) == {503}
+    for box in boxes:
+        rows = instances[1].get(f"/v1/closures?nim={box.nim}", key).json()["closures"]
+        assert [row["z_number"] for row in rows] == [closure.z_number for closure in box.closures]
+    assert instances[1].get("/v1/findings", key).json() == {"findings": []}

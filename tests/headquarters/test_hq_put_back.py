@@ -8,6 +8,7 @@ import json
 import shutil
 
 import msgspec
+import nats.errors
 import pytest
 from sqlalchemy import select
 from structlog.testing import capture_logs
@@ -17,6 +18,7 @@ from support.receivers.headquarters import until
 from support.receivers.nats_server import CONFIG, NIM, OTHER, add_stream
 
 from common.wire.nats_pull import connected
+from common.wire.presence import read_answer
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import stream_info
@@ -105,6 +107,30 @@ async def test_a_stream_begun_anew(site):
     put_back(site, rows)
     await until(lambda: site.stored_z() == {NIM: list(range(1, 47))}, 60)
     await client.close()
+
+
+async def test_a_stream_removed_before_it_was_read(site):
+    """It has acknowledged three closures while headquarters was down, and is gone with them: they are requested of the box, and stored."""
+    box = site.boxes[0]
+    client = await site.shop(0)
+    closures = [box.close() for _ in range(3)]
+    await site.send(client, box, *closures)
+    await anew(site)
+    site.hq.start()
+    headers, body = box.sent_presence(box.presence())
+
+    async def is_requested() -> bool:
+        try:
+            answer = await client.request(f"mcf.{NIM}.ask", body, timeout=30, headers=headers)
+        except nats.errors.NoRespondersError:
+            return False
+        return [(one.from_z, one.to_z) for one in read_answer(answer.data).replay] == [(1, 3)]
+
+    await until(is_requested, 60)
+    await site.send(client, box, *closures)
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3]}, 60)
+    await client.close()
+    assert site.findings() == []
 
 
 async def test_a_closure_that_another_instance_stores_meanwhile(site, monkeypatch):

@@ -17,6 +17,8 @@
 | more sales for a box that is off than may wait | `test_more_sales_than_may_wait` |
 | what waited for a box was too late, and is sent again | `test_a_sale_whose_time_was_over_is_sent_again` |
 | the relay stops while sales wait for a box | `test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped` |
+| nats-server's certificate is renewed, or has ended | `test_the_certificate_of_the_servers` |
+| a key is revoked while its request runs, and while its sales wait | `test_a_key_that_is_revoked_meanwhile` |
 | a box takes a sale that waited and does not answer | `test_a_box_that_does_not_answer_delays_no_sales_of_another` |
 """
 
@@ -516,6 +518,67 @@ async def test_a_box_that_does_not_answer_delays_no_sales_of_another(tmp_path: P
             os.kill(site.shop.pid, signal.SIGCONT)
         await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 3), deadline=PATIENCE)
         assert site.shop.machines[0].counters[1] == 3
+
+
+async def test_a_key_that_is_revoked_meanwhile(tmp_path: Path, http: httpx.AsyncClient) -> None:
+    """A request at the machine ends, and is answered; a sale that waits for the box is not certified, and the relay's log says so."""
+    async with running(tmp_path, launch=launch_still, per_machine=STANDING) as site:
+        key, other = site.key(), site.key("seller")
+        url = await answering(site, http, key)
+        machine = site.shop.machines[0]
+        machine.order("pause-at", next=6, when="before", direction="in")
+        sending = asyncio.create_task(http.post(f"{url}/certify", json=invoice("F-1"), headers=bearer(key, "k-1")))
+        await until_true(machine.is_stopped)
+        await asyncio.to_thread(revoke_first_relay_key, site)
+        assert (await http.get(f"{url}/requests/k-1", headers=bearer(key))).status_code == 401
+        machine.order("resume")
+        first = await asyncio.wait_for(sending, 60)
+        assert first.status_code == 200, first.text
+        site.shop.kill_daemon()
+        await until(lambda: http.get(f"{url}/info", headers=bearer(other)), 503)
+        later = bearer(other, "k-2", Prefer="respond-async")
+        assert (await http.post(f"{url}/certify", json=invoice("F-2"), headers=later)).status_code == 202
+        await asyncio.to_thread(revoke_first_relay_key, site)
+        site.key()  # without any the box does not listen
+        await asyncio.to_thread(site.shop.start_daemon)
+        await until_true(lambda: '"event":"later.not_accepted"' in site.relays[0].log)
+        assert await waiting(site) == 0
+        check_once(site.shop, {"k-1": first.json()})
+
+
+def revoke_first_relay_key(site: RelaySite) -> None:
+    listed = json.loads(site.shop.mcfd("keys", "list", "--json", check=True).stdout)
+    first = next(row["id"] for row in listed if row["via"] == "relay")
+    site.shop.mcfd("keys", "revoke", str(first), check=True)
+
+
+async def test_the_certificate_of_the_servers(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """Renewed: no connection ends. Ended, and the server restarted: relay and box trust it no more, and connect again by themselves once it is renewed;
+    the closure that waited goes through."""
+    key = site.key()
+    url = await answering(site, http, key)
+
+    def present(pem: Path) -> None:
+        for name in ("server.pem", "server.key"):
+            shutil.copy(pem, site.nats.directory / "tls" / name)
+
+    present(site.nats.authority.issue())
+    os.kill(site.server.pid, signal.SIGHUP)
+    for _ in range(20):
+        assert (await http.get(f"{url}/info", headers=bearer(key))).status_code == 200
+    assert '"event":"nats.lost"' not in site.relays[0].log
+    present(site.nats.authority.issue(expired=True))
+    site.server.kill()
+    site.server.start()
+    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+    await asyncio.to_thread(site.shop.certify, invoice("F-1"))
+    await asyncio.to_thread(site.shop.close_period)
+    await until_true(lambda: "certificate has expired" in site.relays[0].log)
+    await until_true(lambda: site.shop.events("closure.postponed"))
+    present(site.nats.authority.issue())
+    os.kill(site.server.pid, signal.SIGHUP)
+    assert (await until_answered(http, "GET", f"{url}/info", headers=bearer(key))).status_code == 200
+    await until_true(lambda: site.shop.events("closure.delivered"), deadline=120)
 
 
 @contextlib.asynccontextmanager

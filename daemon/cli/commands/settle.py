@@ -237,8 +237,9 @@ def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvo
 
 def _at(case: Case) -> int:
     """The time of the decision; an implausible clock moves no book (decision 21)."""
+    last_at, accepted = case.state.last_at, case.state.accepted_to
     return decide_time(
-        Clocks(case.state.last_at, now_millis(), synchronised=False, machine=None, accepted=case.state.accepted_to)
+        Clocks(last_at, now_millis(), synchronised=False, machine=None, stepped=False, accepted=accepted)
     ).at
 
 

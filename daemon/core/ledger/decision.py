@@ -214,13 +214,17 @@ class Case(msgspec.Struct, frozen=True):
 
     def _fitting(self, paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:
         """The counters on paper if they lie between the ledger's and the machine's."""
-        return on_paper(paper, attempt, self.state.counters or attempt.base, self._now())
+        return on_paper(paper, attempt, self._before(attempt), self._now())
+
+    def _before(self, attempt: Record) -> FiscalCounters:
+        """What the ledger knows of the machine."""
+        return self.state.counters or attempt.base
 
     def after(self, paper: PaperInvoice, attempt: Record, placed: FiscalCounters) -> After:
         """The book's state after the attempt was entered from paper with the counters `placed`. If the ledger is past
         them, this invoice was counted as foreign before: one unexplained less. Counters of another activation change
         nothing."""
-        state, before = self.state, self.state.counters or attempt.base
+        state, before = self.state, self._before(attempt)
         if placed.tc <= before.tc:
             return After(state, -1)
         if self._fitting(paper, attempt) is None:

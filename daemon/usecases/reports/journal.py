@@ -52,7 +52,6 @@ BUDGET = 20_000
 """Records whose customer is compared for one answer; the next answer continues."""
 SIFTED = 200_000
 """Entries that are read for one answer to a search by amount, type or state."""
-CODE_LENGTH = 24
 
 
 class ReportSource(Protocol):
@@ -268,7 +267,7 @@ async def search_exactly(worker: MachineWorker, query: Search) -> Found:
 
 async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
     code = text.replace("-", "").replace(" ", "").upper()
-    if len(code) == CODE_LENGTH and (record := await worker.journal.read(find_code, worker.book, code)):
+    if record := await worker.journal.read(find_code, worker.book, code):
         return [record] if page.fits(record) else []
     return list(await worker.journal.page(worker.book, msgspec.structs.replace(page, number=normalised(text))))
 

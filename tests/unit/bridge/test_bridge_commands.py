@@ -91,7 +91,7 @@ def test_what_must_not_be_cut_is_not_sent_cut() -> None:
     whole = OpenInvoice("FV", number, "00084440Y", "TTC", "1", "1", "Awa " * 50).encode()
     assert whole.endswith(number.encode())
     assert len(whole) == MAX_REQUEST_DATA
-    with pytest.raises(Unsendable):
+    with pytest.raises(Unsendable, match="241 bytes that must not be cut do not fit into a frame's 219"):
         OpenInvoice("FV", "F" * 219, "00084440Y", "TTC", "1", "1", "Awa").encode()
 
 

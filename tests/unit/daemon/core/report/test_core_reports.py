@@ -129,7 +129,7 @@ def test_a_withholding_of_which_credits_leave_a_rounding_is_still_told(left):
 def test_a_withholding_stands_under_the_rate_at_which_it_was_computed():
     """The rates are configuration, and may be changed within a period; what an earlier version has counted keeps its totals."""
     of_law = record(body(item(amountTtc=1000), psvbGroup="B"))
-    changed = msgspec.structs.replace(of_law.invoice, psvb=Psvb("B", 1000, 150, 15))
+    changed = msgspec.structs.replace(of_law.invoice, psvb=Psvb("B", 1000, 150, 15), edition=2)
     before = msgspec.structs.replace(changed, edition=1)
     other, earlier = (msgspec.structs.replace(of_law, invoice=invoice) for invoice in (changed, before))
     total = add(contribution(of_law), contribution(other))

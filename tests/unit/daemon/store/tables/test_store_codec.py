@@ -69,6 +69,8 @@ def test_an_early_invoice_reads_with_later_fields_missing() -> None:
     assert content[0:3] == b"\xdc" + len(Invoice.__struct_fields__).to_bytes(2, "big")
     eleven = b"\xdc\x00\x0b" + content[3 : content.rindex(b"\x90\xa0\xa0\xc0\x90")]
     assert codec.read_invoice(eleven) == invoice()
+    later = [getattr(codec.read_invoice(eleven), name) for name in Invoice.__struct_fields__[11:]]
+    assert later == [(), "", "", None, (), 0, (), b"", 0, None, None]
 
 
 def test_the_form_of_an_invoice_on_disk_never_changes() -> None:

@@ -35,6 +35,7 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> t
     batch, slice_, items = request.param
     for module in (journal, journal_files):
         monkeypatch.setattr(module, "BATCH", batch)
+    monkeypatch.setattr(journal, "STRETCH", batch)
     monkeypatch.setattr(journal, "SLICE", slice_)
     monkeypatch.setattr(journal, "SLICE_ITEMS", items)
     monkeypatch.setattr(journal_files, "PIECE", 100 * batch)
@@ -98,19 +99,22 @@ async def filled(till: Till) -> list[tuple[str, int]]:
 
 
 @pytest.mark.usefixtures("pieces")
-async def test_all_pages_are_the_journal(ledger: Filled) -> None:
+@pytest.mark.parametrize("state", [None, "certified"])
+async def test_all_pages_are_the_journal(ledger: Filled, state: str | None) -> None:
     """Newest first, each entry once with its Z, no page longer than asked for, and after the last one nothing."""
+    expected = [each for each in reversed(ledger.attempts) if state is None or each[0] != "X-1"]
     async with opened(ledger.path) as store:
         worker = worker_of(await Till.of(store))
         for limit in (1, 2, 3, 4, 100):
             found: list[tuple[str, int]] = []
             cursor: str | None = "0"
             while cursor is not None:
-                page = await read_page(worker, Page(0, EVER, before_seq=int(cursor.partition(".")[0]), limit=limit))
+                before = int(cursor.partition(".")[0])
+                page = await read_page(worker, Page(0, EVER, before_seq=before, limit=limit, state=state))
                 assert 0 < page.count == len(page.certifications) <= limit
                 found += [(entry.invoice_number, entry.z_number or 0) for entry in page.certifications]
                 cursor = page.next
-            assert found == ledger.attempts[::-1]
+            assert found == expected
 
 
 async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:
