@@ -83,8 +83,8 @@ def new_pdf(language: str, title: str, size: PaperSize = "A4", orientation: Lite
 
 def _drawable(pdf: FPDF, text: str) -> str:
     """The text with `?` for each character that the current font lacks, as on the receipt printer."""
-    known = pdf.current_font.cmap  # type: ignore[union-attr]  # all fonts here are TrueType
-    return "".join(each if ord(each) in known or each == "\n" else "?" for each in text)
+    cmap = pdf.current_font.cmap  # type: ignore[union-attr]  # all fonts here are TrueType
+    return "".join(each if ord(each) in cmap or each == "\n" else "?" for each in text)
 
 
 def draw(pdf: FPDF, elements: Sequence[Element]) -> None:
