@@ -199,7 +199,7 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     opens again is closed at the next start. Where the first one comes back, its numbers go on."""
 
     async def closed(shop: MemoryShop) -> list[tuple[int, int, bool]]:
-        found = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60, limit=None)
+        found = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60)
         assert not any(z.unexplained for z in found)
         return [(z.z_number, z.certs_count, b'"without_machine":true' in z.body) for z in found]
 
@@ -221,9 +221,7 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     for _ in range(2):
         async with in_service(ledger, on=session) as shop:
             assert await closed(shop) == [(1, 2, False), (2, 1, True), (3, 1, True)]
-            assert not await shop.store.ledger.read(
-                closures_between, shop.worker.book, start=0, end=1 << 60, limit=None
-            )
+            assert not await shop.store.ledger.read(closures_between, shop.worker.book, start=0, end=1 << 60)
     activated(session, reset=True, ifu="00084440Y", nim="EL02000015-3")
     async with in_service(ledger, on=session) as shop:
         assert shop.worker.book.id == old.id
@@ -340,7 +338,7 @@ async def test_sales_that_wait_are_refused_when_the_machine_has_another_taxpayer
             (refused,) = [json.loads(each.data) for each in found if each.type == "cert.refused"]
             assert (refused["invoiceNumber"], refused["totalTtc"]) == ("D", 4000)
             assert "another taxpayer" in refused["reason"]
-            closures = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60, limit=None)
+            closures = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60)
             assert json.loads(closures[-1].body)["waiting"]["count"] == 1
     async with in_service(tmp_path / "ledger", on=session) as shop:
         at, peek = shop.worker.now(), shop.store.ledger.peek
