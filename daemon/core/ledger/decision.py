@@ -13,7 +13,7 @@ from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.ledger.paper import PaperInvoice, as_printed, is_plausible, on_paper
 from daemon.core.ledger.verdict import Evidence, Standing, Verdict, is_last, strangers, verdicts, went_down
-from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, new_name
+from daemon.core.machine.state import NO_COUNTERS, Certified, FiscalCounters, LastInvoice, MachineState, new_name
 
 Decision = Literal["certified", "not-certified", "adopt", "lost"]
 DECISIONS: tuple[Decision, ...] = ("certified", "not-certified", "adopt", "lost")
@@ -275,7 +275,7 @@ def adoption(
     """`begun`: oldest first. `in_ledger`: a certification has the last invoice's code. `is_number_taken`: another
     attempt reserves its number. `unexplained`: how many invoices the ledger lacks, ours included."""
     activated = new_name(machine.nim, "", state.book.nim)
-    before = state.counters or FiscalCounters(0, 0, 0)
+    before = state.counters or NO_COUNTERS
     found = verdicts(begun if state.is_restored else (), before, machine, last, activated=activated, is_restored=True)
     ours = [record for record, verdict in found if isinstance(verdict, Certified)]
     if ours:

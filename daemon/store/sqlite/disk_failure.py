@@ -141,8 +141,8 @@ def disk_failed(cause: str, *, is_sync: bool) -> None:
             end(cause)
 
 
-def file_failed(error: OSError, *, is_sync: bool) -> None:
-    """The same for a file of our own."""
+def file_failed(error: OSError, *, is_sync: bool = True) -> None:
+    """The same for a file of our own, which is synced unless `is_sync` says otherwise."""
     if error.errno == errno.EIO:
         disk_failed(str(error), is_sync=is_sync)
 
