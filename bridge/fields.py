@@ -86,14 +86,11 @@ def _fitted(parts: list[str], pieces: list[bytes], limit: int, code_page: str) -
 
 
 def _common_cap(sizes: list[int], room: int) -> int:
-    """The largest size that fits if all longer texts are cut to it."""
-    left = room
-    for index, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - index)
-        if size > share:
-            return share
-        left -= size
-    return max(sizes)
+    """The largest size that fits if all longer texts are cut to it; together they are longer than `room`."""
+    left, longer = room, sorted(sizes)
+    while longer[0] <= left // len(longer):
+        left -= longer.pop(0)
+    return left // len(longer)
 
 
 def cut(text: str, limit: int, code_page: str = UTF_8) -> bytes:

@@ -22,7 +22,7 @@ from daemon.core.clock import DAY, HOUR
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.ledger.book import Book
-from daemon.core.machine.state import Certified, FiscalCounters, MachineState
+from daemon.core.machine.state import NO_COUNTERS, Certified, FiscalCounters, MachineState
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts, books
 from daemon.store.tables.book.books import open_book
@@ -180,7 +180,7 @@ async def write_weeks(ledger: Path, nim: str) -> FiscalCounters:
     """Returns the machine's counters afterwards. The same sales each time, up to yesterday evening."""
     zone = ZoneInfo("Africa/Ouagadougou")
     draw = random.Random(1)  # noqa: S311  goods of a demonstration
-    counters = FiscalCounters(0, 0, 0)
+    counters = NO_COUNTERS
     midnight = int(time.time() * 1000) // DAY * DAY
     async with await Store.open(ledger, timezone=zone, reserve_bytes=0) as store:
         book = await store.ledger.write(open_book, nim, "live")

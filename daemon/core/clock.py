@@ -87,8 +87,8 @@ class Clocks(msgspec.Struct, frozen=True):
     box: int
     synchronised: bool
     machine: int | None
-    stepped: bool = False
-    accepted: int = 0
+    stepped: bool
+    accepted: int
 
 
 class ClockReading(msgspec.Struct, frozen=True):

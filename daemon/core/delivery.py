@@ -62,8 +62,8 @@ class Outgoing(msgspec.Struct, frozen=True):
     last_sent: int
     proof: Proof | None = None
     kind: Literal["Z", "month", "year"] = "Z"
-    lineage: tuple[str, int] = ("", 0)
-    """The ledger's id and epoch, of a month or year."""
+    lineage: tuple[str, int] | None = None
+    """The ledger's id and epoch, of a month or year alone."""
 
     @property
     def names(self) -> dict[str, str | int]:

@@ -141,7 +141,7 @@ class OutageWatch:
         try:
             await self.worker.ledger.check_free_space(self.worker.book)
         except StorageError:
-            return out_of_order(self.worker) or "disk"
+            return "disk"
         return out_of_order(self.worker)
 
     def _seen(self, reason: OutageReason) -> OutOfOrder:
@@ -161,9 +161,9 @@ class OutageWatch:
             return True
         if not self._was_met() or found.reason == "blocked" or found.is_written:
             return False
-        limit = self.worker.limits.outage
+        limit, now = self.worker.limits.outage, self.worker.now()
         if is_back and found.reason == "box_off":
-            return self.worker.now() - found.since >= limit * 1000
+            return now - found.since >= limit * 1000
         return asyncio.get_running_loop().time() - found.seen_at >= limit
 
     def _was_met(self) -> bool:

@@ -12,7 +12,7 @@ from support.shop import invoice
 
 from common.language import Text
 from daemon.cli.book import read_book
-from daemon.core.audit import key_hash_of
+from daemon.core.audit import DAEMON, key_hash_of
 from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
 from daemon.core.ledger.attempt import Attempt, DuplicateInvoice
 from daemon.core.ledger.paper import PaperInvoice
@@ -199,7 +199,8 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     opens again is closed at the next start. Where the first one comes back, its numbers go on."""
 
     async def closed(shop: MemoryShop) -> list[tuple[int, int, bool]]:
-        found = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60, limit=None)
+        found = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60)
+        assert not any(z.unexplained for z in found)
         return [(z.z_number, z.certs_count, b'"without_machine":true' in z.body) for z in found]
 
     ledger = tmp_path / "ledger"
@@ -220,9 +221,7 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     for _ in range(2):
         async with in_service(ledger, on=session) as shop:
             assert await closed(shop) == [(1, 2, False), (2, 1, True), (3, 1, True)]
-            assert not await shop.store.ledger.read(
-                closures_between, shop.worker.book, start=0, end=1 << 60, limit=None
-            )
+            assert not await shop.store.ledger.read(closures_between, shop.worker.book, start=0, end=1 << 60)
     activated(session, reset=True, ifu="00084440Y", nim="EL02000015-3")
     async with in_service(ledger, on=session) as shop:
         assert shop.worker.book.id == old.id
@@ -318,7 +317,8 @@ def settings_of(ledger: Path) -> Settings:
 
 
 async def test_sales_that_wait_are_refused_when_the_machine_has_another_taxpayer(tmp_path: Path) -> None:
-    """Its tills' keys end with the book, and no screen shows it: they hear of it by webhook. One that the machine may have certified stays in doubt."""
+    """Its tills' keys end with the book, and no screen shows it: they hear of it by webhook. One that the machine may have certified stays in doubt
+    until a person has said that it has not."""
     session = await first_activation(tmp_path / "ledger")
     async with in_service(tmp_path / "ledger", on=session) as shop:
         old = shop.worker.book
@@ -338,8 +338,12 @@ async def test_sales_that_wait_are_refused_when_the_machine_has_another_taxpayer
             (refused,) = [json.loads(each.data) for each in found if each.type == "cert.refused"]
             assert (refused["invoiceNumber"], refused["totalTtc"]) == ("D", 4000)
             assert "another taxpayer" in refused["reason"]
-            closures = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60, limit=None)
+            closures = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60)
             assert json.loads(closures[-1].body)["waiting"]["count"] == 1
+    async with in_service(tmp_path / "ledger", on=session) as shop:
+        at, peek = shop.worker.now(), shop.store.ledger.peek
+        await shop.store.ledger.write(deferred.release, old, doubtful, "not certified", at=at, by=DAEMON)
+        await shop.until(lambda: peek(deferred.by_key, old, key_hash_of("E")).state == "refused", "the refusal")
     assert verify(tmp_path / "ledger").problems == ()
 
 
@@ -436,6 +440,7 @@ async def test_a_closure_right_after_an_activation_waits_for_its_epoch(tmp_path:
         shop.session.machine.change(nim=SECOND)
         with pytest.raises(NothingDone):
             await shop.close_period()
+        assert not shop.worker.connected
         await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the new epoch")
         closure = (await shop.close_period()).value
         assert (closure.z_number, closure.certs_count, closure.unexplained) == (1, 1, 0)

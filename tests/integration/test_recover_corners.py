@@ -134,6 +134,7 @@ async def test_a_z_over_counters_that_went_down_closes_nothing(shop: MemoryShop)
     shop.session.machine.fiscal.fvc -= 1
     with pytest.raises(LineLost):
         await shop.close_period()
+    assert not shop.worker.connected
     await shop.until(lambda: "went down" in shop.worker.attention, "attention")
     assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 0
 

@@ -25,6 +25,7 @@ from daemon.store.tables.book.originals import taken_of
 from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import take_back
 from daemon.usecases.reports import journal, report
+from daemon.usecases.reports.acts import move_cash
 from daemon.usecases.reports.close_period import close_period
 
 pytestmark = pytest.mark.quick_timers
@@ -210,7 +211,7 @@ async def test_what_waits_for_the_dead_machine_is_sent_to_the_spare_at_its_next_
     await asyncio.wait([task])
     await shop.take_over()
     with pytest.raises((MachineBusy, MachineOffline)):
-        await waits
+        await asyncio.wait_for(waits, shop.first.limits.patience / 2)
     assert (await shop.certify("B", key="b")).value.nim == SPARE
     task.exception()
 
@@ -252,6 +253,10 @@ async def test_reports_answer_for_the_book_in_use_and_say_for_whom_it_stands(sho
     z = msgspec.json.decode((await close_period(shop.in_use, shop.first.call({}))).value.body, type=ZReport)
     assert (z.nim, z.stands_for, z.total_ttc) == (SPARE, NIM, 500)
     assert (await report.x_report(shop.first.worker)).stands_for is msgspec.UNSET
+    call = shop.first.call({})
+    for worker, amount in ((shop.first.worker, 100), (shop.spare.worker, 20)):
+        await move_cash(worker, {"kind": "deposit", "amount": amount, "reason": "float"}, call)
+    assert report.drawer(await report.open_periods(shop.first.worker)).deposits == 120
     await shop.take_back()
     x = await report.x_report(shop.spare.worker)
     assert x.stands_for == NIM, "it stood for the other one in a part of its period"
@@ -266,7 +271,7 @@ async def test_the_period_of_a_dead_machine_is_closed_by_the_counters_known_last
         await shop.first.close_period()
     await shop.take_over()
     z = msgspec.json.decode((await shop.first.close_period()).value.body, type=ZReport)
-    assert (z.nim, z.certs_count, z.without_machine) == (NIM, 1, True)
+    assert (z.nim, z.certs_count, z.without_machine, z.unexplained) == (NIM, 1, True, 0)
     await shop.first_returns()
     z = msgspec.json.decode((await shop.first.close_period()).value.body, type=ZReport)
     assert (z.certs_count, z.without_machine, z.unexplained) == (0, msgspec.UNSET, 0)
@@ -347,7 +352,11 @@ async def test_a_sale_that_waits_is_taken_back_at_whichever_machine_is_in_use(sh
     found = await take_back(shop.in_use, "a", by=PERSON)
     assert found is not None
     assert found.status == "abandoned"
-    await shop.defer("A", "b")
+    assert await take_back(shop.in_use, "a", by=PERSON) == found
+    assert await take_back(shop.in_use, "unknown", by=PERSON) is None
+    again = await shop.defer("A", "b")
+    assert await shop.workers.deferred_at(again.address) == (shop.in_use, again)
+    assert await shop.workers.deferred_at("unknown") == (None, None)
 
 
 async def test_a_number_that_either_machine_cannot_keep_is_refused_at_both(tmp_path: Path) -> None:

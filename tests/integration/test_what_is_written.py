@@ -1,5 +1,6 @@
 """Everything that a till or a person can have written to a book: refused without room on the disk, done once for a key."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ from support.shop import invoice
 
 from daemon.core.audit import Call
 from daemon.core.clock import DAY
-from daemon.core.errors import StorageFull
+from daemon.core.errors import MachineRefused, StorageFull
 from daemon.core.ledger.attempt import Record
 from daemon.store.ledger import Ledger
 from daemon.usecases.certification.certify import certify
+from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import certify_or_defer
 from daemon.usecases.outages import note_notified
 from daemon.usecases.reports.acts import close_articles, give_report, make_copy, move_cash
@@ -62,10 +64,28 @@ async def test_nothing_is_written_without_room(tmp_path: Path, monkeypatch: pyte
             await (KEYED | UNKEYED)[name](shop.worker, sale, shop.call({}, "key"))
 
 
-@pytest.mark.parametrize("act", KEYED.values(), ids=KEYED)
-async def test_a_repeated_key_gets_the_first_answer(tmp_path: Path, act: Act) -> None:
+@pytest.mark.parametrize("name", KEYED)
+async def test_a_repeated_key_gets_the_first_answer(tmp_path: Path, name: str) -> None:
+    """And its status says so."""
     async with in_service(tmp_path / "ledger") as shop:
         sale = await sold_before(shop)
-        first, again = [await act(shop.worker, sale, shop.call({}, "key")) for _ in range(2)]
+        first, again = [await KEYED[name](shop.worker, sale, shop.call({}, "key")) for _ in range(2)]
         assert [first.replayed, again.replayed] == [False, True]
         assert again.value == first.value
+        found = await find_request(shop.worker, "key")
+        assert found is not None
+        assert found.status == {"sale": "certified", "sale for later": "waiting"}.get(name, "answered")
+
+
+async def test_what_became_of_a_request_without_an_answer(tmp_path: Path) -> None:
+    """It waits, was refused, or left nothing."""
+    async with in_service(tmp_path / "ledger") as shop:
+        shop.session.plan.add("refuse@31h#1")
+        with pytest.raises(MachineRefused):
+            await shop.certify("A", key="sale")
+        with shop.worker.queue.join_first():
+            closing = asyncio.ensure_future(shop.close_period(key="Z"))
+            await shop.until(lambda: shop.worker.waiting == 2, "the Z in the line")
+            found = [await find_request(shop.worker, key) for key in ("sale", "Z", "unknown")]
+        await closing
+        assert [each and each.status for each in found] == ["refused", "waiting", None]

@@ -216,7 +216,7 @@ class History:
                 ledger, book = seat.store.ledger, seat.worker.book
                 records, closures = list[Record](), list[Closure]()
                 for each in (book, *ledger.peek(former_books, book)):
-                    reading = ledger.read(closures_between, each, start=0, end=1 << 60, limit=None)
+                    reading = ledger.read(closures_between, each, start=0, end=1 << 60)
                     closures += await world.ask(reading, seat)
                     records += await world.ask(seat.certified(each), seat)
                     assert not ledger.peek(attempts.unfinished, each)

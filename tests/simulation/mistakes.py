@@ -588,7 +588,7 @@ MISTAKES = (
         325,
         "certifications are no signs of life",
         "daemon.store.tables.book.outages",
-        "    return max(certified[0] if certified else 0, last.until if last else 0)\n",
+        "    return int(max(value_of(certified), last.until if last else 0))\n",
         "    return last.until if last else 0\n",
     ),
     Mistake(

@@ -135,8 +135,10 @@ def test_outages_are_unsure() -> None:
     """A till that is refused while the box's clock is ten days ahead, and its outage, which is written down when the clock is right again: it begins after
     the refusal on a clock that never was wrong, and before it on this one."""
     book = 1_772_600_000_000
-    refused = decide_time(Clocks(box=book + 10 * 86_400_000, synchronised=False, machine=None, book=book))
-    written = decide_time(Clocks(box=book + 1_000, synchronised=False, machine=None, book=book))
+    refused = decide_time(
+        Clocks(book, book + 10 * 86_400_000, synchronised=False, machine=None, stepped=False, accepted=0)
+    )
+    written = decide_time(Clocks(book, book + 1_000, synchronised=False, machine=None, stepped=False, accepted=0))
     assert written.at < refused.at
 
 
@@ -151,8 +153,8 @@ def test_latest_time() -> None:
     is right after a month and its machine, which is right ten days later, and two that are wrong."""
     book = 1_772_600_000_000
     ahead = book + 10 * 86_400_000
-    clocks = Clocks(box=ahead, synchronised=False, machine=None, book=book)
+    clocks = Clocks(book, ahead, synchronised=False, machine=None, stepped=False, accepted=0)
     assert ahead <= latest(clocks)
     month = book + 30 * 86_400_000
-    alone = Clocks(box=book, synchronised=False, machine=ahead + month - book, book=book)
+    alone = Clocks(book, book, synchronised=False, machine=ahead + month - book, stepped=False, accepted=0)
     assert decide_time(alone).at < month < decide_time(msgspec.structs.replace(alone, book=month)).at

@@ -215,7 +215,8 @@ def _pair(settings: Settings, nim: str) -> SparePair:
         found = [next((state for state in states if same_machine(state.book.nim, name)), None) for name in names]
         if found[0] is None or found[1] is None:
             raise Failure("the ledger does not know both machines yet: start the daemon with the spare configured")
-        clocks = Clocks(max(each.last_at for each in found if each), now_millis(), synchronised=False, machine=None)
+        last_at = max(each.last_at for each in found if each)
+        clocks = Clocks(last_at, now_millis(), synchronised=False, machine=None, stepped=False, accepted=0)
         doubts = await store.ledger.read(attempts.unfinished, found[0].book)
         return SparePair(found[0], found[1], doubts, decide_time(clocks).at)
 

@@ -13,7 +13,7 @@ from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.ledger.paper import PaperInvoice, as_printed, is_plausible, on_paper
 from daemon.core.ledger.verdict import Evidence, Standing, Verdict, is_last, strangers, verdicts, went_down
-from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, new_name
+from daemon.core.machine.state import NO_COUNTERS, Certified, FiscalCounters, LastInvoice, MachineState, new_name
 
 Decision = Literal["certified", "not-certified", "adopt", "lost"]
 DECISIONS: tuple[Decision, ...] = ("certified", "not-certified", "adopt", "lost")
@@ -214,13 +214,17 @@ class Case(msgspec.Struct, frozen=True):
 
     def _fitting(self, paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:
         """The counters on paper if they lie between the ledger's and the machine's."""
-        return on_paper(paper, attempt, self.state.counters or attempt.base, self._now())
+        return on_paper(paper, attempt, self._before(attempt), self._now())
+
+    def _before(self, attempt: Record) -> FiscalCounters:
+        """What the ledger knows of the machine."""
+        return self.state.counters or attempt.base
 
     def after(self, paper: PaperInvoice, attempt: Record, placed: FiscalCounters) -> After:
         """The book's state after the attempt was entered from paper with the counters `placed`. If the ledger is past
         them, this invoice was counted as foreign before: one unexplained less. Counters of another activation change
         nothing."""
-        state, before = self.state, self.state.counters or attempt.base
+        state, before = self.state, self._before(attempt)
         if placed.tc <= before.tc:
             return After(state, -1)
         if self._fitting(paper, attempt) is None:
@@ -271,7 +275,7 @@ def adoption(
     """`begun`: oldest first. `in_ledger`: a certification has the last invoice's code. `is_number_taken`: another
     attempt reserves its number. `unexplained`: how many invoices the ledger lacks, ours included."""
     activated = new_name(machine.nim, "", state.book.nim)
-    before = state.counters or FiscalCounters(0, 0, 0)
+    before = state.counters or NO_COUNTERS
     found = verdicts(begun if state.is_restored else (), before, machine, last, activated=activated, is_restored=True)
     ours = [record for record, verdict in found if isinstance(verdict, Certified)]
     if ours:

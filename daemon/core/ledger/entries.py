@@ -14,7 +14,7 @@ from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.take_over import TakeOverStep
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.machine.state import NO_COUNTERS, FiscalCounters
 
 CashKind = Literal["deposit", "withdrawal"]
 
@@ -258,7 +258,7 @@ def unreadable(record_id: int, seq: int, number: str, nim: str, reason: str = ""
         type="",
         state="damaged",
         begun_at=0,
-        base=FiscalCounters(0, 0, 0),
+        base=NO_COUNTERS,
         total_ttc=0,
         invoice=invoice_without_lines(number, "", 0),
         seq=seq,

@@ -24,6 +24,9 @@ class FiscalCounters(msgspec.Struct, frozen=True, array_like=True):
     frc: int
 
 
+NO_COUNTERS = FiscalCounters(0, 0, 0)
+
+
 class LastInvoice(msgspec.Struct, frozen=True, array_like=True):
     """The last invoice in the reply to C1h; `total` in whole XOF, `time` in 14 digits, `code` without dashes."""
 

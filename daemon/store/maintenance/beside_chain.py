@@ -20,7 +20,7 @@ from daemon.core.machine.state import short_nim
 from daemon.store.maintenance.recompute_counters import is_number_year
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import deferred
-from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of, unpack
+from daemon.store.tables.book.codec import NUMBER, RECORD_COLUMNS, record_of, unpack
 from daemon.store.tables.events import UPSTREAM
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
@@ -43,7 +43,7 @@ def _check_unended(connection: sqlite3.Connection, book: Book, note: Note) -> No
     disputed = False
     for row in connection.execute(_SQL["unended"], (book.id,)).fetchall():
         *columns, number_year = row
-        record, number = record_of(tuple(columns)), row[1]
+        record, number = record_of(tuple(columns)), row[NUMBER]
         disputed = disputed or record.state == "disputed"
         invoice = record.invoice
         if (invoice.number, invoice.type, invoice.total_ttc) != (record.number, record.type, record.total_ttc):

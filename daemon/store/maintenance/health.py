@@ -69,7 +69,7 @@ def file_faults(connection: sqlite3.Connection, tables: Sequence[str] = (), *, m
     try:
         found = [text for check in checks for (text,) in connection.execute(f"PRAGMA {check}")]
     except sqlite3.OperationalError as error:
-        if not is_rubbish(error) or tables:
+        if not is_rubbish(error):
             raise
         # An entry's body is no JSON any more, which an index needs: the chain's check reports it.
         names = [name for (name,) in connection.execute(_SQL["tables"])]

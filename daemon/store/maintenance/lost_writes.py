@@ -4,8 +4,11 @@ machine, and an operator decides."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import struct
+from itertools import count
 from pathlib import Path
 
 from common.files import sync_path
@@ -22,8 +25,10 @@ _SQL = load(__name__)
 
 COMMITS = "commits"
 
-_HEADER, _FRAME_HEADER = 32, 24
-"""Bytes of a WAL and of each of its frames (sqlite.org/walformat.html)."""
+_HEADER = struct.Struct(">16x8s8x")
+"""Of a WAL: its salts (sqlite.org/walformat.html)."""
+_FRAME = struct.Struct(">4xI8s8x")
+"""Of each of its frames: the database's size in pages after the commit that it ends, else 0; and the salts."""
 CERTAIN = 2
 """Number of transactions behind the break that proves a loss without a mark: each was synced before the next began, so
 a power cut leaves at most one incomplete."""
@@ -74,12 +79,12 @@ def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
     except FileNotFoundError:
         return 0
     with file:
-        salts = file.read(_HEADER)[16:24]
-        commits, step = 0, _FRAME_HEADER + page_size
-        file.seek(_HEADER + max(0, valid) * step)
-        while len(header := file.read(_FRAME_HEADER)) == _FRAME_HEADER:
-            commits += header[8:16] == salts and any(header[4:8])
-            file.seek(page_size, 1)
+        header, commits = file.read(_HEADER.size), 0
+        file.seek(max(0, valid) * (_FRAME.size + page_size), os.SEEK_CUR)
+        while len(frame := file.read(_FRAME.size)) == _FRAME.size:
+            pages, salts = _FRAME.unpack(frame)
+            commits += pages > 0 and (salts,) == _HEADER.unpack(header)
+            file.seek(page_size, os.SEEK_CUR)
     return commits
 
 
@@ -105,11 +110,10 @@ def _finding(count: int, aside: Path | None) -> Text:
 
 def _keep_aside(wal: Path) -> Path | None:
     """For a repair that reads more of it than SQLite does."""
-    if not wal.exists() or wal.stat().st_size <= _HEADER:
+    if not wal.exists() or wal.stat().st_size <= _HEADER.size:
         return None
-    number = 1
-    while (aside := wal.with_name(f"{wal.name}.damaged-{number}")).exists():
-        number += 1
+    names = (wal.with_name(f"{wal.name}.damaged-{number}") for number in count(1))
+    aside = next(name for name in names if not name.exists())
     try:
         shutil.copy2(wal, aside)
         sync_path(aside)

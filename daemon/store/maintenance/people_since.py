@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daemon.core.audit import Actor
-from daemon.store.sqlite.file import load, open_to_read
+from daemon.store.sqlite.file import load, open_to_read, value_of
 from daemon.store.tables import audit
 from daemon.store.tables.people import end_all_sessions
 
@@ -70,8 +70,7 @@ def _last(connection: sqlite3.Connection) -> int:
 
 
 def _hash(connection: sqlite3.Connection, entry: int) -> bytes:
-    found = connection.execute(_SQL["hash"], (entry,)).fetchone()
-    return bytes(found[0]) if found else b""
+    return bytes(value_of(connection.execute(_SQL["hash"], (entry,)), b""))
 
 
 def _changed_since(connection: sqlite3.Connection, entry: int) -> set[str]:

@@ -24,7 +24,7 @@ from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
-from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, read_tally, record_of, unpack
+from daemon.store.tables.book.codec import NUMBER, PAYLOAD, RECORD_COLUMNS, SEQ, read_tally, record_of, unpack
 from daemon.store.tables.book.entries import entries, in_order
 from daemon.store.tables.book.totals import STRIDE, read_totals
 
@@ -131,7 +131,7 @@ class BookRecomputation:
                 Text(
                     "record {seq} (invoice {number!r}) cannot be read: {error}",
                     seq=row[SEQ],
-                    number=row[1],
+                    number=row[NUMBER],
                     error=error,
                 )
             )
@@ -189,7 +189,7 @@ class BookRecomputation:
         return None
 
     def _check_key(self, row: tuple[Any, ...]) -> None:
-        seq, number, key = row[SEQ], row[1], row[-2]
+        seq, number, key = row[SEQ], row[NUMBER], row[-2]
         if (key or number) != number_key(number):
             self._note(
                 Text("record {seq} (invoice {number!r}) is looked for under another number", seq=seq, number=number)

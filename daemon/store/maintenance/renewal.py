@@ -166,7 +166,7 @@ def _failing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        file_failed(error, is_sync=True)
+        file_failed(error)
         raise StorageFull(
             Text("the copy of the ledger cannot be put in its place ({why})", why=reason(error))
         ) from error

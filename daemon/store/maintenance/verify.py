@@ -157,9 +157,7 @@ class Verification:
         return None
 
     def _check_file(self) -> None:
-        for problem in _file_problems(self._connection):
-            if len(self._of_file) < MOST:
-                self._of_file.append(problem)
+        self._of_file.extend(islice(_file_problems(self._connection), MOST))
 
     def _check_audit(self) -> None:
         if entry := broken_entry(self._connection):

@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Mode: TypeAlias = Literal["ro", "rw", "rwc"]
@@ -52,6 +52,11 @@ def load(module: str, **parts: str) -> dict[str, str]:
     for part, columns in parts.items():
         blocks = {name: body.replace("{" + part + "}", columns) for name, body in blocks.items()}
     return blocks
+
+
+def value_of(found: sqlite3.Cursor, default: Any = 0) -> Any:
+    """The first value of the first row, `default` without a row."""
+    return next((value for value, *_ in found), default)
 
 
 def read_as(kind: Callable[..., T], found: sqlite3.Cursor) -> Iterator[T]:

@@ -99,7 +99,7 @@ def write_marks(ledger: Path, marks: Marks) -> None:
         part.replace(path)
         sync_path(path.parent)
     except OSError as error:
-        file_failed(error, is_sync=True)
+        file_failed(error)
         with contextlib.suppress(OSError):
             part.unlink()
         raise StorageFull(Text("{path} cannot be written ({why})", path=path, why=reason(error))) from error
@@ -131,9 +131,6 @@ class HighWater:
             if mark.months < months or mark.years < years:
                 months, years = max(mark.months, months), max(mark.years, years)
                 self._put(book, msgspec.structs.replace(mark, months=months, years=years))
-
-    def reserved(self, book: str) -> int:
-        return self._mark(book).reserved
 
     def question(self, book: str) -> int:
         """The open question, 0 for none."""

@@ -173,7 +173,7 @@ def bring_in(connection: sqlite3.Connection, ledger: Path) -> None:
         try:
             sync_path(log)
         except OSError as error:
-            file_failed(error, is_sync=True)
+            file_failed(error)
             raise StorageFull(Text("{path} cannot be written ({why})", path=log, why=reason(error))) from error
 
 

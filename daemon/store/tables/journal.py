@@ -8,7 +8,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import msgspec
 
@@ -71,16 +71,15 @@ def _walk(
     connection: sqlite3.Connection, book: Book, page: Page, between: Between, *, newest_first: bool
 ) -> list[Record]:
     """Past what is damaged, by the index of the seqs alone; an entry that cannot be read may match."""
-    found: list[Record] = []
     after, upto, start, end = between
     page = msgspec.structs.replace(page, start=start, end=end)
     places = connection.execute(_PLACES["walk_back" if newest_first else "walk_on"], (book.id, after, upto)).fetchall()
-    for record in each_of(connection, places):
-        if len(found) == page.limit:
-            break
-        if record.state == "damaged" or (page.fits(record) and page.part in record.number):
-            found.append(record)
-    return found
+    found = (
+        record
+        for record in each_of(connection, places)
+        if record.state == "damaged" or (page.fits(record) and page.part in record.number)
+    )
+    return list(islice(found, page.limit))
 
 
 def _each(connection: sqlite3.Connection, name: str, values: tuple[object, ...]) -> list[Record]:
@@ -169,8 +168,7 @@ def chunk(connection: sqlite3.Connection, book: Book, start: int, end: int, afte
 
 
 def find_code(connection: sqlite3.Connection, book: Book, code: str) -> Record | None:
-    row = connection.execute(_SQL["by_code"], (book.id, code)).fetchone()
-    return None if row is None else record_of(row)
+    return next(map(record_of, connection.execute(_SQL["by_code"], (book.id, code))), None)
 
 
 def credits_on(connection: sqlite3.Connection, sale_id: int) -> list[Record]:

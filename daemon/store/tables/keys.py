@@ -32,8 +32,7 @@ class ApiKeyRing:
         if not may_be_one(text):
             return None
         with storage_faults():
-            row = self._connection.execute(_SQL["by_hash"], (hash_key(text),)).fetchone()
-        return None if row is None else _key(row)
+            return next(map(_key, self._connection.execute(_SQL["by_hash"], (hash_key(text),))), None)
 
     def find_signer(self, key_id: str) -> ApiKey | None:
         """The key whose public half has that id; None when it is unknown or revoked. It may have come to its end."""
@@ -41,8 +40,8 @@ class ApiKeyRing:
             return None
         start = bytes.fromhex(key_id)
         with storage_faults():
-            row = self._connection.execute(_SQL["by_start_of_hash"], (start, start + b"\xff" * 25)).fetchone()
-        return None if row is None else _key(row)
+            found = self._connection.execute(_SQL["by_start_of_hash"], (start, start + b"\xff" * 25))
+            return next(map(_key, found), None)
 
     def relay_key_ids(self, nim: str) -> Sequence[str]:
         """Of the keys for the relay that were not revoked, newest first: 16 hex digits of each one's hash."""

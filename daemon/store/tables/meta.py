@@ -18,7 +18,7 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.disk_failure import DAMAGED
-from daemon.store.sqlite.file import load
+from daemon.store.sqlite.file import load, value_of
 from daemon.store.sqlite.lock import MarkRow
 
 _SQL = load(__name__)
@@ -33,8 +33,7 @@ EPOCHS = "epochs"
 
 def read_meta(connection: sqlite3.Connection, name: str) -> str:
     """Empty when it was never written."""
-    row = connection.execute(_SQL["read"], (name,)).fetchone()
-    return str(row[0]) if row else ""
+    return str(value_of(connection.execute(_SQL["read"], (name,)), ""))
 
 
 def write_meta(connection: sqlite3.Connection, name: str, value: str) -> None:

@@ -136,10 +136,7 @@ async def data_of(receipts: Ledger, book: Book, event: Event) -> bytes:
     except StorageFull:
         raise  # of the disk, and over some day
     except Exception as error:  # whatever damage does to one record: no other event waits for it
-        why = str(error) or type(error).__name__
-        raise ValueError(
-            f"what event {event.id or event.ref_id} ({event.type}) is about cannot be read: {why}"
-        ) from error
+        raise ValueError(f"what {event.type} of {event.ref_id} is about cannot be read: {error!r}") from error
 
 
 async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:

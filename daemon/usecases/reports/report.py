@@ -89,7 +89,7 @@ async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_report
 async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports.AReport:
     """Certifications by their time in `start <= t < end` (ms), and the closures created in that range."""
     tally = await worker.ledger.read(tally_between, worker.book, start, end)
-    closures = await worker.ledger.read(closures_between, worker.book, start=start, end=end, limit=None)
+    closures = await worker.ledger.read(closures_between, worker.book, start=start, end=end)
     cash = await worker.ledger.read(cash_between, worker.book, start, end)
     isfs = await worker.ledger.read(isfs_between, worker.book, start, end)
     stands_for = _stands_for(worker, start, end)

@@ -20,9 +20,7 @@ from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record, was_not_sent
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.phases import TABLE, Phase, Step, after
-from daemon.core.machine.state import FiscalCounters
-
-NO_COUNTERS = FiscalCounters(0, 0, 0)
+from daemon.core.machine.state import NO_COUNTERS
 
 STALL = 5.0
 """Seconds that a write may take, for example during an SD card's own upkeep, before a sale is refused for it."""

@@ -95,11 +95,6 @@ class MachinePair:
         return NO_TEXT
 
     @property
-    def is_awaited(self) -> bool:
-        """Whether the other machine certifies nothing until this one was compared or declared lost."""
-        return self.ledger.peek(take_overs.is_awaited, self.book)
-
-    @property
     def wrong_taxpayer(self) -> Text:
         """Why a spare may not certify: its IFU differs from that of its machine; else empty."""
         is_another = self.first is not None and self.ifu and self.first.ifu and self.ifu != self.first.ifu

@@ -54,7 +54,7 @@ async def tick(store: Store, till: Till) -> None:
 
 
 async def zs_of(store: Store, till: Till) -> Sequence[ZReport]:
-    closures = await store.ledger.read(closures_between, till.book, **ALL, limit=None)
+    closures = await store.ledger.read(closures_between, till.book, **ALL)
     return [msgspec.json.decode(closure.body, type=ZReport) for closure in closures]
 
 

@@ -244,9 +244,7 @@ async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) 
     assert (empty.z_number, empty.certs_count, empty.unexplained) == (2, 0, 0)
     assert (empty.first_seq, empty.last_seq) == (3, 2)
     assert await store.ledger.read(closures_between, till.book, start=0, end=till.at + 1) == [closure, empty]
-    assert await store.ledger.read(closures_between, till.book, start=0, end=till.at + 1, after=1, limit=None) == [
-        empty
-    ]
+    assert await store.ledger.read(closures_between, till.book, start=0, end=till.at + 1, after=1) == [empty]
     assert await store.ledger.read(closures_between, till.book, start=0, end=till.at) == [closure]
     assert await store.journal.read(periods_of, till.book, [first, await till.sell()]) == [1, 0]
     assert await store.ledger.read(find_closure, till.book, 2) == empty

@@ -256,8 +256,9 @@ async def test_the_machine_s_total_has_to_fit_too(store: Store, till: Till) -> N
     sale = await till.sell(10_000)
     note = credit("C-1", reference_to(sale), 10_000)
     attempt_id = await till.begin(note)
-    with pytest.raises(CreditExceedsOriginal):
+    with pytest.raises(CreditExceedsOriginal) as refused:
         await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-1", reference_to(sale), 10_001))
+    assert (refused.value.original_ttc, refused.value.credited_ttc) == (10_000, 10_001)
     await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-1", reference_to(sale), 9_999))
     attempt_id = await till.begin(credit("C-2", f"{OTHER}-7", 10_000))
     await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-2", f"{OTHER}-7", 10_001))

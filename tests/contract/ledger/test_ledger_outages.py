@@ -224,6 +224,10 @@ async def test_a_repair_leaves_the_beginning_that_a_right_clock_has_written(
         ("DELETE FROM entry WHERE id = 2", "begins an outage while another one lasts"),
         ("DELETE FROM entry WHERE id = 1", "ends an outage that does not last"),
         ("UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ':2', ':3') AS BLOB) WHERE id = 3", "number"),
+        (
+            "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ':2', ':3') AS BLOB) WHERE id = 4",
+            "not in the register",
+        ),
     ],
 )
 async def test_a_register_that_was_changed_is_found(till: Till, path: Path, change: str, found: str) -> None:
@@ -231,6 +235,7 @@ async def test_a_register_that_was_changed_is_found(till: Till, path: Path, chan
     await begin(till)
     await end(till)
     await begin(till)
+    await notify(till, 2)
     assert verify(path).clean
     tamper(path, change)
     assert any(found in problem for problem in verify(path).problems), verify(path).problems

@@ -134,7 +134,7 @@ async def _check_ranges(store: Store, done: History, instants: list[tuple[float,
         tally = await store.ledger.read(tally_between, book, start, end)
         assert tally == summed(expected)
         assert await store.ledger.read(isfs_between, book, start, end) == isfs_of(expected)
-        listed = await store.ledger.read(closures_between, book, start=start, end=end, limit=None)
+        listed = await store.ledger.read(closures_between, book, start=start, end=end)
         assert listed == [closure for closure in done.closures if start <= closure.created_at < end]
         report = a_report(book, tally, listed, start, end)
         assert report.certs_count == sum(record.state == "certified" for record in expected)

@@ -1,11 +1,13 @@
 """A port over the network: what reaches the machine, what never does after the end, and how each failure is told."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import socket
 import struct
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -50,6 +52,15 @@ def server():
 def read_to_the_end(connection, received):
     while data := connection.recv(65536):
         received += data
+
+
+def connected_to(server):
+    """This process's socket whose peer it is."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(descriptor.name))) as found:
+            if found.getpeername() == server.getsockname():
+                return found.dup()
+    raise AssertionError("nothing is connected")
 
 
 def place(server):
@@ -156,6 +167,18 @@ async def test_what_waits_for_a_device_server_dies_with_the_link():
     for thread in stuck:
         await asyncio.to_thread(thread.join, 60)
     assert device.written == [b"an item"]
+
+
+async def test_a_device_server_that_lost_its_power_is_noticed_within_eleven_seconds(server):
+    """By probes on a quiet line, where the kernel would wait for two hours; and a close neither waits nor delivers."""
+    line = await open_line(place(server))
+    with connected_to(server) as connection:
+        of_tcp = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_NODELAY)
+        idle, every, count, is_at_once = (connection.getsockopt(socket.IPPROTO_TCP, option) for option in of_tcp)
+        lingers = connection.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    line.close()
+    assert (idle + every * count, bool(is_at_once), struct.unpack("ii", lingers)) == (11, True, (1, 0))
 
 
 async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):

@@ -52,7 +52,7 @@ async def closures(visit: Visit) -> Reply:
     month = month_of(visit.query.get("month", ""), visit.today())
     days = days_of(month)
     start, end = visit.day_bounds(days[0], len(days))
-    found = await visit.worker.ledger.read(closures_between, visit.worker.book, start=start, end=end, limit=None)
+    found = await visit.worker.ledger.read(closures_between, visit.worker.book, start=start, end=end)
     cells = [await _day(visit, day, found) for day in days]
     most = max((cell.total for cell in cells), default=0)
     return await render(

@@ -20,7 +20,7 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Placed
 from daemon.core.report.calendar_report import bounds_of, calendar_report, following, month_of, months_from
-from daemon.store.sqlite.file import load, read_as
+from daemon.store.sqlite.file import load, read_as, value_of
 from daemon.store.tables.book.books import read_head, read_start
 from daemon.store.tables.book.entries import COLUMNS, append
 from daemon.store.tables.book.totals import running_at
@@ -206,8 +206,8 @@ def keep_letterhead(connection: sqlite3.Connection, book: Book, digest: bytes, c
 
 
 def find_letterhead(connection: sqlite3.Connection, book: Book, digest: bytes) -> bytes | None:
-    row = connection.execute(_SQL["find"], (book.id, digest)).fetchone()
-    return row[0] if row else None
+    content: bytes | None = value_of(connection.execute(_SQL["find"], (book.id, digest)), None)
+    return content
 
 
 def newest_letterhead(connection: sqlite3.Connection, book: Book) -> tuple[bytes, bytes] | None:

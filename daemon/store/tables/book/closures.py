@@ -33,7 +33,6 @@ COLUMNS = (
     "first_seq, last_seq, body, hash, chained_at, chained_start"
 )
 _SQL = load(__name__, columns=COLUMNS)
-_NO_LIMIT = -1
 
 
 def close_period(
@@ -114,10 +113,10 @@ def find_closure_by_id(connection: sqlite3.Connection, book: Book, report_id: st
 
 
 def closures_between(
-    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000
+    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int = 0, limit: int = -1
 ) -> list[Closure]:
-    """With `start <= created_at < end`, by z_number, from the one after `after`; a limit of None: all of them."""
-    values = (book.id, start, end, after, _NO_LIMIT if limit is None else limit)
+    """With `start <= created_at < end`, by z_number, from the one after `after`; a limit of -1: all of them."""
+    values = (book.id, start, end, after, limit)
     return [closure_of(row) for row in connection.execute(_SQL["between"], values)]
 
 

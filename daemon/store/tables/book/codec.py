@@ -53,9 +53,8 @@ RECORD_COLUMNS = (
     "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
     f"machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at, fc, {_NIM}"
 )
-PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
-SEQ = RECORD_COLUMNS.split(", ").index("seq")
-"""Columns of the invoice and the seq in such a row."""
+NUMBER, PAYLOAD, SEQ = map(RECORD_COLUMNS.split(", ").index, ("number", "payload", "seq"))
+"""Columns of the invoice's number, the invoice and the seq in such a row."""
 _NUMBER_OR_NONE, _TEXT_OR_NONE = (int, NoneType), (str, NoneType)
 _TYPES: tuple[Any, ...] = (
     *(int, str, str, str, int, int, int, int, int, bytes, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
@@ -85,10 +84,7 @@ _DICTIONARIES[2] = (
     " kg 5 kg 10 kg 50 kg 400 g 200 g 33 cl 65 cl 1,5 L ×6 ×12 en poudre sucré parfumé blanc complet "
 ).encode() + _DICTIONARIES[1]
 _NEWEST = max(_DICTIONARIES)
-_EMPTY = {
-    number: zlib.compressobj(6, zlib.DEFLATED, _WINDOW, 5, zlib.Z_DEFAULT_STRATEGY, words)
-    for number, words in _DICTIONARIES.items()
-}
+_EMPTY = {number: zlib.compressobj(wbits=_WINDOW, memLevel=5, zdict=words) for number, words in _DICTIONARIES.items()}
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 
@@ -191,11 +187,11 @@ def counters_of(tc: int | None, fvc: int | None, frc: int | None) -> FiscalCount
 def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
     """`row` has `RECORD_COLUMNS`; `content`: the unpacked invoice, if known. EntryDamaged for an impossible row."""
     if not all(map(isinstance, row, _TYPES)):
-        raise EntryDamaged(row[SEQ], row[1])
+        raise EntryDamaged(row[SEQ], row[NUMBER])
     try:
         return _record(row, read_invoice(unpack(row[PAYLOAD]) if content is None else content))
     except LedgerUnusable as error:
-        raise EntryDamaged(row[SEQ], row[1]) from error
+        raise EntryDamaged(row[SEQ], row[NUMBER]) from error
 
 
 def _record(row: tuple[Any, ...], invoice: Invoice) -> Record:

@@ -53,8 +53,7 @@ def begin(connection: sqlite3.Connection, book: Book, sale_id: int, attempt_id: 
 def find_of_machine(connection: sqlite3.Connection, book: Book, last: LastInvoice) -> DeferredSale | None:
     """The sale that the machine's last invoice is; None where a lost ledger has no such sale."""
     values = (book.id, number_key(last.number), last.type, last.total)
-    row = connection.execute(_SQL["find_of_machine"], values).fetchone()
-    return None if row is None else _sale(row)
+    return next(map(_sale, connection.execute(_SQL["find_of_machine"], values)), None)
 
 
 def adopt(connection: sqlite3.Connection, sale: DeferredSale, record: Record) -> None:
@@ -103,18 +102,15 @@ def doubt(connection: sqlite3.Connection, book: Book, why: str) -> None:
 
 
 def next_waiting(connection: sqlite3.Connection, book: Book, without: Collection[int]) -> DeferredSale | None:
-    row = connection.execute(_SQL["next"], (book.id, json.dumps(list(without)))).fetchone()
-    return None if row is None else _sale(row)
+    return next(map(_sale, connection.execute(_SQL["next"], (book.id, json.dumps(list(without))))), None)
 
 
 def by_key(connection: sqlite3.Connection, book: Book, key_hash: bytes) -> DeferredSale | None:
-    row = connection.execute(_SQL["by_key"], (book.id, key_hash)).fetchone()
-    return None if row is None else _sale(row)
+    return next(map(_sale, connection.execute(_SQL["by_key"], (book.id, key_hash))), None)
 
 
 def by_id(connection: sqlite3.Connection, book: Book, sale_id: int) -> DeferredSale | None:
-    row = connection.execute(_SQL["by_id"], (sale_id, book.id)).fetchone()
-    return None if row is None else _sale(row)
+    return next(map(_sale, connection.execute(_SQL["by_id"], (sale_id, book.id))), None)
 
 
 def by_address(connection: sqlite3.Connection, address: str) -> tuple[int, DeferredSale] | None:

@@ -17,7 +17,7 @@ from daemon.core.ledger.attempt import UNTOLD
 from daemon.core.ledger.book import Book, LastSeen
 from daemon.core.ledger.entries import Epoch
 from daemon.core.ledger.verdict import went_down
-from daemon.core.machine.state import FiscalCounters, short_nim
+from daemon.core.machine.state import NO_COUNTERS, FiscalCounters, short_nim
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.codec import counters_of, seen_text
@@ -53,7 +53,7 @@ def begin_epoch(
     it; counters below the known ones always did. Then they are taken over with the last invoice `seen`, and all that
     they count except `ours` invoices is unexplained."""
     now = books.book_state(connection, book)
-    before = now.counters or FiscalCounters(0, 0, 0)
+    before = now.counters or NO_COUNTERS
     renamed = msgspec.structs.replace(book, nim=nim)
     began_again = began_again or went_down(before, counters)
     was = present_epoch(connection, book).nim

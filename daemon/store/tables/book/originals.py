@@ -37,26 +37,29 @@ def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: 
     """Books a begun credit note on its sale, in the transaction that checks the limit, so that credit notes at other
     machines count. Returns whether there is such a sale; InvalidRequest, CreditExceedsOriginal, MachineBusy."""
     _resolve(connection, book.mode)
-    found = _choose(connection, book, attempt_id, invoice)
+    found = _choose(connection, book, invoice, attempt_id)
     connection.execute(_SQL["claim"], (found.id if found else _none(connection, book.mode, invoice), attempt_id))
     return found is not None
 
 
 def exists(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:
     """Whether `claim` would find the sale; its errors. Nothing is written."""
-    return _choose(connection, book, 0, invoice) is not None
+    return _choose(connection, book, invoice) is not None
 
 
 def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> dict[str, int]:
     """PSVB rates (hundredths of a percent) of the credit note's sale, by group; empty without such a sale."""
     if (reference := read_reference(invoice.reference)) is None:
         return {}
-    candidates = _candidates(connection, book.mode, reference, invoice.type, 0)
-    row = connection.execute(_SQL["payload"], (booked_on(invoice.type, invoice.total_ttc, candidates),)).fetchone()
-    return {} if row is None else {each.group: each.rate for each in read_invoice(unpack(row[0])).withholdings}
+    candidates = _candidates(connection, book.mode, reference, invoice.type)
+    sale = connection.execute(_SQL["payload"], (booked_on(invoice.type, invoice.total_ttc, candidates),))
+    return {each.group: each.rate for (payload,) in sale for each in read_invoice(unpack(payload)).withholdings}
 
 
-def _choose(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> PossibleOriginal | None:
+def _choose(
+    connection: sqlite3.Connection, book: Book, invoice: Invoice, attempt_id: int = 0
+) -> PossibleOriginal | None:
+    """`attempt_id`: the credit note's own attempt, which takes nothing from itself."""
     if (reference := read_reference(invoice.reference)) is None:
         return None
     candidates = _candidates(connection, book.mode, reference, invoice.type, attempt_id)
@@ -75,7 +78,7 @@ def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoi
 
 
 def _candidates(
-    connection: sqlite3.Connection, mode: Mode, reference: Reference, credit_type: str, attempt_id: int
+    connection: sqlite3.Connection, mode: Mode, reference: Reference, credit_type: str, attempt_id: int = 0
 ) -> list[PossibleOriginal]:
     """By FVC; where none of its family has that one, by the counter that stands on an export's paper."""
     found = places(connection, mode, reference)
@@ -102,10 +105,10 @@ def _listed(
 
 def taken_of(connection: sqlite3.Connection, sale_ids: Sequence[int]) -> list[int]:
     """Of each, what credit notes have taken, those under way included."""
-    return [_taken(connection, sale_id, 0)[1] for sale_id in sale_ids]
+    return [_taken(connection, sale_id)[1] for sale_id in sale_ids]
 
 
-def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int) -> tuple[int, int]:
+def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int = 0) -> tuple[int, int]:
     taken: tuple[int, int] = connection.execute(_SQL["credited"], (original_id, attempt_id)).fetchone()
     return taken
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from itertools import groupby, islice
+from itertools import groupby, islice, takewhile
 
 import msgspec
 
@@ -20,7 +20,7 @@ from daemon.core.ledger.entries import (
     Placed,
 )
 from daemon.core.ledger.outage import Notice, Outage, read_outage
-from daemon.store.sqlite.file import load, read_as
+from daemon.store.sqlite.file import load, read_as, value_of
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, entries
 from daemon.store.tables.meta import read_meta, write_meta
@@ -113,14 +113,10 @@ def outages_between(
     connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int
 ) -> list[Outage]:
     """Outages that lasted at some time of `start <= t < end` (ms), oldest first, after the number `after`."""
-    found = connection.execute(_SQL["ended_before"], (book.id, start)).fetchone()
-    listed: list[Outage] = []
-    for outage in _after(connection, book, max(after, found[0] if found else 0)):
-        if outage.since >= end or len(listed) == limit:
-            break
-        if outage.is_open or outage.until > start or outage.since >= start:
-            listed.append(outage)
-    return listed
+    ended = value_of(connection.execute(_SQL["ended_before"], (book.id, start)))
+    began = takewhile(lambda outage: outage.since < end, _after(connection, book, max(after, ended)))
+    found = (outage for outage in began if outage.is_open or outage.until > start or outage.since >= start)
+    return list(islice(found, limit))
 
 
 def newest_outages(connection: sqlite3.Connection, book: Book, *, start: int, end: int, limit: int) -> list[Outage]:
@@ -160,9 +156,8 @@ def sign_of_life(connection: sqlite3.Connection, book: Book) -> int:
 
 def last_service(connection: sqlite3.Connection, book: Book) -> int:
     """When it certified last, or an outage was over (ms); 0 for never."""
-    certified = connection.execute(_SQL["last_certified"], (book.id,)).fetchone()
-    last = last_outage(connection, book)
-    return max(certified[0] if certified else 0, last.until if last else 0)
+    certified, last = connection.execute(_SQL["last_certified"], (book.id,)), last_outage(connection, book)
+    return int(max(value_of(certified), last.until if last else 0))
 
 
 def give_sign_of_life(connection: sqlite3.Connection, book: Book, at: int) -> None:

@@ -22,8 +22,15 @@ from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
 from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, strangers, went_down
-from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, present_nim
-from daemon.store.sqlite.file import load
+from daemon.core.machine.state import (
+    NO_COUNTERS,
+    Certified,
+    FiscalCounters,
+    LastInvoice,
+    MachineState,
+    present_nim,
+)
+from daemon.store.sqlite.file import load, value_of
 from daemon.store.tables.book import attempts, books, deferred
 from daemon.store.tables.book.codec import invoice_bytes, pack
 from daemon.store.tables.book.epochs import begin_epoch
@@ -96,7 +103,7 @@ def adopt(
         record = _enter(connection, book, last, base, state=state, reason=reason, at=at)
         if record.invoice.items:
             found = (*found, record)
-            start = before.counters or FiscalCounters(0, 0, 0)
+            start = before.counters or NO_COUNTERS
             unexplained = min(unexplained, strangers(record.invoice, start, state.counters))
     books.reconcile(connection, book, state, unexplained, at)
     entered = record or next(iter(found), None)
@@ -181,5 +188,5 @@ def write_down(
 ) -> None:
     """The decision, and the end of the attention unless another attempt is still disputed."""
     connection.execute(_SQL["insert"], (book.id, at, decision, attempt_id, book.id, reason))
-    other = connection.execute(_SQL["still_disputed"], (book.id,)).fetchone()
-    books.attend(connection, book, other[0] if other else "", at)
+    other = value_of(connection.execute(_SQL["still_disputed"], (book.id,)), "")
+    books.attend(connection, book, other, at)

@@ -16,7 +16,7 @@ from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.tally import accumulate, subtract
-from daemon.store.sqlite.file import load
+from daemon.store.sqlite.file import load, value_of
 from daemon.store.tables.book.books import read_start
 from daemon.store.tables.book.codec import read_tally, tally_bytes
 
@@ -28,7 +28,6 @@ STRIDE = 64
 BATCH = 2000
 """Entries brought in by one transaction of the tick, so that a long absence does not hold up the writer."""
 
-_NO_LIMIT = -1
 _NEVER = 1 << 62
 
 
@@ -63,8 +62,8 @@ def is_behind(connection: sqlite3.Connection, book: Book) -> bool:
     return bool(connection.execute(_SQL["behind"], (book.id,)).fetchone()[0])
 
 
-def bring_in(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int = _NO_LIMIT) -> tuple[TotalRow, bool]:
-    """Folds in what ended since the last tick, at most `limit` entries; the totals, and whether that was all."""
+def bring_in(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int = -1) -> tuple[TotalRow, bool]:
+    """Folds in what ended since the last tick, at most `limit` entries (-1: all); the totals, and whether that was all."""
     totals = read_totals(connection, book.id)
     last_seq, last_fvc = connection.execute(_SQL["head"], (book.id,)).fetchone()
     rows = connection.execute(_SQL["ended"], (book.id, totals.seq, limit))
@@ -89,15 +88,15 @@ def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, en
     totals = read_totals(connection, book.id)
     after, upto = bracket(connection, book, start, end)
     place = (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end)
-    first, last = (connection.execute(_SQL[name], place).fetchone() for name in ("first_sale", "last_sale"))
+    first, last = (value_of(connection.execute(_SQL[name], place)) for name in ("first_sale", "last_sale"))
     return Aggregate(
         seq=totals.seq,
         at=totals.at,
         running=tally_between(connection, book, start, end),
         closed={},
         period_start=start,
-        fvc_start=first[0] if first else 0,
-        fvc_end=last[0] if last else _fvc_before(connection, book, end, totals),
+        fvc_start=first,
+        fvc_end=last or _fvc_before(connection, book, end, totals),
     )
 
 
@@ -127,33 +126,37 @@ def _fvc_before(connection: sqlite3.Connection, book: Book, end: int, totals: To
     if end > totals.at:
         return totals.fvc_end
     _, upto = bracket(connection, book, end, end)
-    row = connection.execute(_SQL["fvc_before"], (book.id, totals.seq if upto is None else upto, end)).fetchone()
-    closed = connection.execute(_SQL["closed_before"], (book.id, end)).fetchone()
-    return max(row[0] if row else 0, closed[0] if closed else 0)
+    certified = connection.execute(_SQL["fvc_before"], (book.id, totals.seq if upto is None else upto, end))
+    closed = connection.execute(_SQL["closed_before"], (book.id, end))
+    return int(max(value_of(certified), value_of(closed)))
 
 
 def bracket(connection: sqlite3.Connection, book: Book, start: int, end: int) -> tuple[int, int | None]:
     """The seqs between which everything lies that ended in `start <= t < end`: after the first, up to the second."""
-    before = connection.execute(_SQL["checkpoint_before"], (book.id, start)).fetchone()
-    after = connection.execute(_SQL["checkpoint_from"], (book.id, end)).fetchone()
-    return before[0] if before else 0, after[0] if after else None
+    before = connection.execute(_SQL["checkpoint_before"], (book.id, start))
+    after = connection.execute(_SQL["checkpoint_from"], (book.id, end))
+    return value_of(before), value_of(after, None)
 
 
 def _running_before(connection: sqlite3.Connection, book_id: int, t: int, last_seq: int) -> Tally:
     """The running tally of what ended before `t`: that of the last checkpoint, and the few rows after it."""
-    found = connection.execute(_SQL["checkpoint_before"], (book_id, t)).fetchone()
-    seq, running = (found[0], read_tally(found[1])) if found else _at_start(connection, book_id)
-    after = connection.execute(_SQL["checkpoint_from"], (book_id, t)).fetchone()
-    upto = after[0] if after else last_seq
-    rows = connection.execute(_SQL["tallies"], (book_id, seq, upto, t))
-    for (tally,) in rows:
+    checkpoint = connection.execute(_SQL["checkpoint_before"], (book_id, t)).fetchone()
+    upto = value_of(connection.execute(_SQL["checkpoint_from"], (book_id, t)), last_seq)
+    return _running_from(connection, book_id, checkpoint, upto=upto, end=t)
+
+
+def _running_from(
+    connection: sqlite3.Connection, book_id: int, checkpoint: tuple[int, bytes] | None, *, upto: int, end: int
+) -> Tally:
+    """From a checkpoint, or the book's start without one: with the records up to `upto` that ended before `end`."""
+    if checkpoint is None:
+        start = read_start(connection, book_id)
+        seq, running = start.seq, start.running
+    else:
+        seq, running = checkpoint[0], read_tally(checkpoint[1])
+    for (tally,) in connection.execute(_SQL["tallies"], (book_id, seq, upto, end)):
         accumulate(running, read_tally(tally))
     return running
-
-
-def _at_start(connection: sqlite3.Connection, book_id: int) -> tuple[int, Tally]:
-    start = read_start(connection, book_id)
-    return start.seq, start.running
 
 
 def running_at(connection: sqlite3.Connection, book: Book, seq: int) -> Tally:
@@ -161,11 +164,8 @@ def running_at(connection: sqlite3.Connection, book: Book, seq: int) -> Tally:
     totals = read_totals(connection, book.id)
     if seq == totals.closed_seq:
         return totals.closed
-    found = connection.execute(_SQL["checkpoint_at"], {"book": book.id, "seq": seq}).fetchone()
-    after, running = (found[0], read_tally(found[1])) if found else _at_start(connection, book.id)
-    for (tally,) in connection.execute(_SQL["tallies"], (book.id, after, seq, _NEVER)):
-        accumulate(running, read_tally(tally))
-    return running
+    checkpoint = connection.execute(_SQL["checkpoint_at"], {"book": book.id, "seq": seq}).fetchone()
+    return _running_from(connection, book.id, checkpoint, upto=seq, end=_NEVER)
 
 
 def _fold(

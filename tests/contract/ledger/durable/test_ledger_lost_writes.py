@@ -121,7 +121,7 @@ async def test_what_was_noticed_stays_until_an_operator_has_looked(
     assert len(list(killed.path.parent.glob("*.damaged-*"))) == 1
 
 
-@pytest.mark.parametrize(("behind", "noticed"), [(1, False), (3, True)])
+@pytest.mark.parametrize(("behind", "noticed"), [(1, False), (2, True)])
 async def test_without_a_mark_the_frames_behind_the_break_tell(killed: Killed, behind: int, noticed: bool) -> None:
     """A ledger of an earlier version, or one whose mark is lost. The last transaction may be one that a power cut has left incomplete; a
     transaction before it was synced."""

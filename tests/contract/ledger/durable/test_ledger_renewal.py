@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import shutil
@@ -159,7 +160,7 @@ def test_without_room_for_the_copy_the_start_says_so(ledger: Path, monkeypatch: 
     needed = sum(ledger.with_name(f"{ledger.name}{suffix}").stat().st_size for suffix in ("", "-wal"))
     disk = SimpleNamespace(f_flag=0, f_bavail=needed - 1, f_frsize=1)
     monkeypatch.setattr(os, "statvfs", lambda _: disk)
-    with pytest.raises(StorageFull, match=r"have to be free .* make room"):
+    with pytest.raises(StorageFull, match=r" 1 MB have to be free .* 0 MB are; make room"):
         sold(ledger)
     assert not old.exists()
     assert ledger.stat().st_ino == inode
@@ -212,6 +213,7 @@ def test_which_errors_end_the_process(
 ) -> None:
     if not room:
         monkeypatch.setattr(os, "write", refused(errno.EDQUOT))
+    opened_before = len(list(Path("/proc/self/fd").iterdir()))
     with ending_on_failure(tmp_path / "ledger", end):
         if ends:
             with pytest.raises(Ended):
@@ -219,6 +221,8 @@ def test_which_errors_end_the_process(
         else:
             assert isinstance(storage_error(sqlite_error(code)), StorageFull)
     assert isinstance(storage_error(sqlite_error(code)), StorageFull)  # in a command
+    assert not list(tmp_path.glob("*.room"))
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened_before
 
 
 def refused(number: int):
@@ -228,12 +232,15 @@ def refused(number: int):
     return call
 
 
-@pytest.mark.parametrize(("number", "ends"), [(errno.EIO, True), (errno.ENOSPC, False), (errno.EROFS, False)])
+@pytest.mark.parametrize(
+    ("number", "is_full", "ends"),
+    [(errno.EIO, False, True), (errno.EIO, True, True), (errno.ENOSPC, False, False), (errno.EROFS, False, False)],
+)
 def test_which_errors_of_our_own_files_end_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, number: int, ends: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, number: int, is_full: bool, ends: bool
 ) -> None:
-    """Of the high-water file, of a write-ahead log that is brought in, of a copy in its place, and of the mark of the last commit, which is silent
-    about a full disk."""
+    """Of the high-water file, of a write-ahead log that is brought in, of a copy in its place, which are synced whatever room the disk has; and of
+    the mark of the last commit, which is not, and is silent about a full disk."""
     path = tmp_path / "ledger"
     mark = CommitMark(path, "name")
 
@@ -250,13 +257,12 @@ def test_which_errors_of_our_own_files_end_it(
     with monkeypatch.context() as patch, ending_on_failure(path, end):
         patch.setattr(os, "fsync", refused(number))
         patch.setattr(os, "pwrite", refused(number))
+        if is_full:
+            patch.setattr(disk_failure, "_refuses_all", lambda _: True)
         for write in (partial(high_water.write_marks, path, high_water.Marks()), bring_in_all, put_in_place):
             with pytest.raises(Ended if ends else StorageFull):
                 write()
-        if ends:
-            with pytest.raises(Ended):
-                mark.write(1)
-        else:
+        with pytest.raises(Ended) if ends and not is_full else contextlib.nullcontext():
             mark.write(1)
     mark.close()
 

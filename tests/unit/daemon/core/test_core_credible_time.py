@@ -28,13 +28,14 @@ YEAR = 365 * DAY
 moments = st.integers(min_value=0, max_value=253_402_300_799_999)
 
 
-def clocks(box: int, machine: int | None = None, book: int = NOON, **more: bool) -> Clocks:
+def clocks(box: int, machine: int | None = None, book: int = NOON, **more: int) -> Clocks:
     return Clocks(
         book=book,
         box=box,
         synchronised=more.get("synchronised", False),
         machine=machine,
         stepped=more.get("stepped", False),
+        accepted=more.get("accepted", 0),
     )
 
 
@@ -43,7 +44,7 @@ def test_no_time_is_before_the_book_and_none_that_nobody_vouches_for_far_after_i
     book: int, box: int, machine: int | None, synchronised: bool, stepped: bool
 ) -> None:
     """Whatever the clocks say, also in the year 9999: not before, and beyond the bound only by a synchronised box."""
-    reading = decide_time(Clocks(book, box, synchronised, machine, stepped))
+    reading = decide_time(Clocks(book, box, synchronised, machine, stepped, 0))
     assert reading.at >= book
     if book and reading.at > book + BOUND:
         assert (reading.source, synchronised) == (Source.BOX, True)
@@ -83,7 +84,7 @@ DECIDED = {
         (clocks(NOON - SLACK - 1, None), Source.BOOK, NOON),
     ],
     "an operator's word is believed to its last moment": [
-        (Clocks(NOON, NOON + YEAR + more, synchronised=False, machine=None, accepted=NOON + YEAR), source, at)
+        (clocks(NOON + YEAR + more, accepted=NOON + YEAR), source, at)
         for more, source, at in ((0, Source.BOX, NOON + YEAR), (1, Source.BOOK, NOON))
     ],
 }

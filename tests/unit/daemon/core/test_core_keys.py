@@ -1,11 +1,13 @@
 """API keys (decision 22)."""
 
+import hashlib
 import string
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from common.wire.keys import PRIVATE, PUBLIC, PrivateKey, decode, encode
 from daemon.core import keys
 
 
@@ -19,6 +21,18 @@ def test_a_generated_key_is_well_formed_and_tells_its_mode(mode):
     assert keys.hash_key(key) == keys.hash_key(key)
     assert len(keys.hash_key(key)) == 32
     assert key.encode() not in keys.hash_key(key)
+
+
+def test_a_key_that_signs_is_a_private_one_of_which_the_ledger_has_the_public_half():
+    """Found by the SHA-256 of that half, whose beginning is its id; a key that is sent has none."""
+    text, found_by, public = keys.make_key("live", signed=True)
+    pair = decode(text.removeprefix(PRIVATE))
+    assert (pair[32:], PrivateKey(pair[:32]).public) == (public, PUBLIC + encode(public))
+    assert found_by == hashlib.sha256(public).digest()
+    assert keys.is_key_id(found_by.hex()[:16])
+    assert not any(map(keys.is_key_id, (found_by.hex()[:15], found_by.hex()[:17], "g" * 16)))
+    text, found_by, public = keys.make_key("live", signed=False)
+    assert (keys.inspect(text), found_by, public) == ("live", keys.hash_key(text), b"")
 
 
 def test_the_checksum_is_fixed():

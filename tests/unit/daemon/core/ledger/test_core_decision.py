@@ -152,7 +152,8 @@ BEFORE, SINCE = FiscalCounters(8, 8, 0), FiscalCounters(2, 2, 0)
 
 
 @pytest.mark.parametrize(
-    ("printed", "expected", "others"), [((1, 1), FiscalCounters(1, 1, 0), -1), ((9, 9), FiscalCounters(9, 9, 0), 0)]
+    ("printed", "expected", "others"),
+    [(at, FiscalCounters(*at, 0), others) for at, others in (((1, 1), -1), ((2, 2), -1), ((9, 9), 0))],
 )
 def test_paper_of_another_activation_is_entered_as_it_is_printed(printed, expected, others):
     """Begun before the activation, and certified after it or before it: the counters of then and of now bound nothing. What is known of the machine

@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
 from daemon.core.invoice.number import Reference, read_reference
-from daemon.core.ledger.original import Name, PossibleOriginal, booked_on, choose, locate
+from daemon.core.ledger.original import (
+    Name,
+    PossibleOriginal,
+    booked_on,
+    choose,
+    locate,
+    one_reference,
+    read_original_number,
+)
 
 BARE = "EL02000015"
 PRESENT = [Name(1, 3, f"{BARE}-4", is_present=True)]
@@ -117,3 +125,37 @@ def test_none_is_taken_beyond_its_total(exports: list[tuple[int, int]], amount: 
     assert found
     assert found.total_ttc - found.claimed == min(room for room in rooms if room >= amount)
     assert booked_on("EA", amount, candidates) == found.id
+
+
+SOLD = ("EL02000015-1", 7)
+ELSEWHERE = ("EL02000099-1", 3)
+
+
+@pytest.mark.parametrize(
+    ("found", "sent", "meant"),
+    [
+        ([SOLD], None, "EL02000015-1-7"),
+        ([SOLD], "EL02000015-1-7", "EL02000015-1-7"),
+        ([SOLD], "EL02000015-7", "EL02000015-1-7"),
+        ([SOLD, ELSEWHERE], "EL02000099-1-3", "EL02000099-1-3"),
+        ([], None, "is not the number"),
+        ([], "EL02000015-1-7", "is not the number"),
+        ([SOLD, ELSEWHERE], None, r"several sales \(EL02000015-1-7, EL02000099-1-3\)"),
+        *(([SOLD], sent, "is EL02000015-1-7, and") for sent in ("EL02000015-1-8", "EL02000015-2-7", "RRR", "", 7)),
+    ],
+)
+def test_a_sale_is_named_by_its_number(found: list[tuple[str, int]], sent: object, meant: str) -> None:
+    """Where one sale of the box has it; `creditNoteRef` beside it may choose one of several, and not say another one."""
+    if found and meant.startswith("EL"):
+        assert one_reference(found, sent) == meant
+        return
+    with pytest.raises(InvalidRequest, match=f"originalInvoiceNumber: .*{meant}"):
+        one_reference(found, sent)
+
+
+def test_the_number_of_the_sale_is_read_as_that_of_an_invoice() -> None:
+    """A text that an invoice could have as its number, and refused by its field otherwise."""
+    assert read_original_number({"originalInvoiceNumber": "F-1"}) == "F-1"
+    for wrong in (None, "", [], "F" * 41):
+        with pytest.raises(InvalidRequest, match="originalInvoiceNumber"):
+            read_original_number({"originalInvoiceNumber": wrong})

@@ -8,7 +8,7 @@ from support.core_samples import as_json, body, item, record
 
 from daemon.core.invoice.invoice import Deferral, Warn
 from daemon.core.machine.state import FiscalCounters
-from daemon.core.report.receipt import adjustments, receipt
+from daemon.core.report.receipt import adjustments, preview, receipt
 
 
 def test_a_receipt_has_every_field_of_the_service():
@@ -50,6 +50,14 @@ def test_a_receipt_has_every_field_of_the_service():
         "certifiedAt": "2026-01-05T10:00:00.123Z",
         "durationMs": 64,
     }
+
+
+def test_a_preview_is_what_the_receipt_would_say():
+    """Field by field where both have it, and that nothing was certified."""
+    certified = record(body(item(), item(taxGroup="A", amountTtc=500, specificTax="x"), psvbGroup="A"))
+    would_be, word = as_json(preview(certified.invoice)), as_json(receipt(certified))
+    assert {name: word.get(name) for name in would_be} == would_be | {"dryRun": None}
+    assert (would_be["dryRun"], would_be["totalTtc"], len(would_be)) == (True, 15500, 10)
 
 
 @pytest.mark.parametrize("nim", ["", "EL02000015-1", "EL02000015-2", "EL02000099-1"])

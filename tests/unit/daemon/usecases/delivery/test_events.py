@@ -9,9 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from structlog.testing import capture_logs
-from support.ledgers.ledger import START, Till, opened, tamper
+from support.ledgers.ledger import START, Till, invoice, opened, tamper
 
+from daemon.core import events as kinds
 from daemon.core.clock import millis_text
+from daemon.core.invoice.number import TakenFrom
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
@@ -78,6 +81,30 @@ async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
         {**common, "daysSinceContact": 9},
         {**common, "at": millis_text(till.at), **outage},
         {**common, "at": end, **outage, "to": end},
+    ]
+
+
+async def test_what_became_of_a_sale_says_why(store: Store, till: Till) -> None:
+    """Only one that waits has a date before which it has to be certified."""
+    sold = invoice("W-1")
+    waiting = DeferredSale(
+        0, "k", b"f", "r", sold.number, sold.type, sold.total_ttc, sold_at=till.at, address="a", invoice=sold
+    )
+    sale = await store.ledger.defer(till.book, waiting, "requested", TakenFrom())
+    await store.ledger.refuse_sale(till.book, sale, "E:No amount!", at=till.at)
+    record = await till.fail(invoice("X-1"), reason="E:Refused")
+    await store.events.add(till.book, kinds.REFUSED, at=START, ref=record.id)
+    await store.events.add(till.book, kinds.IN_DOUBT, at=START, ref=record.id, detail="no answer")
+    events = await events_for(store.events, store.ledger, till.book, 0)
+    data = [json.loads(event.data) for event in events]
+    assert [
+        (event.type, each["invoiceNumber"], each.get("reason"), each.get("regulariseBefore"))
+        for event, each in zip(events, data, strict=True)
+    ] == [
+        (kinds.DEFERRED, "W-1", None, millis_text(sale.due_at)),
+        (kinds.REFUSED, "W-1", "E:No amount!", None),
+        (kinds.REFUSED, "X-1", "E:Refused", None),
+        (kinds.IN_DOUBT, "X-1", "no answer", None),
     ]
 
 
