@@ -96,9 +96,9 @@ async def test_what_became_of_a_request_without_an_answer(tmp_path: Path) -> Non
 
 async def test_every_event_is_announced_to_screens(tmp_path: Path) -> None:
     """As often as the ledger has it: a day with each kind of trouble."""
-    told: Counter[str] = Counter()
+    published: Counter[str] = Counter()
     async with MemoryShop(tmp_path / "ledger", keeps_register=True) as shop:
-        shop.worker.on_event = lambda event: told.update([event.type])
+        shop.worker.on_event = lambda event: published.update([event.type])
         await shop.connected()
         await shop.certify("A")
         waiting = asyncio.ensure_future(SalesThatWait(shop.worker, pause=0.1).run())
@@ -107,19 +107,19 @@ async def test_every_event_is_announced_to_screens(tmp_path: Path) -> None:
             await shop.certify("B")
         shop.session.plan.add("refuse@31h#1")
         await certify_or_defer(shop.worker, invoice("C"), shop.call({}, "C"), is_async=True)
-        await shop.until(lambda: told[events.REFUSED] == 2, "the refusal of the sale that waits")
+        await shop.until(lambda: published[events.REFUSED] == 2, "the refusal of the sale that waits")
         shop.session.plan.add("cut-executed:0.02@38h#1")
         await shop.certify("D")
         shop.unplug(0.5)
         await shop.until(lambda: not shop.worker.connected, "the loss")
         with pytest.raises(MachineOffline):
             await shop.certify("E")
-        await shop.until(lambda: told[events.BACK], "the return")
+        await shop.until(lambda: published[events.BACK], "the return")
         await shop.close_period()
         waiting.cancel()
         counts = "SELECT type, count(*) FROM event WHERE type NOT IN ('mcf.connected', 'mcf.disconnected') GROUP BY 1"
         stored = await shop.store.ledger.read(lambda connection: dict(connection.execute(counts)))
-    assert {kind: told[kind] for kind in stored} == stored
+    assert {kind: published[kind] for kind in stored} == stored
     assert stored.keys() == {
         *(events.CERTIFIED, events.REFUSED, events.DEFERRED, events.OUTAGE, events.BACK, events.CLOSURE)
     }
