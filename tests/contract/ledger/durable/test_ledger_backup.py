@@ -143,12 +143,15 @@ async def test_no_restore_under_a_running_daemon(till: Till, path: Path, copy: P
 
 def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> None:
     """The present ledger stays when the copy turns out to be bad."""
-    sell_one(path)
+    for _ in range(2):
+        sell_one(path)
     backup(path, copy, at=START)
     tamper(copy, "UPDATE certification SET total_ttc = 1")
+    assert len(verify(copy).problems) > 3
     before = path.read_bytes()
     with pytest.raises(LedgerUnusable, match="not sound") as refusal:
         restore(copy, path, at=START)
+    assert str(refusal.value).count("; ") == 2  # the first three
     assert re.search(r"ledger\.backup est abîmé\s: .*enregistrement", str(tell(refusal.value, "fr")))
     copy.write_bytes(b"rubbish" * 2000)
     with pytest.raises(LedgerUnusable, match="cannot be copied: the ledger is damaged"):
