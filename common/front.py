@@ -49,7 +49,9 @@ def check_pair(cert: Path, key: Path) -> bytes:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
         parts = [cert.read_bytes()] if cert == key else [cert.read_bytes(), key.read_bytes()]
     except OSError as error:
-        reason = (isinstance(error, ssl.SSLError) and error.reason) or error.strerror or str(error)
+        reason = error.strerror or str(error)
+        if isinstance(error, ssl.SSLError):
+            reason = error.reason or "no certificate with its private key (PEM)"
         raise BadCertificate(f"{cert} with {key}: {reason}") from error
     lines = b"\n".join(parts).splitlines()
     return b"".join(line + b"\n" for line in lines if line.strip())

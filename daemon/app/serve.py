@@ -33,7 +33,7 @@ from daemon.app.outward.replication import Replication, replicating
 from daemon.app.outward.webhooks import Webhooks, posting
 from daemon.app.page.commands import page_of
 from daemon.app.page.files import MCFD, carry_out_order, is_ordered
-from daemon.app.paper import ZPrinting, paper_of
+from daemon.app.paper import paper_of, print_closures
 from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import OtherTaxpayer, Runtime, build
 from daemon.app.sandbox import sandbox_answers
@@ -143,8 +143,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         replication = await stack.enter_async_context(replicating(runtime))
         webhooks = await stack.enter_async_context(posting(runtime))
         paper = paper_of(settings)
-        if settings.printer and settings.printer.z:
-            runtime.listeners.append(ZPrinting(runtime, paper).on_event)
+        await print_closures(runtime, paper)
         await note_configuration(runtime.store, settings)
         workers = MachineWorkers(runtime.workers, runtime.retired)
         senders, reload = (replication, webhooks), signals.reload.set

@@ -73,6 +73,14 @@ def require_terminal(option: str) -> None:
         raise click.UsageError(tr("without a terminal {option} is needed", option=option))
 
 
+def prompt_reason() -> str:
+    require_terminal("--reason")
+    while True:
+        reason = str(click.prompt(tr("Reason"))).strip()
+        if reason:
+            return reason
+
+
 def not_restored(file: Path, error: OSError) -> Failure:
     """The error for a failed read of `file`, or a failed copy of it beside the ledger."""
     if error.errno in NO_ROOM:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from common.files import secret_path
+from common.files import read_secret, secret_path
 from common.language import Counted, Text, tr
 from common.language.reasons import from_stored
 from common.language.system import reason
@@ -28,6 +28,7 @@ from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
 from daemon.upstream.options import BadOptions, read_keys
+from daemon.whole_box.sealed import check_recipient
 
 MEGABYTE = 1024 * 1024
 ROOM_FOR_YEARS = 10
@@ -142,7 +143,27 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
         except BadOptions as error:
             todo = Text("put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen")
             found.append(check.fail(error, todo))
+    found += _check_backup_keys(settings)
     yield from found or [check.ok("readable by their owner alone")]
+
+
+def _check_backup_keys(settings: Settings) -> Iterator[CheckResult]:
+    """What `[backup]` seals with; without it each backup of the whole box fails."""
+    backup, check = settings.backup, Check("secrets")
+    if backup is None:
+        return
+    todo = Text("correct [backup]: mcfd backup --new-key makes a key; then mcfd config check")
+    for recipient in backup.recipients:
+        try:
+            check_recipient(recipient)
+        except ValueError:
+            yield check.fail("{value} is not a public key of age (age1…)", todo, value=recipient)
+    if backup.passphrase_file:
+        file = secret_path(backup.passphrase_file)
+        try:
+            read_secret(backup.passphrase_file)
+        except OSError as error:
+            yield check.fail("{path} cannot be read: {why}", todo, path=file, why=reason(error))
 
 
 def check_isf(settings: Settings) -> Iterator[CheckResult]:

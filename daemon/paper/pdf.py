@@ -7,8 +7,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -75,12 +76,20 @@ def new_pdf(language: str, title: str, size: PaperSize = "A4", orientation: Lite
     pdf.add_font("DejaVu", "B", FONTS / "sans-bold.ttf")
     pdf.add_font("DejaVuMono", fname=FONTS / "mono.ttf")
     pdf.set_font("DejaVu", size=SIZE)
+    pdf.normalize_text = partial(_drawable, pdf)  # type: ignore[method-assign]  # fpdf2 leaves out what a font lacks
     pdf.add_page()
     return pdf
 
 
-def draw(pdf: FPDF, elements: Iterable[Element]) -> None:
-    for element in elements:
+def _drawable(pdf: FPDF, text: str) -> str:
+    """The text with `?` for each character that the current font lacks, as on the receipt printer."""
+    cmap = pdf.current_font.cmap  # type: ignore[union-attr]  # all fonts here are TrueType
+    return "".join(each if ord(each) in cmap or each == "\n" else "?" for each in text)
+
+
+def draw(pdf: FPDF, elements: Sequence[Element]) -> None:
+    for element, below in zip_longest(elements, elements[1:]):
+        _keep_together(pdf, element, below)
         match element:
             case Title(text):
                 _centred(pdf, text, SIZE * 1.5, bold=True)
@@ -102,6 +111,12 @@ def draw(pdf: FPDF, elements: Iterable[Element]) -> None:
                 _qr(pdf, content)
             case Logo(png):
                 _logo(pdf, png)
+
+
+def _keep_together(pdf: FPDF, element: Element, below: Element | None) -> None:
+    """Begins a page for a line and the indented one below it, as an article and its price, if both do not fit."""
+    if getattr(below, "indent", 0) > getattr(element, "indent", 0) and pdf.will_page_break(2 * LINE):
+        pdf.add_page()
 
 
 def _style(pdf: FPDF, size: float, *, bold: bool) -> None:

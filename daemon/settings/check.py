@@ -233,6 +233,18 @@ def unreadable_files(settings: Settings, environ: Mapping[str, str]) -> Problems
                     yield key, tr("{path} is empty", path=place)
             except OSError as error:
                 yield key, tr("{path} cannot be read: {why}", path=place, why=reason(error))
+    yield from _certificate(settings.server, environ)
+
+
+def _certificate(server: Server, environ: Mapping[str, str]) -> Problems:
+    if not (server.tls_cert and server.tls_key):
+        return
+    from common.front import BadCertificate, check_pair  # noqa: PLC0415  with structlog: most commands need neither
+
+    try:
+        check_pair(secret_path(server.tls_cert, environ), secret_path(server.tls_key, environ))
+    except BadCertificate as error:
+        yield "server.tls_cert", str(error)
 
 
 def secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:

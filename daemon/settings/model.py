@@ -18,6 +18,7 @@ from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.state import same_machine, short_nim
+from daemon.settings import paper
 from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
@@ -131,7 +132,7 @@ class Reports(Section, frozen=True):
     """Seconds after its answer at which a certification enters the totals."""
     timezone: Name = "Africa/Ouagadougou"
     """Time zone (IANA name) in which a date of a report's range is a whole day."""
-    payment_labels: dict[str, Name] = msgspec.field(default_factory=dict)
+    payment_labels: dict[str, paper.PrintedName] = msgspec.field(default_factory=dict)
     """Labels of the payment methods E V C M B A, as `{ B = "Chèque" }`; others keep the label of `server.language`."""
 
     @property

@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from pathlib import Path
 
 import httpx
 
@@ -195,13 +194,13 @@ def check_url(options: Options) -> httpx.URL:
     try:
         url = httpx.URL(options.url)
     except httpx.InvalidURL as error:
-        raise BadOptions(f"upstream.url: {error}") from None
+        raise BadOptions(f"{options.section}.url: {error}") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise BadOptions("upstream.url: kind https needs https://…")
+        raise BadOptions(f"{options.section}.url: kind https needs https://…")
     if url.userinfo:
-        raise BadOptions("upstream.url: no user or password in it: events are signed")
+        raise BadOptions(f"{options.section}.url: no user or password in it: events are signed")
     if url.scheme == "http" and not (options.allow_plain or is_loopback(url.host)):
-        raise BadOptions("upstream.url: plain http beyond loopback needs allow_plain_http = true")
+        raise BadOptions(f"{options.section}.url: plain http beyond loopback needs allow_plain_http = true")
     return url
 
 
@@ -209,17 +208,18 @@ def open_webhook(options: Options) -> HttpsReceiver:
     """`options.key_files` is the one file of the secret. Raises BadOptions if the configuration does not work."""
     url = check_url(options)
     (path,) = options.key_files
-    secret = read_file(path, "webhook secret", "utf-8")
+    where = f"{options.section}.secret_file"
+    secret = read_file(path, where, "utf-8")
     if not secret or "\n" in secret:
-        raise BadOptions(f"webhook secret {path}: one line is needed")
+        raise BadOptions(f"{where} {path}: one line is needed")
 
     def beside(body: bytes) -> Mapping[str, str]:
         return {SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
 
     return HttpsReceiver(
         options.url,
-        [standard_key(secret, path)],
-        tls=tls_context(options.tls_ca, is_used=url.scheme == "https"),
+        [standard_key(secret, f"{where} {path}")],
+        tls=tls_context(options.tls_ca, is_used=url.scheme == "https", section=options.section),
         timeout=options.timeout,
         content_type=JSON_TYPE,
         beside=beside,
@@ -227,10 +227,10 @@ def open_webhook(options: Options) -> HttpsReceiver:
     )
 
 
-def standard_key(secret: str, path: Path) -> SigningKey:
-    """A secret other than `whsec_…` signs as plain text."""
+def standard_key(secret: str, where: str) -> SigningKey:
+    """A secret other than `whsec_…` signs as plain text; `where` is for BadOptions."""
     if secret.startswith(SHARED):
-        return parse_key(secret, str(path))
+        return parse_key(secret, where)
     if len(secret.encode()) < LEAST_TEXT:
-        raise BadOptions(f"webhook secret {path}: shorter than {LEAST_TEXT} bytes, which can be guessed")
+        raise BadOptions(f"{where}: shorter than {LEAST_TEXT} bytes, which can be guessed")
     return SharedKey(secret.encode())

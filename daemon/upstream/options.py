@@ -44,7 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`timeout`: seconds of one try. Every file in `key_files` signs each event. With `receipt` an answer counts only
     if it proves that the event was read (`common.wire.signing`). `lane_keys`: ids of a NIM's keys for the relay, read
     at each presence. `nims`: names allowed in NATS subjects, as configured: an activation changes a machine's
-    suffix."""
+    suffix. `section` is the configuration's, for BadOptions."""
 
     url: str
     key_files: tuple[Path, ...] = ()
@@ -56,6 +56,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     receipt: bool = False
     lane_keys: Callable[[str], Sequence[str]] = no_keys
     nims: tuple[str, ...] = ()
+    section: str = "upstream"
 
 
 def read_file(path: Path, what: str, encoding: str = "ascii") -> str:
@@ -68,7 +69,7 @@ def read_file(path: Path, what: str, encoding: str = "ascii") -> str:
         raise BadOptions(f"{what} {path}: not text") from None
 
 
-def tls_context(ca: Path | None, *, is_used: bool = True) -> ssl.SSLContext:
+def tls_context(ca: Path | None, *, is_used: bool = True, section: str = "upstream") -> ssl.SSLContext:
     """Checks certificates and host names against `ca`, else against the system's. Reading these takes 30 ms of
     processor time, so without TLS (`is_used`) none are loaded."""
     if not (ca or is_used):
@@ -76,7 +77,7 @@ def tls_context(ca: Path | None, *, is_used: bool = True) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca)
     except OSError as error:
-        raise BadOptions(f"upstream.tls_ca {ca}: {error.strerror or error}") from None
+        raise BadOptions(f"{section}.tls_ca {ca}: {error.strerror or error}") from None
 
 
 def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
@@ -94,7 +95,7 @@ def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
         lines = read_file(path, "upstream key").split()
         if not lines:
             raise BadOptions(f"upstream key {path}: empty")
-        keys += [parse_key(line, str(path)) for line in lines]
+        keys += [parse_key(line, f"upstream key {path}") for line in lines]
     return keys
 
 
@@ -103,7 +104,7 @@ def parse_key(line: str, where: str) -> SharedKey | PrivateKey:
     try:
         return signing_key(line)
     except BadKey as error:
-        raise BadOptions(f"upstream key {where}: {error}") from None
+        raise BadOptions(f"{where}: {error}") from None
 
 
 def signing_time(now: float, since: int) -> int:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from avepay.mcf import AsyncAvePay, AvePay
-from support.nursery import Nursery, warm
 from support.published import Published
 from support.shop import Shop
 
@@ -21,14 +20,6 @@ def own_shop(tmp_path: Path) -> Iterator[Shop]:
     """For one test: where nothing was sold, closed or moved before it."""
     with Shop(tmp_path) as shop:
         yield shop.start()
-
-
-@pytest.fixture(scope="session")
-def nursery() -> Nursery:
-    """Where programs of ours are started fast."""
-    nursery = warm()
-    assert nursery
-    return nursery
 
 
 @pytest.fixture(params=[pytest.param(AvePay, id="sync"), pytest.param(AsyncAvePay, id="async", marks=pytest.mark.long)])

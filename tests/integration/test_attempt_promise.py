@@ -161,10 +161,16 @@ async def test_somebody_elses_invoice_seen_by_the_heartbeat_is_known_from_then_o
 
 
 async def test_an_invoice_that_somebody_left_open_is_cancelled_once(shop: MemoryShop) -> None:
-    """C0h is refused because an invoice is open: it is cancelled, ours is entered, and the till hears nothing of it."""
+    """C0h is refused because an invoice is open: it is cancelled, ours is entered, and the till hears nothing of it. So is one
+    that is open at the next connection."""
     shop.session.machine.leave_open()
     assert shop.session.machine.stage is Stage.OPEN
     assert (await shop.certify("A")).value.code == shop.on_machine[0].code
+    shop.session.machine.leave_open()
+    shop.unplug(0.02)
+    await shop.until(lambda: not shop.worker.connected, "the loss")
+    await shop.connected()
+    assert shop.session.machine.stage is not Stage.OPEN
 
 
 async def test_who_cancelled_an_open_invoice_is_in_the_audit_log(shop: MemoryShop) -> None:

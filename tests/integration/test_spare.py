@@ -211,7 +211,7 @@ async def test_what_waits_for_the_dead_machine_is_sent_to_the_spare_at_its_next_
     await asyncio.wait([task])
     await shop.take_over()
     with pytest.raises((MachineBusy, MachineOffline)):
-        await waits
+        await asyncio.wait_for(waits, shop.first.limits.patience / 2)
     assert (await shop.certify("B", key="b")).value.nim == SPARE
     task.exception()
 

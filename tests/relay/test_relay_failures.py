@@ -41,7 +41,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
-from support.hurried import launch_patient, launch_still
+from support.hurried import PATIENT, STILL
 from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
 from support.receivers.nats_server import NIM, OTHER
@@ -84,7 +84,7 @@ def base(site: RelaySite, relay: int = 0) -> str:
 
 @pytest.fixture
 async def patient(tmp_path: Path) -> AsyncIterator[RelaySite]:
-    async with running(tmp_path, launch=launch_patient, per_machine=STANDING) as created:
+    async with running(tmp_path, first=PATIENT, per_machine=STANDING) as created:
         yield created
 
 
@@ -171,7 +171,7 @@ async def under_way(http: httpx.AsyncClient, site: RelaySite, count: int) -> boo
 async def test_a_box_that_is_revoked_while_it_certifies(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """Its connection is cut: the client hears within seconds that the outcome is unknown, then that the box cannot be reached; the sale stands in its
     ledger once, and tills of the shop go on."""
-    async with running(tmp_path, jwt=True, launch=launch_still, per_machine=STANDING) as site:
+    async with running(tmp_path, jwt=True, first=STILL, per_machine=STANDING) as site:
         key = site.key()
         url = await answering(site, http, key)
         machine = site.shop.machines[0]
@@ -235,7 +235,7 @@ async def sell(site: RelaySite, http: httpx.AsyncClient, key: str, client: int, 
 async def test_an_answer_that_comes_too_late(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """504 OUTCOME_UNKNOWN once the time is over, while 38h is on the line; the sale is certified all the same, its answer has nobody to hear it, and
     the retry is replayed."""
-    async with running(tmp_path, server="answer_seconds = 2", launch=launch_still) as site:
+    async with running(tmp_path, server="answer_seconds = 2", first=STILL) as site:
         key = site.key()
         url = await answering(site, http, key)
         machine = site.shop.machines[0]
@@ -522,7 +522,7 @@ async def test_a_box_that_does_not_answer_delays_no_sales_of_another(tmp_path: P
 
 async def test_a_key_that_is_revoked_meanwhile(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """A request at the machine ends, and is answered; a sale that waits for the box is not certified, and the relay's log says so."""
-    async with running(tmp_path, launch=launch_still, per_machine=STANDING) as site:
+    async with running(tmp_path, first=STILL, per_machine=STANDING) as site:
         key, other = site.key(), site.key("seller")
         url = await answering(site, http, key)
         machine = site.shop.machines[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 import httpx
 import pytest
 from support.crash.lane import AtCommit, AtFrame, When
-from support.nursery import Child, Nursery, warm
 from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER
 from support.relay_site import RelaySite, bearer, check_once
@@ -48,15 +47,11 @@ STEPS = (
 class ArmedSite(RelaySite):
     """Two boxes and two relays, of which each sale's first try goes through the first one, to the first box."""
 
-    def __init__(self, directory: Path, nursery: Nursery) -> None:
+    def __init__(self, directory: Path) -> None:
         self._orders = {of: directory / of for of in ("call", "reply", "commit")}
         orders = {"order": self._orders["reply"], "commits": self._orders["commit"], "log": directory / "replies"}
-        first = ("support.crash.at_publish", "arm_box", {name: str(path) for name, path in orders.items()})
-
-        def launch(arguments: list[str], log: Path, environ: Mapping[str, str]) -> Child:
-            return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=first)
-
-        super().__init__(directory, two=True, launch=launch)
+        armed = {name: str(path) for name, path in orders.items()}
+        super().__init__(directory, two=True, first=("support.crash.at_publish", "arm_box", armed))
         assert self.other is not None
         self.boxes: dict[str, Shop] = {NIM: self.shop, OTHER: self.other}
         for number, relay in enumerate(self.relays):
@@ -112,9 +107,7 @@ class ArmedSite(RelaySite):
 
 @pytest.fixture
 async def armed(tmp_path: Path) -> AsyncIterator[ArmedSite]:
-    nursery = warm()
-    assert nursery is not None
-    site = ArmedSite(tmp_path, nursery)
+    site = ArmedSite(tmp_path)
     try:
         await site.up()
         yield site

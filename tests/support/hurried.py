@@ -3,31 +3,18 @@ order stays; those of the line (`QUICK_LINE`) are a matter of its configuration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
-from support.nursery import Child, warm
+from support.nursery import First
 
 FACTOR = 5.0
 NEVER = 3600.0
 
 
-def launch(arguments: list[str], log: Path, environ: Mapping[str, str], **how: bool) -> Child:
-    """As `Shop` launches one; `how` as `arm` takes it."""
-    nursery = warm()
-    assert nursery
-    return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=(__name__, "arm", how))
-
-
-launch_still = partial(launch, still=True)
-
-
-def launch_patient(arguments: list[str], log: Path, environ: Mapping[str, str]) -> Child:
-    """One in which what waits for tills of the shop's network does so for longer than any test."""
-    nursery = warm()
-    assert nursery
-    return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=(__name__, "let_tills_pass", {}))
+HURRIED: First = (__name__, "arm", {})
+STILL: First = (__name__, "arm", {"still": True})
+PATIENT: First = (__name__, "let_tills_pass", {})
+"""What waits for tills of the shop's network does so for longer than any test."""
 
 
 def let_tills_pass() -> None:

@@ -20,6 +20,7 @@ import json
 import os
 import pkgutil
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, Self, TextIO
+from typing import Any, NamedTuple, TextIO
 from unittest.mock import patch
 
 import msgspec
@@ -62,7 +63,6 @@ BY_HAND = ("__main__", "demo", "env", "mbcs", "oem", "cp65001")
 SPOKEN: dict[str, dict[str, ModuleType]] = {}
 """Of each language, the modules of mcfd's command line: what they say, they say in that of their environment, when they are imported."""
 First = tuple[str, str, dict[str, Any]]
-INSTALLED: tuple[str, ...] = (sys.executable, "-P", "-m", "support.nursery")
 
 
 def environment() -> dict[str, str]:
@@ -70,25 +70,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent)))}
 
 
+class Shared(NamedTuple):
+    """By all processes of a run of the tests: where, and the process with which it ends."""
+
+    folder: str
+    run: int
+
+
 class Nursery:
-    """The test's side. Safe to use from several threads."""
+    """The test's side: a fork of one that all workers of a run share, so that what it imports is imported once. Safe to use from several threads."""
 
-    command = INSTALLED
-
-    def __init__(self, house: tuple[str, ...] = USUAL) -> None:
-        self._process = subprocess.Popen(
-            [*self.command, *house],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        assert self._process.stdin
-        assert self._process.stdout
-        self._begin(self._process.stdin, self._process.stdout)
-
-    def _begin(self, orders: TextIO, answers: TextIO) -> None:
-        self._orders, self._answers, self._turn = orders, answers, threading.Lock()
+    def __init__(self, house: tuple[str, ...], shared: Shared) -> None:
+        with forks.connected(start_shared(house, shared)) as connection:
+            self._orders, self._answers = connection.makefile("w"), connection.makefile("r")
+        self._turn = threading.Lock()
 
     def order(self, do: str, **fields: Any) -> dict[str, Any]:
         with self._turn:
@@ -150,32 +145,13 @@ class Nursery:
 
     def close(self) -> None:
         self._orders.close()
-        self._process.wait(timeout=10)
-        self._answers.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class SharedNursery(Nursery):
-    """A fork of one that all workers of a run share: what it imports is imported once."""
-
-    def __init__(self, house: tuple[str, ...], shared: Shared) -> None:
-        with forks.connected(start_shared(house, shared)) as connection:
-            self._begin(connection.makefile("w"), connection.makefile("r"))
-
-    def close(self) -> None:
-        self._orders.close()
         self._answers.close()
 
 
 def start_shared(house: tuple[str, ...], shared: Shared) -> Path:
     at = Path(shared.folder, house[0])
     if not at.exists():
-        forks.started(at, (*INSTALLED, "--shared-in", str(shared.run), *house), environment())
+        forks.started(at, (sys.executable, "-P", "-m", "support.nursery", str(shared.run), *house), environment())
     return at
 
 
@@ -225,32 +201,27 @@ def pause(least: float, waited: float) -> float:
     return min(max(least, waited / 10), 0.05)
 
 
-class Shared(NamedTuple):
-    """By all workers of a run: where, and the process with which it ends."""
-
-    folder: str
-    run: int
-
-
 class _Warm:
-    wanted = False
     shared: Shared | None = None
+    """Where it is wanted."""
     nurseries: dict[tuple[str, ...], Nursery] = {}  # noqa: RUF012  one for this process
     turn = threading.Lock()
 
 
 def keep_warm(shared: Shared | None = None) -> None:
-    """From now on `warm()` is there, from its first use to the end of this process."""
-    _Warm.wanted, _Warm.shared = True, shared
+    """From now on `warm()` is there, from its first use to the end of this process; without `shared` for this process alone."""
+    if shared is None:
+        shared = Shared(tempfile.mkdtemp(prefix="mcfd-forks-"), os.getpid())
+        atexit.register(shutil.rmtree, shared.folder, ignore_errors=True)
+    _Warm.shared = shared
 
 
 def warm(program: str = "mcfd") -> Nursery | None:
     """The one that starts that program."""
     house = HOUSES.get(program, USUAL)
     with _Warm.turn:
-        if _Warm.wanted and house not in _Warm.nurseries:
-            shared = _Warm.shared if Nursery.command == INSTALLED else None
-            _Warm.nurseries[house] = SharedNursery(house, shared) if shared else Nursery(house)
+        if _Warm.shared and house not in _Warm.nurseries:
+            _Warm.nurseries[house] = Nursery(house, _Warm.shared)
             atexit.register(_Warm.nurseries[house].close)
         return _Warm.nurseries.get(house)
 
@@ -259,9 +230,8 @@ def warm(program: str = "mcfd") -> Nursery | None:
 
 
 def serve() -> None:
-    """For whoever started it; `--shared-in RUN`: for each worker of that run."""
-    is_shared = sys.argv[1] == "--shared-in"
-    house = sys.argv[3:] if is_shared else sys.argv[1:]
+    """`RUN HOUSE…`: for each process of that run."""
+    run, *house = sys.argv[1:]
     # Also what a daemon that is no longer root could not read in the developer's home.
     for each in (*house, "encodings"):
         import_all(each)
@@ -272,10 +242,7 @@ def serve() -> None:
     importlib.import_module("common.event_loop").complete_structs()
     gc.freeze()
     use_large_pages()
-    if is_shared:
-        forks.serve(int(sys.argv[2]), lambda worker: obey(worker.makefile("r"), worker.makefile("w")))
-    else:
-        obey(sys.stdin, sys.stdout)
+    forks.serve(int(run), lambda worker: obey(worker.makefile("r"), worker.makefile("w")))
 
 
 def obey(orders: TextIO, answers: TextIO) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from support.nursery import warm
+from support.nursery import First, warm
 from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite
 from support.service import Service
-from support.shop import Launch, Machine, Shop, section, wait_for
+from support.shop import Machine, Shop, section, wait_for
 
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -34,7 +34,7 @@ class RunningRelay(Service):
 
 
 class RelaySite:
-    """One nats-server, the box of `NIM`, that of `OTHER` where it is asked for, and two relays. `launch` starts the first box."""
+    """One nats-server, the box of `NIM`, that of `OTHER` where it is asked for, and two relays. `first` is done in the first box's process."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class RelaySite:
         jwt: bool = False,
         two: bool = False,
         config: Any = None,
-        launch: Launch | None = None,
+        first: First | None = None,
         per_machine: Any = None,
         server: str = "",
     ) -> None:
@@ -52,7 +52,7 @@ class RelaySite:
         self.directory = directory
         self.nats = NatsSite(directory / "nats", jwt)
         self.server = NatsServer(self.nats)
-        self.shop = self.box(directory / "box", NIM, self.nats.shop, config=config, launch=launch)
+        self.shop = self.box(directory / "box", NIM, self.nats.shop, config=config, first=first)
         self.other = self.box(directory / "other", OTHER, self.nats.other_shop) if two else None
         text = f"[server]\nport = 0\n{server}\n{section('[nats]', self.server.options(self.nats.relay))}"
         self.relays = [RunningRelay(directory / f"relay-{n}" / "relay.toml", text) for n in (1, 2)]
@@ -66,7 +66,7 @@ class RelaySite:
         url: str = "",
         *,
         config: Any = None,
-        launch: Launch | None = None,
+        first: First | None = None,
         more: tuple[str, ...] = (),
     ) -> Shop:
         """`more`: other machines of that box."""
@@ -79,7 +79,7 @@ class RelaySite:
             folder,
             machines=machines,
             config={"upstream": upstream, **(config or {})},
-            launch=launch,
+            first=first,
             per_machine=self._per_machine,
         )
 

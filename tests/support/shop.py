@@ -88,10 +88,6 @@ class Process(Protocol):
     def wait(self, timeout: float) -> int: ...
 
 
-Launch = Callable[[list[str], Path, Mapping[str, str]], Process]
-"""Starts `mcfd` with those arguments, its output in that log, in that environment."""
-
-
 def start_program(
     name: str, arguments: list[str], log_file: Path, environ: Mapping[str, str], first: First | None = None
 ) -> Process:
@@ -195,7 +191,7 @@ class Machine:
 
 class Shop:
     """`config` is merged into the written configuration, section by section, `per_machine` into every `[[machine]]`;
-    `environ` goes to the daemon."""
+    `environ` goes to the daemon, `first` is done in its process before it becomes one."""
 
     def __init__(
         self,
@@ -205,7 +201,7 @@ class Shop:
         config: Mapping[str, Mapping[str, Any]] | None = None,
         environ: Mapping[str, str] | None = None,
         per_machine: Mapping[str, Any] | None = None,
-        launch: Launch | None = None,
+        first: First | None = None,
     ) -> None:
         self.folder = folder
         self.machines = (Machine(folder),) if machines is None else machines
@@ -219,7 +215,9 @@ class Shop:
         self._per_machine = per_machine or {}
         self.more_config = ""
         """Further sections, as text."""
-        self._launch = launch or self._run
+        self.first = first
+        self.options: tuple[str, ...] = ()
+        """More of the daemon's command line."""
         self._process: Process | None = None
         self._keys: dict[tuple[str, Mode], str] = {}
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60, verify=PLAIN)
@@ -239,13 +237,12 @@ class Shop:
     def launch_daemon(self) -> None:
         """The process alone: it may not live until it is ready."""
         self._write_config()
-        self._process = self._launch(["run", "--config", str(self.config_file)], self.log_file, self.environ)
-
-    def _run(self, arguments: list[str], log_file: Path, environ: Mapping[str, str]) -> Process:
+        arguments = ["run", "--config", str(self.config_file), *self.options]
         if self.command == INSTALLED:
-            return start_program("mcfd", arguments, log_file, environ)
-        with log_file.open("ab") as log:
-            return subprocess.Popen([*self.command, *arguments], stderr=log, stdout=log, env=environ)
+            self._process = start_program("mcfd", arguments, self.log_file, self.environ, self.first)
+            return
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen([*self.command, *arguments], stderr=log, stdout=log, env=self.environ)
 
     def stop_daemon(self, number: int = signal.SIGTERM) -> int:
         """The exit code; negative for a signal."""

@@ -130,7 +130,9 @@ async def show(request: ApiRequest, template: Template) -> Answer:
     style, call = wanted.style, call_of(request, b"")
     if record := await _copied(request, style):
         style = msgspec.structs.replace(style, copy=await acts.make_copy(request.auth.worker, record, call))
-    return await rendered(request, await _composed(request, template, style), wanted)
+    answer = await rendered(request, await _composed(request, template, style), wanted)
+    await acts.note_z_paper(request.auth.worker, request.path_params.get("z", ""))
+    return answer
 
 
 async def print_it(request: ApiRequest, template: Template) -> Answer:
@@ -149,6 +151,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
                 style = msgspec.structs.replace(style, copy=copy)
             document = await _composed(request, template, style)
             await paper.print(document)
+            await acts.note_z_paper(worker, request.path_params.get("z", ""))
             if record:
                 await acts.make_copy(worker, record, call)
         return msgspec.json.encode(Printed(printed=document.name))

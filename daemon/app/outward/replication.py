@@ -25,7 +25,7 @@ from daemon.store.maintenance.numbers import hear
 from daemon.store.outbox import Outbox
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
-from daemon.upstream.options import BadOptions, Options, compose, no_keys, open_receiver
+from daemon.upstream.options import Options, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.worker.machine_worker import BookEvent
@@ -210,8 +210,6 @@ def webhook_receiver(number: int, webhook: Webhook) -> UpstreamReceiver:
         tls_ca=webhook.tls_ca,
         allow_plain=webhook.allow_plain_http,
         receipt=webhook.receipt,
+        section=f"webhook[{number}]",
     )
-    try:
-        return open_webhook(options)
-    except BadOptions as error:
-        raise BadOptions(f"webhook[{number}]: {error}") from None
+    return open_webhook(options)

@@ -32,12 +32,12 @@ Lines = Iterable[dict[str, Any]]
 
 @click.command("archive", epilog=examples("mcfd archive 2026 --into /media/usb"))
 @settings_option
-@click.argument("year", metavar=tr("YEAR"))
+@click.argument("year", type=click.IntRange(2000, 9999), metavar=tr("YEAR"))
 @folder_option("--into", text=tr("The directory to put it in."), required=True)
 @click.option("--nim", default="", metavar="NIM", help=tr("Of this machine alone."))
 @json_option
-def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: bool) -> None:
-    archives, there = archive_years(settings, into, year=year, nim=nim)
+def command(settings: Settings, *, year: int, into: Path, nim: str, as_json: bool) -> None:
+    archives, there = archive_years(settings, into, year=str(year), nim=nim)
     if not archives and not there:
         raise Failure("{year} is not closed: a year is closed with the first Z or certification after it", year=year)
     if as_json:

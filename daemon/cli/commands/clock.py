@@ -11,7 +11,7 @@ from common.language import Counted, tr
 from common.wire.instants import now_millis
 from daemon.cli.book import live_states
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import Failure, moment, print_json, print_table, say
+from daemon.cli.output import Failure, moment, print_json, print_table, prompt_reason, say
 from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
@@ -73,14 +73,15 @@ def _remark(state: BookState, at: int) -> str:
         "By how much the clock was ahead, in days or hours (3653d, 5h); left out, it is taken from the last entry."
     ),
 )
-@click.option("--reason", required=True, prompt=tr("reason"), help=tr("Why; it is written into the chain."))
+@click.option("--reason", default="", help=tr("Why; it is written into the chain."))
 @json_option
 def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
     right = _right_now()
     state = _one(settings, nim)
+    why = reason.strip() or prompt_reason()
     by = _read_ahead(ahead) or hours_ahead(state.last_at, right)
     try:
-        change(settings, RepairTime(state.book, right, by, reason))
+        change(settings, RepairTime(state.book, right, by, why))
     except NotFound as error:
         at = millis_text(state.last_at)
         raise Failure("{nim}: nothing to repair, the book ends at {at}", nim=state.book.nim, at=at) from error

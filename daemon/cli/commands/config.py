@@ -9,7 +9,7 @@ import click
 from common.files import secret_path
 from common.language import tr
 from daemon.cli.options import config_option, explained, json_option, settings_option
-from daemon.cli.output import WRONG_USE, print_json
+from daemon.cli.output import WRONG_USE, Failure, print_json
 from daemon.settings import Settings, SettingsError, check_files, load
 
 FRONT_FOLDER = Path("/run/mcfd-front")
@@ -31,7 +31,7 @@ def check(config: Path | None, as_json: bool) -> int:
     try:
         settings = load(config)
         check_files(settings)
-        _check_signing_keys(settings)
+        _check_contents(settings)
     except SettingsError as error:
         if not as_json:
             raise
@@ -52,18 +52,27 @@ def doc() -> None:
     click.echo(render(), nl=False)
 
 
-def _check_signing_keys(settings: Settings) -> None:
-    """Raises SettingsError if a file for signing closures has no key; the start would refuse it too."""
-    upstream = settings.upstream
-    if upstream is None or upstream.kind != "https":
-        return
+def _check_contents(settings: Settings) -> None:
+    """Raises SettingsError if a file that signs, or that connections or backups are made with, is none of its kind."""
+    from daemon.app.outward.replication import headquarters, webhook_receiver
+    from daemon.cli.commands.backup import sealing
     from daemon.upstream.options import BadOptions, read_keys
 
-    paths = [secret_path(path) for path in (upstream.secret_file, upstream.key_file) if path]
+    upstream, backup, key = settings.upstream, settings.backup, ""
     try:
-        read_keys(paths)
-    except BadOptions as error:
-        raise SettingsError(str(settings.file), "upstream", error) from None
+        if upstream is not None:
+            for name in ("secret_file", "key_file"):
+                key, path = f"upstream.{name}", getattr(upstream, name)
+                read_keys([secret_path(path)] if path else [])
+            key = ""
+            headquarters(upstream)
+        for number, webhook in enumerate(settings.webhook):
+            webhook_receiver(number, webhook)
+        if backup is not None:
+            key = "backup.recipients" if backup.recipients else "backup.passphrase_file"
+            sealing(settings, (), None)
+    except (BadOptions, Failure) as error:
+        raise SettingsError(str(settings.file), key, error) from None
 
 
 @click.command("proxy")

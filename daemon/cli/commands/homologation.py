@@ -11,7 +11,7 @@ import msgspec
 from common.language import tr
 from common.wire.instants import now_millis
 from daemon.cli.options import explained
-from daemon.cli.output import FOUND_WRONG, Failure, say
+from daemon.cli.output import FOUND_WRONG, Failure, require_terminal, say, writing
 from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
 from daemon.homologation.dossier import PAPERS, RESULTS, STATES, NoDocumentation, write_cases, write_dossier
 
@@ -44,8 +44,9 @@ ANSWER_SECONDS = 100.0
 )
 def make(folder: Path, installers: tuple[Path, ...]) -> None:
     try:
-        for file in write_dossier(folder, installers):
-            say(str(file))
+        with writing(folder):
+            for file in write_dossier(folder, installers):
+                say(str(file))
     except NoDocumentation as error:
         raise Failure(error) from None
 
@@ -58,9 +59,7 @@ def make(folder: Path, installers: tuple[Path, ...]) -> None:
     ),
 )
 @click.option("--url", required=True, help=tr("Address of the machine, as tills have it: …/v1/mcf/NIM"))
-@click.option(
-    "--key", envvar="MCFD_KEY", prompt=tr("key"), hide_input=True, help=tr("A key of role manager; better in MCFD_KEY.")
-)
+@click.option("--key", envvar="MCFD_KEY", default="", help=tr("A key of role manager; better in MCFD_KEY."))
 @click.option(
     "--ca",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -77,7 +76,11 @@ def make(folder: Path, installers: tuple[Path, ...]) -> None:
 def run(  # noqa: PLR0917  click names them
     url: str, key: str, ca: Path | None, papers: bool, is_test_mode: bool, folder: Path
 ) -> int:
-    (folder / PAPERS).mkdir(parents=True, exist_ok=True)
+    if not key:
+        require_terminal("--key")
+        key = click.prompt(tr("key"), hide_input=True)
+    with writing(folder):
+        (folder / PAPERS).mkdir(parents=True, exist_ok=True)
     headers = {"Authorization": f"Bearer {key}", "Accept-Language": "fr"}
     verify = str(ca) if ca else True
     results = []
@@ -101,5 +104,6 @@ def run(  # noqa: PLR0917  click names them
     finally:
         if results:
             (folder / RESULTS).write_bytes(msgspec.json.format(msgspec.json.encode(results)))
-    write_cases(folder)
+    with writing(folder):
+        write_cases(folder)
     return FOUND_WRONG if any(result.state == "failed" for result in results) else 0

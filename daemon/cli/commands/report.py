@@ -12,7 +12,15 @@ import msgspec
 from common.language import ambient, tr
 from common.wire.instants import now_millis
 from daemon.cli.book import BookReader, read_book
-from daemon.cli.options import explained, json_option, nim_argument_option, range_options, settings_option, test_option
+from daemon.cli.options import (
+    ROW_NUMBER,
+    explained,
+    json_option,
+    nim_argument_option,
+    range_options,
+    settings_option,
+    test_option,
+)
 from daemon.cli.output import Failure
 from daemon.company import shop_of
 from daemon.core.clock import millis_text
@@ -71,7 +79,7 @@ def x(
     **explained("A stored Z by its number; otherwise the last one.", "mcfd report z", "mcfd report z 12"),
 )
 @options(ranged=False)
-@click.argument("number", type=int, required=False, metavar=f"[{tr('NUMBER')}]")
+@click.argument("number", type=ROW_NUMBER, required=False, metavar=f"[{tr('NUMBER')}]")
 def z(settings: Settings, nim: str, number: int | None, *, test: bool, width: str, as_json: bool) -> None:
 
     async def read(reader: BookReader) -> XReport | ZReport:

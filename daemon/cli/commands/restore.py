@@ -74,7 +74,8 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 def command(*, whole: bool, as_json: bool, **options: Any) -> None:
     wanted = RestoreOptions(**options)
     if not wanted.file.is_file():
-        raise Failure("{path} cannot be read: {why}", path=wanted.file, why=tr("there is no such file"))
+        why = tr("it is a directory") if wanted.file.is_dir() else tr("there is no such file")
+        raise Failure("{path} cannot be read: {why}", path=wanted.file, why=why)
     if whole:
         done = restore_box(wanted)
         if as_json:

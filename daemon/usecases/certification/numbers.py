@@ -6,6 +6,7 @@ CREDIT_EXCEEDS_ORIGINAL)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -141,10 +142,8 @@ def _machine_place(worker: MachineWorker, prefix_of: Callable[[str], str], type_
         if evidence is None:
             worker.ready()  # one that was declared lost is no reason
         elif (last := evidence.state.last) is not None:
-            number = number_key(last.number)
-            end = number.removeprefix(prefix)
-            if number != end and len(end) == digits and end.isdecimal():
-                highest = max(highest, int(end))
+            if place := re.fullmatch(rf"{re.escape(prefix)}([0-9]{{{digits}}})", number_key(last.number)):
+                highest = max(highest, int(place[1]))
             now, before = evidence.state.counters, peek(book_state, each.book).counters
             if before is not None:
                 machine = (last, now.fvc - before.fvc, now.frc - before.frc)

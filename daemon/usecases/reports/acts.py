@@ -6,11 +6,13 @@ from __future__ import annotations
 import msgspec
 import structlog
 
+from common.numbers import whole_number
 from daemon.core.audit import Call
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind
 from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
 from daemon.core.report.articles import ArticlesReport
+from daemon.store.tables import z_papers
 from daemon.store.tables.book import acts
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.reports.report import articles_since
@@ -32,6 +34,13 @@ async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.S
     await worker.ledger.check_free_space(worker.book)
     act = ReportAct(kind, _encoder.encode(report).decode())
     await worker.ledger.write(acts.give_report, worker.book, act, at=worker.now(), call=call)
+
+
+async def note_z_paper(worker: MachineWorker, reference: str) -> None:
+    """The paper of a Z, by its number, was made: it is not announced any more if it had not printed itself."""
+    number = whole_number(reference)
+    if number in worker.ledger.peek(z_papers.unprinted, worker.book):
+        await worker.ledger.write(z_papers.note, worker.book, number, is_printed=True)
 
 
 async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:

@@ -98,7 +98,7 @@ async def _taxpayer(machine: ConnectedMachine, line: int) -> str:
 
 async def learn_taxpayer(worker: MachineWorker) -> None:
     """Asks the machine whose it is, once, while nothing waits for it: paper can do without, a till cannot wait for it."""
-    if worker.taxpayer or not worker.connected or worker.waiting:
+    if worker.taxpayer or worker.waiting:
         return
     with contextlib.suppress(MachineError):
         await read(worker)

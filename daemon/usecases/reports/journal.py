@@ -50,8 +50,8 @@ Dated = tuple[Record, int]
 SEARCH_SLICE = 200
 BUDGET = 20_000
 """Records whose customer is compared for one answer; the next answer continues."""
-SIFTED = 200_000
-"""Entries that are read for one answer to a search by amount, type or state."""
+SIFTED = 40
+"""Stretches that are read for one answer to a search by amount, type or state."""
 
 
 class ReportSource(Protocol):
@@ -186,13 +186,10 @@ async def _all(worker: ReportSource, page: Page) -> AsyncGenerator[Record, None]
         for record in reversed(await worker.journal.page(worker.book, everything)):
             yield record
         return
-    passed_over = 0
     async for record in worker.journal.iterate(worker.book, page.start, page.end, page.after_seq):
         if page.state in (None, record.state):
             yield record
-            continue
-        passed_over += 1
-        if passed_over % BATCH == 0:
+        elif record.seq % BATCH == 0:
             await make_way(worker)
 
 
@@ -280,15 +277,13 @@ def _is_sifting(page: Page) -> bool:
 async def _sifted(worker: MachineWorker, page: Page) -> Found:
     """Searches backwards, `STRETCH` entries at a time; other screens read in between."""
     found: list[Record] = []
-    looked = 0
-    for piece in await stretches(worker, page):
-        if looked >= SIFTED:
+    for number, piece in enumerate(await stretches(worker, page)):
+        if number == SIFTED:
             return Found(await dated(worker, found), piece.before_seq, complete=False)
         rest = msgspec.structs.replace(piece, limit=page.limit - len(found))
         found += await worker.journal.page(worker.book, rest)
         if len(found) == page.limit:
             return Found(await dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
-        looked += piece.before_seq - 1 - piece.after_seq
         await make_way(worker)
     return Found(await dated(worker, found), 0, complete=True)
 

@@ -124,7 +124,6 @@ class MachineQueue:
         entry.turn = asyncio.get_running_loop().create_future()
         if self._closed:
             self._send_away(entry, self._closed)
-        self._call_next()
 
     def leave(self, entry: QueueEntry) -> None:
         self._queue.remove(entry)
@@ -133,9 +132,8 @@ class MachineQueue:
         self._call_next()
 
     def _send_away(self, entry: QueueEntry, why: str) -> None:
-        if not entry.turn.done():
-            entry.turn.set_exception(MachineBusy(why))
-            entry.turn.exception()  # marks it as seen: the caller may be gone
+        entry.turn.set_exception(MachineBusy(why))
+        entry.turn.exception()  # marks it as seen: the caller may be gone
 
     def _call_next(self) -> None:
         for place, entry in enumerate(self._queue):

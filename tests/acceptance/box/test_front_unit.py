@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.ports import free_port
-from support.shop import Shop, invoice, start_program, wait_for
+from support.shop import Shop, invoice, wait_for
 from support.till import certified, fresh
 from support.tools import need
 
@@ -60,11 +60,8 @@ def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> Non
     port of the configuration is taken over by the HAProxy that runs, and so is a box that serves itself alone again. The audit log has the
     till's own address."""
     server = {"tls": "internal", "host": "0.0.0.0"}  # noqa: S104  with TLS
-
-    def launch(arguments: list[str], log: Path, environ: dict[str, str]):  # type: ignore[no-untyped-def]
-        return start_program("mcfd", [*arguments, "--front", str(unit.folder)], log, environ)
-
-    with Shop(tmp_path, config={"server": server}, launch=launch) as shop:  # type: ignore[arg-type]
+    with Shop(tmp_path, config={"server": server}) as shop:
+        shop.options = ("--front", str(unit.folder))
         shop._write_config()
         shop.mcfd("tls", "init", check=True)
         shop.http.close()

@@ -9,8 +9,8 @@ from itertools import cycle
 
 import httpx
 import pytest
-from support import hurried
 from support.cli.command import Command
+from support.hurried import HURRIED
 from support.line.network import Relay, ser2net
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 
@@ -36,7 +36,7 @@ class NetworkShop:
         self.server = self._stack.enter_context(ser2net(folder, self.machine.link, telnet=telnet, kick=kick))
         self.relay = self._stack.enter_context(Relay(self.server))
         self.place = f"{scheme}://127.0.0.1:{self.relay.port}"
-        self.shop = Shop(folder, machines=(self.machine,), per_machine={"port": self.place}, launch=hurried.launch)
+        self.shop = Shop(folder, machines=(self.machine,), per_machine={"port": self.place}, first=HURRIED)
         self._stack.enter_context(self.shop)
         self.shop.start_daemon()
 

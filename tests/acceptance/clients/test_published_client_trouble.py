@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support import hurried
+from support.hurried import HURRIED
 from support.published import Published, sale
 from support.shop import Shop, wait_for
 
@@ -16,7 +16,7 @@ TIMERS = {"reply_timeout": 0.4, "certify_timeout": 1.0}
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with Shop(tmp_path_factory.mktemp("shop"), per_machine=TIMERS, launch=hurried.launch) as shop:
+    with Shop(tmp_path_factory.mktemp("shop"), per_machine=TIMERS, first=HURRIED) as shop:
         yield shop.start()
 
 

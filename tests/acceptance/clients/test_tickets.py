@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from support.browser import chromium, create_users, session_of
 from support.paper.escpos import printed
 from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
-from support.shop import NIM, PLAIN, Shop, invoice
+from support.shop import NIM, PLAIN, Shop, invoice, running_shop, wait_for
 from support.sse import Screen
 from support.tools import need
 
@@ -224,3 +225,45 @@ def test_a_z_that_did_not_print_is_an_event(shop: Shop, printer: ReceiptPrinter)
         number = shop.close_period().json()["z_number"]
         (event,) = screen.wait_for("printer.failed")
     assert event.data["reason"] == f"Z {number}: the printer is out of paper"
+
+
+def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: ReceiptPrinter) -> None:
+    """At the next start, and not printed a second time by itself: an event and the first screen name the Z until its paper is made. One that the printer
+    refused is named there as well."""
+    config = {"printer": {"address": printer.address, "z": True, "timeout": 30.0}}
+    with running_shop(tmp_path, config=config) as shop:
+        create_users(shop, ["reader"])
+        shop.http.cookies.update(session_of(shop, "reader"))
+
+        def unprinted() -> list[str]:
+            page = shop.http.get("/ui/", headers={"Accept": "text/html"}).text
+            return re.findall(r'data-testid="unprinted"[^>]*href="[^"]*/ui/closures/(\d+)', page)
+
+        assert shop.close_period().json()["z_number"] == 1
+        printer.wait()
+        printer.takes = 10
+        assert shop.close_period().json()["z_number"] == 2
+        assert printer.hangs.wait(60)
+        shop.kill_daemon()
+        printer.reset()
+        shop.start_daemon()
+        with Screen(shop, last=0) as screen:
+            (event,) = screen.wait_for("printer.failed")
+        assert event.data["reason"].startswith("Z 2: ")
+        assert unprinted() == ["2"]
+        printer.offline = NO_PAPER
+        assert shop.close_period().json()["z_number"] == 3
+        wait_for(lambda: unprinted() == ["2", "3"], "the notice")
+        assert post(shop, "reports/z/3/print")[0] == 503
+        assert unprinted() == ["2", "3"]
+        printer.offline = FINE
+        for number in (2, 3):
+            assert post(shop, f"reports/z/{number}/print")[0] == 200
+        assert unprinted() == []
+        assert shop.stop_daemon() == 0
+        shop.start_daemon()
+        assert unprinted() == []
+        assert len(printer.jobs) == 2
+        with Screen(shop, last=0) as screen:
+            screen.wait_for("mcf.connected", 2)
+            assert len(screen.of("printer.failed")) == 2

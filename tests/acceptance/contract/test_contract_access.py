@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from support.hurried import launch_still
+from support.hurried import STILL
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 from support.till import certified, fresh, problem, rows, untouched
 
@@ -19,7 +19,7 @@ OTHER = "EL02000077-1"
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
     machines = (Machine(folder), Machine(folder, OTHER, "00099999Z"))
-    with Shop(folder, machines=machines, per_machine={"certify_timeout": 60.0}, launch=launch_still) as shop:
+    with Shop(folder, machines=machines, per_machine={"certify_timeout": 60.0}, first=STILL) as shop:
         yield shop.start()
 
 

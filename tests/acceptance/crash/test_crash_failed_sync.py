@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from support.crash.lane import AtSync, Lane
-from support.nursery import Nursery
 
 from daemon.app.serve import EXIT_DISK
 
@@ -17,8 +16,8 @@ MOST = int(os.environ.get("MCFD_SYNCS", "2"))
 
 
 @pytest.fixture
-def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
-    with Lane(tmp_path / "lane", nursery) as lane:
+def lane(tmp_path: Path) -> Iterator[Lane]:
+    with Lane(tmp_path / "lane") as lane:
         yield lane
 
 

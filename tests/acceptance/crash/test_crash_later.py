@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 from support.crash.lane import AtFrame, Lane, every_commit
-from support.nursery import Nursery
 from support.shop import NIM, invoice, running_shop, wait_for
 
 
 @pytest.fixture
-def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
-    with Lane(tmp_path / "lane", nursery) as lane:
+def lane(tmp_path: Path) -> Iterator[Lane]:
+    with Lane(tmp_path / "lane") as lane:
         yield lane
 
 
@@ -51,9 +50,9 @@ def test_a_credit_note_that_takes_its_time_is_certified_once(lane: Lane, style: 
     assert lane.certified[-1]["code"] == answer.json()["codeSecef"]
 
 
-def test_a_kill_in_the_sandbox_loses_nothing_either(tmp_path: Path, nursery: Nursery) -> None:
+def test_a_kill_in_the_sandbox_loses_nothing_either(tmp_path: Path) -> None:
     """Its machine is in the daemon's own memory, and begins again with what the test book holds (decision 23)."""
-    with Lane(tmp_path / "sandbox", nursery, sandbox=True) as lane:
+    with Lane(tmp_path / "sandbox", sandbox=True) as lane:
         shop = lane.shop
         shop.headers("test")  # the key is made by the daemon, too: not at the commit that kills it
         for each, point in enumerate(every_commit(3), 1):

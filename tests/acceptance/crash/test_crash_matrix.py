@@ -17,16 +17,15 @@ from support.crash.lane import (
     every_commit,
     every_frame,
 )
-from support.nursery import Nursery
 
 LANES = 2
 Tried = Callable[[str, Sequence[Point], Callable[[Lane, Point], object]], int]
 
 
 @pytest.fixture(scope="module")
-def lanes(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[list[Lane]]:
+def lanes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Lane]]:
     folder: Path = tmp_path_factory.mktemp("lanes")
-    lanes = [Lane(folder / f"lane-{at}", nursery) for at in range(LANES)]
+    lanes = [Lane(folder / f"lane-{at}") for at in range(LANES)]
     with lanes[0], lanes[1]:
         yield lanes
 

@@ -18,7 +18,6 @@ import httpx
 import pytest
 from support.crash.lane import QUICK_LINE, AtCommit, Lane, insist
 from support.hostile import FAMILY, slow_down
-from support.nursery import Nursery
 
 MINUTES = float(os.environ.get("MCFD_TORTURE", "0"))
 FIRST = int(os.environ.get("MCFD_SEED") or random.SystemRandom().randrange(10**6))
@@ -28,21 +27,21 @@ STRETCH = 3.0
 
 @pytest.mark.long
 @pytest.mark.timeout(60 * MINUTES + 900)
-def test_rounds_of_kills(tmp_path: Path, nursery: Nursery) -> None:
+def test_rounds_of_kills(tmp_path: Path) -> None:
     """Nothing is lost or doubled, and the closures add up."""
     ends_at = time.monotonic() + 60 * MINUTES
     for seed in count(FIRST):
         print(f"seed {seed}", flush=True)  # noqa: T201  shown when the test fails
-        kill_round(tmp_path / f"lane-{seed}", seed, nursery)
+        kill_round(tmp_path / f"lane-{seed}", seed)
         if time.monotonic() >= ends_at:
             break
 
 
-def kill_round(folder: Path, seed: int, nursery: Nursery) -> None:
+def kill_round(folder: Path, seed: int) -> None:
     draw = random.Random(seed)
     lines = draw.sample(sorted(FAMILY), draw.randint(0, 3))
     plan = ",".join(slow_down(FAMILY[line], STRETCH) for line in lines)
-    with Lane(folder, nursery, per_machine=QUICK_LINE) as lane:
+    with Lane(folder, per_machine=QUICK_LINE) as lane:
         lane.machine.order("faults", spec=plan, seed=seed)
         for _ in range(KILLS):
             _sell_and_die(lane, draw)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from support.crash.lane import AtFrame, Lane
 from support.ledgers.ledger import settlements as read_settlements
-from support.nursery import Nursery
 from support.shop import NIM, Shop, invoice, wait_for
 
 from daemon.store.tables.book.books import all_books
@@ -35,17 +34,15 @@ def copied(lane: Lane, saved: Path) -> None:
 
 
 @pytest.mark.parametrize("put_back", [restored, copied])
-def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(
-    tmp_path: Path, nursery: Nursery, put_back: Put
-) -> None:
+def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(tmp_path: Path, put_back: Put) -> None:
     """The machine certified, its answer was lost, the daemon was killed, and the ledger put back is from before that invoice."""
-    with Lane(tmp_path / "lane", nursery, hurry=COUNTED) as lane:
+    with Lane(tmp_path / "lane", hurry=COUNTED) as lane:
         shop, machine = lane.shop, lane.machine
         saved = tmp_path / "saved"
         assert shop.certify(invoice("F-1"), key="1").status_code == 200
         assert lane.mcfd("backup", str(saved))[0] == 0
         lane.die_at(AtFrame(6, "after", "in"), lambda: shop.certify(invoice("F-2"), key="2"))
-        lane.hurry = None
+        lane.end_hurry()
         put_back(lane, saved)
         shop.start_daemon(ready=False)
         wait_for(lambda: attention(shop), "attention")
@@ -75,13 +72,13 @@ def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(
         assert lane.mcfd("verify")[0] == 0
 
 
-def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp_path: Path, nursery: Nursery) -> None:
+def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp_path: Path) -> None:
     """The daemon is killed at 38h and another program certifies two invoices before it is back, of which ours might have been one: attention, and the
     operator's word is kept with its reason. One alone leaves no room for ours, and is no doubt."""
-    with Lane(tmp_path / "lane", nursery, hurry=COUNTED) as lane:
+    with Lane(tmp_path / "lane", hurry=COUNTED) as lane:
         shop, machine = lane.shop, lane.machine
         lane.die_at(AtFrame(6, "before", "in", power=True), lambda: shop.certify(invoice("F-1"), key="1"))
-        lane.hurry = None
+        lane.end_hurry()
         for _ in range(2):
             machine.order("foreign-invoice", total=500)
         shop.start_daemon(ready=False)

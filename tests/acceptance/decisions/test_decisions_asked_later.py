@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from support.hurried import launch_still
+from support.hurried import STILL
 from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem, untouched
 
@@ -17,7 +17,7 @@ from support.till import certified, fresh, invalid, problem, untouched
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Whose machine may be at 38h for as long as a test wants."""
-    how = {"per_machine": {"certify_timeout": 60.0}, "launch": launch_still}
+    how = {"per_machine": {"certify_timeout": 60.0}, "first": STILL}
     with Shop(tmp_path_factory.mktemp("shop"), **how) as shop:
         yield shop.start()
 

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
-from support import hurried
 from support.browser import BOTH_VIEWS, FRENCH_PHONE, PATIENCE_MS, Person, View, create_users, session_of, usable
+from support.hurried import HURRIED
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, running_shop, wait_for
 
@@ -47,7 +47,7 @@ def headquarters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpHeadq
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory, headquarters: HttpHeadquarters) -> Iterator[Shop]:
     upstream = {"kind": "https", "url": headquarters.url, "secret_file": str(headquarters.keys.file)}
-    with running_shop(tmp_path_factory.mktemp("shop"), config={"upstream": upstream}, launch=hurried.launch) as shop:
+    with running_shop(tmp_path_factory.mktemp("shop"), config={"upstream": upstream}, first=HURRIED) as shop:
         create_users(shop, ["technician"])
         assert shop.certify(invoice("T-1")).status_code == 200
         yield shop

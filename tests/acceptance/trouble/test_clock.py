@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from support.crash.crashing import launch
-from support.nursery import Nursery
+from support.crash.crashing import armed
 from support.shop import Machine, Shop, invoice
 
 from daemon.store.maintenance.verify import verify
@@ -44,11 +42,10 @@ class Box:
 
 
 @contextmanager
-def opened(folder: Path, nursery: Nursery, off: float, *, silent: bool = False) -> Iterator[Box]:
-    wrong = partial(launch, nursery, crash=folder / "crash", clock=off)
+def opened(folder: Path, off: float, *, silent: bool = False) -> Iterator[Box]:
     jumps = folder / "crash.clock"
     machines, sandbox = (Machine(folder, lasting=False),), {"sandbox": {"enabled": False}}
-    with Shop(folder, launch=wrong, machines=machines, config=sandbox) as shop:
+    with Shop(folder, first=armed(folder / "crash", clock=off), machines=machines, config=sandbox) as shop:
         shop.machines[0].start()
         if silent:
             shop.machines[0].order("silence")
@@ -62,9 +59,9 @@ def age(text: str) -> float:
     return (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
 
 
-def test_a_box_that_wakes_up_in_1970_takes_the_machines_time(tmp_path: Path, nursery: Nursery) -> None:
+def test_a_box_that_wakes_up_in_1970_takes_the_machines_time(tmp_path: Path) -> None:
     """From the first report on; the difference is logged once, and shown."""
-    with opened(tmp_path, nursery, -time.time()) as box:
+    with opened(tmp_path, -time.time()) as box:
         box.sell("F-1")
         closure = box.close()
         assert abs(age(closure["period_start"])) < CLOSE

@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import pytest
 from support.crash.lane import Lane
-from support.nursery import Nursery
 from support.shop import NIM, wait_for
 
 pytestmark = pytest.mark.long
@@ -25,9 +24,9 @@ Sale = tuple[dict[str, Any], str]
 
 
 @pytest.fixture
-def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
+def lane(tmp_path: Path) -> Iterator[Lane]:
     """Whoever waits for the machine does so for as long as it takes."""
-    with Lane(tmp_path / "lane", nursery, per_machine={"queue_patience": 600.0}) as lane:
+    with Lane(tmp_path / "lane", per_machine={"queue_patience": 600.0}) as lane:
         yield lane
 
 
@@ -93,9 +92,9 @@ def served(lane: Lane) -> list[int]:
     return [int(request_id.rpartition("-")[2], 16) for (request_id,) in rows]
 
 
-def test_more_tills_than_may_wait_are_told_to_come_back(tmp_path: Path, nursery: Nursery) -> None:
+def test_more_tills_than_may_wait_are_told_to_come_back(tmp_path: Path) -> None:
     """A clear 503 before anything was sent, or an answer; who comes back has it once."""
-    with Lane(tmp_path / "lane", nursery, per_machine={"queue_limit": 20, "queue_patience": 1.0}) as lane:
+    with Lane(tmp_path / "lane", per_machine={"queue_limit": 20, "queue_patience": 1.0}) as lane:
         lane.machine.order("think", ms=4)
         sales = [lane.next_invoice() for _ in range(TILLS)]
         answers = at_once(lane, sales)

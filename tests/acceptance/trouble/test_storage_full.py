@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from support.box.mounts import fill, small_disk
 from support.crash.lane import Lane
-from support.nursery import Nursery
 from support.processor import within
 from support.shop import invoice, wait_for
 
@@ -16,10 +15,10 @@ DISK_MB = 24
 
 
 @pytest.fixture
-def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
+def lane(tmp_path: Path) -> Iterator[Lane]:
     with small_disk(tmp_path / "disk", DISK_MB) as disk:
         storage = {"path": str(disk / "mcfd.sqlite3"), "reserve_mb": 8}
-        with Lane(tmp_path / "lane", nursery, storage=storage, hurry={"beats": False}) as lane:
+        with Lane(tmp_path / "lane", storage=storage, hurry={"beats": False}) as lane:
             yield lane
 
 

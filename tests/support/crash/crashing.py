@@ -25,25 +25,15 @@ from pathlib import Path
 from typing import Any
 
 from support import hurried
-from support.nursery import Child, Nursery
+from support.nursery import First
 from support.slow_disk import CountingDisk
 
 DAY = 0.5
 
 
-def launch(
-    nursery: Nursery,
-    arguments: list[str],
-    log: Path,
-    environ: Mapping[str, str],
-    *,
-    crash: Path,
-    clock: float | None = None,
-    hurry: Mapping[str, Any] | None = None,
-) -> Child:
+def armed(crash: Path, *, clock: float | None = None, hurry: Mapping[str, Any] | None = None) -> First:
     """`hurry`: as `support.hurried.arm` takes it."""
-    first = (__name__, "arm", {"crash": str(crash), "clock": clock, "hurry": hurry})
-    return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=first)
+    return (__name__, "arm", {"crash": str(crash), "clock": clock, "hurry": hurry})
 
 
 def arm(crash: str, clock: float | None, hurry: Mapping[str, Any] | None) -> None:

@@ -17,9 +17,8 @@ from threading import Thread
 from typing import Any, Literal, NamedTuple, Self
 
 import httpx
-from support.crash.crashing import launch
-from support.nursery import Child, Nursery
-from support.shop import PATIENCE, Machine, Shop, invoice, wait_for
+from support.crash.crashing import armed
+from support.shop import PATIENCE, Machine, Shop, invoice, run_program, wait_for
 
 from daemon.app.serve import EXIT_DISK
 from daemon.store.maintenance.verify import verify
@@ -80,7 +79,6 @@ class Lane:
     def __init__(
         self,
         folder: Path,
-        nursery: Nursery,
         *,
         sandbox: bool = False,
         storage: Mapping[str, Any] | None = None,
@@ -91,9 +89,6 @@ class Lane:
         folder.mkdir()
         self.machine = Machine(folder, lasting=False)
         self._crash = folder / "crash"
-        self._nursery = nursery
-        self.hurry = hurry
-        """Of the processes that are started from now on."""
         self.shop = Shop(
             folder,
             machines=(self.machine,),
@@ -102,7 +97,7 @@ class Lane:
                 "reports": {"aggregation_delay": 0.02},
                 "storage": storage or {},
             },
-            launch=self._launch,
+            first=armed(self._crash, hurry=hurry),
             **configured,
         )
         if storage and "path" in storage:
@@ -306,15 +301,15 @@ class Lane:
         history = self.shop.get("reports").json()["reports"]
         return sum(z["certs_count"] for z in history)
 
-    def _launch(self, arguments: list[str], log: Path, environ: Mapping[str, str]) -> Child:
-        return launch(self._nursery, arguments, log, environ, crash=self._crash, hurry=self.hurry)
+    def end_hurry(self) -> None:
+        """Of the processes that are started from now on."""
+        self.shop.first = armed(self._crash)
 
     def mcfd(self, *arguments: str) -> tuple[int, str]:
         """A command of the command line on this lane's configuration, as a process of its own: exit code and output."""
-        output = self.shop.folder / "output"
-        output.unlink(missing_ok=True)
-        child = self._launch([*arguments, "--config", str(self.shop.config_file)], output, self.shop.environ)
-        return child.wait(PATIENCE), output.read_text()
+        words = [*arguments, "--config", str(self.shop.config_file)]
+        done = run_program("mcfd", words, self.shop.environ, first=self.shop.first)
+        return done.returncode, done.stdout + done.stderr
 
     # -- processes ----------------------------------------------------------------------------------------------------
 

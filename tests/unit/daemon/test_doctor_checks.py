@@ -115,6 +115,13 @@ def test_secrets(tmp_path: Path) -> None:
     assert (found.state, "%%%" in found.found) == ("fail", False)
 
 
+@pytest.mark.parametrize("line", ['recipients = ["age1x"]', 'passphrase_file = "missing"'])
+def test_backups_that_cannot_be_sealed(tmp_path: Path, line: str) -> None:
+    """A recipient that is no public key, and a passphrase that is not there: each nightly backup would fail."""
+    (found,) = check_secrets(settings(tmp_path, f"[backup]\n{line}"))
+    assert found.state == "fail"
+
+
 def test_a_port_by_a_name_that_may_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ttyACM0 is whichever came first after a restart."""
     machine = SimpleNamespace(nim=NIM, port=Place("/dev/ttyACM0"))

@@ -50,6 +50,7 @@ async def paper(visit: Visit) -> Reply:
     document, _, copied = await _document(visit)
     if copied:
         await acts.make_copy(visit.worker, copied, visit.call())
+    await _note_z_paper(visit)
     if visit.query.get("form") == "pdf":
         return await pdf_answer(visit.deps, visit.holder, document)
     return Answer(as_html(document, WIDTH).encode(), media_type=b"text/html; charset=utf-8", headers=(ALONE,))
@@ -70,9 +71,15 @@ async def print_paper(visit: Visit) -> Reply:
     async with visit.worker.copies_lock if is_invoice else nullcontext():  # the next copy waits for its number
         document, place, copied = await _document(visit)
         await visit.deps.paper.print(document)
+        await _note_z_paper(visit)
         if copied:
             await acts.make_copy(visit.worker, copied, visit.call())
     return redirect(visit.link(place, printed="1"))
+
+
+async def _note_z_paper(visit: Visit) -> None:
+    if visit.request.path_params["what"] == "z":
+        await acts.note_z_paper(visit.worker, visit.request.path_params["name"])
 
 
 async def is_first(visit: Visit, record: Record) -> bool:

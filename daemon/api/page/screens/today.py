@@ -41,6 +41,7 @@ from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.uniqueness import find_key
+from daemon.store.tables.z_papers import unprinted
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import journal, report
@@ -95,6 +96,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
         "machines": [machine_view(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
         "damage": [from_stored(found).in_language(visit.language) for found in visit.deps.damage()],
         "disk": from_stored(visit.deps.disk()).in_language(visit.language),
+        "unprinted": _unprinted(visit) if visit.may("report") else [],
         "sales": sales,
         "change": change_in_percent(sales.total, by_now.total),
         "hours": [_hour_bar(visit, at, hours[at], hours_before[at]) for at in opening],
@@ -104,6 +106,12 @@ async def _figures(visit: Visit) -> dict[str, Any]:
         "since": min((each.period_start for each in begun if each and each.period_start), default=0),
         "drawer": report.drawer(periods) if periods else None,
     }
+
+
+def _unprinted(visit: Visit) -> list[tuple[int, str]]:
+    """Number and screen of each Z that should have printed itself."""
+    pair = [(each, worker) for worker in visit.worker.pair for each in worker.ledger.peek(unprinted, worker.book)]
+    return [(each, visit.link(f"/ui/closures/{each}", m=name_of(worker))) for each, worker in pair]
 
 
 async def _by_hour(worker: MachineWorker, start: int, count: int) -> list[int]:

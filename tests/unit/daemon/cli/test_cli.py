@@ -162,12 +162,40 @@ def test_config_check(mcfd):
     secret.write_text("whsec_%%%\n")
     refused = mcfd.run("config", "check", "--json")
     assert refused.returncode == 2
-    assert '"key": "upstream"' in refused.stdout
+    assert '"key": "upstream.secret_file"' in refused.stdout
     assert "%%%" not in refused.stdout
     secret.write_text("whsec_c2VjcmV0\n")
     assert "a shared secret has 24 to 64 bytes, this one 6" in mcfd.refused(2, "config", "check")
     secret.write_text("whsec_" + "A" * 32 + "\n")
     assert mcfd.ok("config", "check") == f"{mcfd.config}: all is well (EL02000015-1)\n"
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        (
+            '[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "good"\ntls_ca = "bad"\n',
+            "upstream.tls_ca",
+        ),
+        (
+            '[upstream]\nkind = "nats"\nurl = "tls://hq.example"\ncredentials_file = "bad"\n',
+            "upstream.credentials_file",
+        ),
+        ('[[webhook]]\nurl = "https://a.example"\nsecret_file = "bad"\n', "webhook[0].secret_file"),
+        ('[[webhook]]\nurl = "https://a.example"\nsecret_file = "good"\ntls_ca = "bad"\n', "webhook[0].tls_ca"),
+        ('[server]\ntls_cert = "bad"\ntls_key = "good"\n', "server.tls_cert"),
+        ('[backup]\nrecipients = ["age1x"]\n', "backup.recipients"),
+        ('[backup]\npassphrase_file = "missing"\n', "backup.passphrase_file"),
+        ('[reports.payment_labels]\nE = "a\\u001bb"\n', "reports.payment_labels"),
+    ],
+)
+def test_config_check_looks_into_the_files(mcfd, section, key):
+    """A file that is none of its kind (certificate, authority, credentials, secret, key of the backup) is one line with its key."""
+    (mcfd.folder / "good").write_text("whsec_" + "A" * 32 + "\n")
+    (mcfd.folder / "bad").write_text("x\n")
+    with mcfd.config.open("a") as file:
+        file.write(section)
+    assert key in mcfd.refused(2, "config", "check")
 
 
 def test_the_page_of_commands_names_them_all():

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from contextlib import closing
 
-from support.cli.command import NIM, limit_files
+import pytest
+from support.cli.command import NIM, Command, limit_files
 
 
 def plain(text):
@@ -139,3 +140,25 @@ def test_a_stranger_writes_nothing_on_the_terminal_of_root(mcfd):
     assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", output) is None
     mcfd.ok("keys", "create", "--nim", NIM, "--label", "till \x1b[2J")
     assert "till \\x1b[2J" in mcfd.ok("keys", "list")
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "arguments"),
+    [
+        (2, "'NUMBER'", ("report", "z", "0")),
+        (2, "'YEAR'", ("archive", "x", "--into", "own")),
+        (2, "--reason", ("time", "repair")),
+        (2, "--key", ("homologation", "run", "--url", "http://127.0.0.1:9/v1/mcf/NIM", "--into", "own")),
+        (1, "/proc/own", ("homologation", "make", "--into", "/proc/own")),
+        (1, "/proc/own", ("homologation", "run", "--url", "http://x", "--key", "k", "--into", "/proc/own")),
+        (1, "it is a directory", ("restore", "/proc", "--yes")),
+    ],
+)
+def test_wrong_arguments_are_one_line(mcfd: Command, code: int, words: str, arguments: tuple[str, ...]) -> None:
+    """A number that no Z has, a year that is none, what would be prompted for, a folder that cannot be made: no traceback."""
+    done = mcfd.run(*arguments)
+    assert done.returncode == code, done.stderr
+    *usage, fault = done.stderr.splitlines()
+    assert fault.startswith("mcfd: ")
+    assert words.strip("'") in fault
+    assert all(line.startswith("Usage: ") for line in usage)

@@ -60,6 +60,23 @@ def test_what_proves_a_certification_stands_on_one_page(lines):
     assert "".join([*above, last]).count("NIM") == 1
 
 
+def test_a_letter_that_the_fonts_lack_is_a_question_mark():
+    """An article in Chinese or Arabic letters does not vanish from its line, and what stands beside it is printed."""
+    (page,) = _read(
+        as_pdf(Document("FV-1", "fr", (TextLine("日本 قهوة Riz"), Pair("日", "1\N{NO-BREAK SPACE}000 B"))))
+    ).pages
+    assert page.extract_text().split() == ["??", "????", "Riz", "?", "1", "000", "B"]
+
+
+def test_an_article_and_its_price_stand_on_one_page():
+    """Each page begins with an article, wherever the one before is full."""
+    lines = [each for at in range(70) for each in (TextLine(f"Article {at}"), Pair("1 x 500", f"{at} B", indent=2))]
+    pages = _read(as_pdf(Document("FV-1", "fr", (TextLine("head"), *lines)))).pages
+    firsts = [page.extract_text().splitlines()[1] for page in pages]
+    assert len(pages) > 2
+    assert all(first.startswith("Article") for first in firsts), firsts
+
+
 @pytest.mark.parametrize("name", ["sans", "sans-bold", "mono"])
 def test_the_fonts_have_the_letters_of_the_country(name):
     """A customer's name is printed as it is written; a font that lacks a letter prints an empty box."""

@@ -10,7 +10,7 @@ from support.memory_shop import MemoryShop
 from daemon.core.errors import MachineOffline, StorageFull
 from daemon.core.report.machine_info import TaxServer
 from daemon.store.ledger import Ledger
-from daemon.usecases.reports.inspect import CACHE_SECONDS, cancel_pending, info, read
+from daemon.usecases.reports.inspect import CACHE_SECONDS, cancel_pending, info, learn_taxpayer, read
 from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
@@ -38,12 +38,21 @@ async def test_what_a_machine_said_within_the_last_second_is_not_asked_again(tmp
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
         with shop.worker.queue.join():
+            await learn_taxpayer(shop.worker)
+            assert shop.worker.taxpayer == ()
             look = asyncio.ensure_future(info(shop.worker))
             await shop.until(lambda: shop.worker.waiting == 2 or look.done(), "the look in the line")
             assert not look.done()
         assert (await look).merchant.commercial_name == "MAISON FASO"
         first = await read(shop.worker)
         taxpayer = shop.worker.taxpayer
+        shop.worker.reading = None
+        await learn_taxpayer(shop.worker)
+        assert shop.worker.reading is None
+        shop.worker.taxpayer = ()
+        await learn_taxpayer(shop.worker)
+        assert shop.worker.taxpayer == taxpayer
+        first, taxpayer = await read(shop.worker), shop.worker.taxpayer
         assert await read(shop.worker) is first
         shop.worker.reading = msgspec.structs.replace(first, at=first.at - CACHE_SECONDS)
         again = await read(shop.worker)

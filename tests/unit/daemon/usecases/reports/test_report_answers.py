@@ -5,7 +5,8 @@ from pathlib import Path
 from support.ledgers.ledger import MINUTE, START, Till, opened
 from support.ledgers.worker import worker_of
 
-from daemon.usecases.reports.report import a_report, articles_report, x_between, x_report
+from daemon.core.clock import millis_text
+from daemon.usecases.reports.report import a_report, articles_report, articles_since, x_between, x_report
 
 EVER = START + 365 * 24 * 60 * MINUTE
 
@@ -28,5 +29,6 @@ async def test_each_report_has_what_is_its_own(tmp_path: Path) -> None:
         assert (await x_between(worker, first.ended_at + 1, second.ended_at)).certs_count == 0
         a = await a_report(worker, *range_)
         assert (a.total_ttc, [each.z_number for each in a.closures]) == (3000, [1])
+        assert (await articles_since(worker))[1].from_ == millis_text(first.ended_at)
         articles = await articles_report(worker, 0, EVER)
         assert sum(each.amount for each in articles.articles) == 3000

@@ -31,9 +31,11 @@ async def everything(worker: MachineWorker, query: Search, before: int, stretch:
         numbers += [record.number for record, _ in found.records]
         answers += 1
         if not query.text:
+            assert len(found.records) <= query.page.limit
             assert found.complete is (len(found.records) == query.page.limit or not found.next)
+        else:
+            assert found.complete is (not found.next)
         if not found.next:
-            assert found.complete
             return numbers, answers
         query = msgspec.structs.replace(query, page=msgspec.structs.replace(query.page, before_seq=found.next))
 
@@ -45,8 +47,8 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
 ) -> None:
     """Every entry of that amount, of that customer, and of both, newest first, each once; no answer goes through more than its share of the entries,
     for a state neither."""
-    for name, most in {"STRETCH": 1, "SEARCH_SLICE": 1, "SIFTED": 2, "BUDGET": 2}.items():
-        monkeypatch.setattr(journal, name, most * stretch)
+    for name, most in {"STRETCH": stretch, "SEARCH_SLICE": stretch, "SIFTED": 2, "BUDGET": 2 * stretch}.items():
+        monkeypatch.setattr(journal, name, most)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         wanted = []
