@@ -107,8 +107,8 @@ async def test_a_key_has_a_role_an_end_and_a_last_use(store: Store) -> None:
 
 async def test_a_key_is_found_by_the_id_of_its_public_half(store: Store) -> None:
     """Among others, and only while it works; the ids of those of the relay, the newest first, of one machine."""
-    made = [("till", NIM), ("relay", "EL02000099-1"), ("relay", NIM), ("relay", NIM)]
-    for at, (lane, nim) in enumerate(made):
+    lanes = [("till", NIM), ("relay", "EL02000099-1"), ("relay", NIM), ("relay", NIM)]
+    for at, (lane, nim) in enumerate(lanes):
         terms = KeyTerms(lane=lane, signed=True) if lane == "relay" else KeyTerms()
         await store.ledger.write(create_key, nim, "live", str(at), at=START + at, terms=terms)
     ring = store.key_ring
