@@ -60,9 +60,9 @@ class Person(msgspec.Struct, frozen=True):
     name: str
     role: Role
     created_at: int
-    disabled_at: int = 0
+    disabled_at: int
     """0 while they may log in"""
-    seen_at: int = 0
+    seen_at: int
     """0 when they have no session"""
 
 

@@ -51,8 +51,8 @@ class Line(NamedTuple):
 
     item: Item
     exact: int | Fraction
-    warnings: tuple[Warn, ...] = ()
-    rounded: bool = False
+    warnings: tuple[Warn, ...]
+    rounded: bool
 
 
 class RequestedLine(NamedTuple):

@@ -50,16 +50,14 @@ Middle = Annotated[str, Meta(max_length=MIDDLE_LENGTH, pattern=_PRINTABLE)]
 Short = Annotated[str, Meta(max_length=SHORT_LENGTH, pattern=_PRINTABLE)]
 Unit = Annotated[str, Meta(max_length=UNIT_LENGTH, pattern=_PRINTABLE)]
 OperatorId = Annotated[str, Meta(max_length=SHORT_LENGTH, pattern=_PRINTABLE)] | int
-Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH, pattern=_SHOWS_SOMETHING)]
+Name = Annotated[str, Meta(max_length=NAME_LENGTH, pattern=_SHOWS_SOMETHING)]
 _UNSEEN = (
     r"\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800"
     r"\u3000\u3164\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
 )
 """What no number may hold (`core.invoice.fields`), as far as a pattern can say it."""
-Number = Annotated[
-    str, Meta(min_length=1, max_length=SHORT_LENGTH, pattern=rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$")
-]
-Reference = Annotated[str, Meta(min_length=1, max_length=SHORT_LENGTH, pattern=_SHOWS_SOMETHING)]
+Number = Annotated[str, Meta(max_length=SHORT_LENGTH, pattern=rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$")]
+Reference = Annotated[str, Meta(max_length=SHORT_LENGTH, pattern=_SHOWS_SOMETHING)]
 Texts = Mapping[str, tuple[str, int]]
 """By the name of a field in the ledger: what it is called in a request, and how many characters it may have."""
 

@@ -57,6 +57,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     word = Certified(code_of("F-1"), "20251206100000", IFU, FiscalCounters(1, 1, 0))
     record = await certify(till, attempt_id, word, "seen on the receipt")
     assert (record.state, record.seq, record.reason) == ("certified", 1, "seen on the receipt")
+    assert (record.line_ms, record.duration_ms) == (0, 0)
     state = store.ledger.peek(book_state, till.book)
     assert (state.attention, state.counters, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
     use = store.ledger.peek(uniqueness.find_key, till.book, b"F-1".rjust(16))

@@ -164,6 +164,7 @@ OURS = ("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
     [
         ("590.00", "590,00", OURS),
         ("590.00", "590", OURS),
+        ("590.00", "590,05", OURS),
         ("590.00", " 000590 ", OURS),
         ("F^x2c;6", "F,6", OURS),
         ("F^x2c;6", "F^x2c;6  ", OURS),
@@ -206,7 +207,8 @@ def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
     assert (short.rates, short.last and short.last.total) == (RATES_READ[:-1], 590)
     assert understand(ReadState(), f"{HEAD},{RATES},more".encode()).rates == RATES_READ
     comma = f"{HEAD},{LAST.replace('.', ',')},{RATES.replace('10.0,', '10,').replace('.', ',').rpartition(',')[0]}"
-    assert understand(ReadState(), comma.encode()).rates == RATES_READ[:-1]
+    read = understand(ReadState(), comma.encode())
+    assert (read.rates, read.last and read.last.number, read.last and read.last.total) == (RATES_READ[:-1], "F,6", 590)
     new = understand(ReadState(), f"{HEAD},,,,,,{RATES.rpartition(',')[0]}".encode())
     assert (new.rates, new.last) == (RATES_READ[:-1], None)
     digits = understand(ReadState(), f"{HEAD},20260731092959,1,123,17,590,0,18".encode())

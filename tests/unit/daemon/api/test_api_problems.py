@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
 from structlog.testing import capture_logs
-from support.api import NIM, record
+from support.core_samples import NIM, record
 
 from common.language import Text, tell
 from daemon.api import refusals

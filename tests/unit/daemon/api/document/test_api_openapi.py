@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
-from support.api import INVOICE, Ring, Served, record
-from support.core_samples import DEFAULTS, read
+from support.api import INVOICE, Ring, Served
+from support.core_samples import DEFAULTS, read, record
 
 from daemon.api.access.context import ApiDeps
 from daemon.api.document.describe import EmptyBody
@@ -235,6 +235,7 @@ BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
     "ClosePeriodBody": ({"cashCounted": 15_000, "afterZ": 4}, read_closing),
 }
 """Each body with all of its fields, and who reads it."""
+INNER = {"items": "ItemBody", "payments": "PaymentBody", "customer": "CustomerBody", "comments": "CommentBody"}
 
 
 def places(node: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
@@ -258,22 +259,28 @@ def outcome(reader: Callable[[Any], object], body: dict[str, Any]) -> object:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -> None:
-    """In each field of each body: the document permits it where the field may be left out, and only there; what is read is the same. A new body gets its line above."""
+    """In each field of each body: the document permits it where the field may be left out, and only there; what is read is the same, and the same again with the default that the
+    document names. A new body gets its line above."""
     whole, reader = BODIES[name]
     schema = resolver(document, name)
     schema.validate(whole)
+    result = document["components"]["schemas"]
     tried = set()
     for *above, field in places(whole):
         nulled, without = copy.deepcopy(whole), copy.deepcopy(whole)
         reduce(getitem, above, nulled)[field] = None
         del reduce(getitem, above, without)[field]
+        default = result[INNER[str(above[0])] if above else name]["properties"][field].get("default")
+        if default is not None:
+            named = copy.deepcopy(whole)
+            reduce(getitem, above, named)[field] = default
+            assert outcome(reader, named) == outcome(reader, without), (above, field)
         tried.add(field)
         assert schema.is_valid(nulled) is schema.is_valid(without), (above, field)
         assert outcome(reader, nulled) == outcome(reader, without), (above, field)
         assert schema.is_valid(nulled) is (outcome(reader, nulled) is not None), (above, field)
-    result = document["components"]["schemas"]
-    inner = ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody") if "items" in whole else ()
-    assert tried == {field for each in (name, *inner) for field in result[each]["properties"]}
+    inner = INNER if "items" in whole else {}
+    assert tried == {field for each in (name, *inner.values()) for field in result[each]["properties"]}
     bodies = {
         operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         for _, _, operation in operations(document)

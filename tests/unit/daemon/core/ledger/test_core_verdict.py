@@ -290,6 +290,8 @@ def test_counters_that_stood_still_beside_our_number(kind, moved, base, verdict)
     last = msgspec.structs.replace(EXPORT, type=kind)
     found = judge(ours, LEDGER, state(10 + moved, 8, 1, last), "unrecorded")
     assert found == verdict or type(found) is verdict
+    for counters in ((11, 8, 2), (10, 9, 1)):
+        assert isinstance(judge(ours, LEDGER, state(*counters, last), "unrecorded"), Disputed)
 
 
 @pytest.mark.parametrize(("tc", "nim"), [(3, "EL02000015-2"), (10, "EL02000015-2"), (11, "")])

@@ -19,7 +19,7 @@ from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.invoice.request import CUSTOMER_TEXTS, INVOICE_TEXTS, ITEM_TEXTS
 from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
-from daemon.core.report.articles import Articles, certified_amounts
+from daemon.core.report.articles import Articles, ArticlesReport, certified_amounts
 from daemon.core.report.journal import certify_request, exact, journal_entry, journal_record, reason_text
 from daemon.core.report.journal_csv import COLUMNS, csv_cash, csv_header, csv_lines, csv_row
 from daemon.core.report.receipt import receipt
@@ -78,7 +78,7 @@ def test_what_was_not_given_is_left_out():
     }
     assert request["items"] == [{**plain, "amountTtc": 15000}]
     assert request["customer"] == {"clientType": "CC"}
-    assert request.keys().isdisjoint({"comments", "creditNoteRef", "psvbGroup"})
+    assert request.keys().isdisjoint({"comments", "creditNoteRef", "psvbGroup", "stampDuty"})
 
 
 def test_an_entry_of_a_certification():
@@ -167,6 +167,19 @@ def sold(*requests):
     articles = Articles()
     articles.add(record(request, credit="creditNoteRef" in request) for request in requests)
     return as_sent(articles.report(BOOK, AT - 1000, AT))
+
+
+def test_a_report_of_articles_of_an_earlier_version_is_read():
+    """Closed ones are in the ledger for ever; what they do not have is nought, and in TTC. The next one begins with what was certified first."""
+    line = {"name": "Riz", "code": "", "group": "B", "quantity_sold": 1, "quantity_returned": 0}
+    early = {"nim": NIM, "from": "", "to": "", "certs_count": 1}
+    early["articles"] = [line | {"amount_sold": 5, "amount_returned": 0, "amount": 5}]
+    report = msgspec.convert(early, ArticlesReport)
+    (article,) = report.articles
+    counted = Articles()
+    counted.add([record(), record(ended_at=AT + 1)])
+    assert (counted.certs_count, counted.first_at) == (2, AT)
+    assert (report.total_ttc, article.unit_price, article.rate, article.price_mode) == (0, 0, 0, "TTC")
 
 
 def test_articles_are_told_apart_by_name_code_and_group():

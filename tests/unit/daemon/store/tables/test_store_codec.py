@@ -13,7 +13,17 @@ from support.ledgers.ledger import invoice
 from daemon.core.errors import LedgerUnusable
 from daemon.core.invoice.invoice import Comment, Customer, Deferral, Invoice, Item, Payment, Psvb, TaxLine, Warn
 from daemon.core.ledger.book import LastSeen
+from daemon.core.ledger.entries import (
+    Entry,
+    OutageBegun,
+    ReportAct,
+    SaleDeferred,
+    entry_bytes,
+    read_entry,
+    unreadable,
+)
 from daemon.core.machine.state import FiscalCounters, LastInvoice
+from daemon.core.report.report_parts import digest_of
 from daemon.store.tables.book import codec
 
 texts = st.text(max_size=40)
@@ -97,8 +107,33 @@ def test_the_form_of_an_invoice_on_disk_never_changes() -> None:
     written = msgspec.msgpack.decode(codec.invoice_bytes(sale))
     assert (written[6], written[7][0][:7], written[9]) == (["CC", *[""] * 6], line, [[*before[9][0], 0]])
     assert written[11:] == [*added[:4], [["CODE", "x", -1, ""]], *added[5:9], [5, "line_lost", 0, ""], None]
+    assert digest_of(b"a letterhead").hex() == "c54a341f72a71641"
     last = LastSeen(LastInvoice("F-1", "C", "20260731093000", "FV", 100))
     assert msgspec.json.encode(last) == b'{"last":["F-1","C","20260731093000","FV",100]}'
+
+
+EARLY: dict[Entry, dict[str, object]] = {
+    ReportAct("X", "{}", 0, 0): {"type": "report", "kind": "X", "body": "{}"},
+    SaleDeferred("F-1", "FV", 590, 5, "line_lost", 0, ""): {"type": "deferred", "number": "F-1", "kind": "FV"}
+    | {"total_ttc": 590, "sold_at": 5, "reason": "line_lost"},
+    OutageBegun(1, "EL02000015-1", "disk", 7, refused=False, incident=""): {"type": "outage", "number": 1}
+    | {"nim": "EL02000015-1", "reason": "disk", "lasted": 7},
+}
+
+
+@pytest.mark.parametrize("entry", EARLY)
+def test_an_early_entry_reads_with_later_fields_missing(entry: Entry) -> None:
+    """In the chain it stays for ten years as it was written; what it does not have was nothing."""
+    assert read_entry(msgspec.json.encode(EARLY[entry])) == read_entry(entry_bytes(entry)) == entry
+
+
+def test_a_record_that_cannot_be_read_has_no_figures() -> None:
+    """It stands in the journal by its place, its number and its reason; nothing of it is in a sum."""
+    lost = unreadable(7, 3, "F-1", "EL02000015-1")
+    assert (lost.id, lost.seq, lost.number, lost.nim, lost.state) == (7, 3, "F-1", "EL02000015-1", "damaged")
+    assert (lost.begun_at, lost.ended_at, lost.total_ttc, lost.invoice.total_ttc, lost.chained_at) == (0, 0, 0, 0, 0)
+    assert (lost.base, lost.counters, lost.line_ms, lost.duration_ms) == (FiscalCounters(0, 0, 0), None, 0, 0)
+    assert ("damaged" in lost.reason, unreadable(7, 3, "", "", "why").reason) == (True, "why")
 
 
 def test_a_receipt_is_small() -> None:
