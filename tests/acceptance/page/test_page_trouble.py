@@ -198,25 +198,6 @@ def test_a_disk_is_seen_before_it_is_full(tmp_path: Path, share: float, banner: 
             assert (closed.status_code, 'value="7"' in closed.text) == expected
 
 
-def test_a_ledger_that_is_gone_is_not_a_full_disk(tmp_path: Path) -> None:
-    """Somebody has deleted the file of a running service: the banner and a refused Z say what was found, nobody is sent to free the disk, and
-    the screen of the box and the metrics are there to look at."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        create_users(shop, ["technician"])
-        base = f"http://127.0.0.1:{shop.port}"
-        headers = {"Accept-Language": "fr", "Origin": base}
-        with httpx.Client(base_url=base, cookies=session_of(shop, "technician"), headers=headers, timeout=60) as person:
-            shop.ledger.unlink()
-            wait_for(lambda: "Ventes arrêtées" in person.get("/ui/state").text, "the banner")
-            refused = person.post("/ui/z", data={"key": "gone"})
-            for told in (person.get("/ui/state").text, refused.text):
-                assert "le disque du registre ne peut pas être lu" in told
-                assert "plein" not in told
-            assert refused.status_code == 507
-            assert person.get("/ui/box").status_code == person.get("/metrics").status_code == 200
-
-
 def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> None:
     """What was certified since is said first, and nothing happens without a yes; then the daemon starts again with the copy, which says who
     put it there, keeps the other beside it, and asks for a decision, as the machine has gone on. Nobody is logged in any more: who logs in comes back to
