@@ -27,8 +27,8 @@ OUTCOME_UNKNOWN: Final = Text(
     "the same Idempotency-Key: it gets the outcome as soon as the machine has answered, and nothing is certified twice."
 )
 OUTCOME_NOT_STORED: Final = Text(
-    "The machine certified the invoice, but the box cannot store that at the moment. Free disk space on it, and send the same "
-    "request again with the same Idempotency-Key: it gets the certification once it is stored, and nothing is certified twice."
+    "The machine certified the invoice, but the box cannot store that at the moment: its disk is full, or its ledger's file is gone. Once that "
+    "is mended, send the same request again with the same Idempotency-Key: it gets the certification once it is stored, and nothing is certified twice."
 )
 OFFLINE_RETRY: Final = 2
 PRINTER_RETRY: Final = 10
@@ -136,6 +136,14 @@ KINDS: Final[dict[type[Exception], Kind]] = {
         "STORAGE_FULL",
         Text("No room to store a certification"),
         Text("nothing was sent; free disk space on the box"),
+    ),
+    errors.LedgerMoved: Kind(
+        507,
+        "STORAGE_FULL",
+        Text("The ledger's file is gone"),
+        Text(
+            "nothing was sent; the ledger's file was moved, deleted or replaced while mcfd ran: put it back to its place, and only then restart mcfd"
+        ),
     ),
     errors.OutcomeNotStored: Kind(507, "STORAGE_FULL", Text("The outcome is not stored yet"), OUTCOME_NOT_STORED),
     errors.LedgerUnusable: DAMAGED,

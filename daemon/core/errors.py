@@ -23,6 +23,7 @@ McfdError
 ├── PrinterFailed         the receipt printer is gone, out of paper or too slow (503)
 └── StorageError
     ├── StorageFull       no room, or read-only; noticed before the machine is used (507)
+    │   ├── LedgerMoved       its file is not where it was opened; noticed within seconds (507)
     │   └── OutcomeNotStored  the machine certified, and the ledger does not take it at the moment (507)
     └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused (503)
         ├── LedgerInUse   another process writes it
@@ -210,6 +211,10 @@ class StorageError(McfdError):
 
 class StorageFull(StorageError):
     pass
+
+
+class LedgerMoved(StorageFull):
+    """The ledger's file was moved, deleted or replaced while it was open."""
 
 
 class OutcomeNotStored(StorageFull):

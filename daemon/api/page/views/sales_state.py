@@ -9,7 +9,7 @@ import msgspec
 from common.language import Counted, Text
 from common.language.reasons import from_stored
 from daemon.core.clock import DAY, HOUR, machine_millis
-from daemon.core.errors import StorageError, StorageFull
+from daemon.core.errors import LedgerMoved, StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.reports import REASONS
 from daemon.store.tables.book.deferred import backlog
@@ -54,8 +54,7 @@ async def sales_state(visit: Visit) -> SalesState:
     try:
         await live[0].ledger.check_free_space(live[0].book)
     except StorageError as error:
-        cause = say("the disk is full") if isinstance(error, StorageFull) else say("the ledger cannot be written")
-        return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
+        return SalesState("bad", say("Sales have stopped"), _call(visit, _storage_cause(visit, error)))
     replaced = [each for each in live if each.is_replaced]
     live = [each for each in live if each.is_in_use]
     stopped = [each for each in live if not _sells(each)]
@@ -89,6 +88,14 @@ async def sales_state(visit: Visit) -> SalesState:
         href = SPARE if replaced and visit.may("administer") else ""
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
+
+
+def _storage_cause(visit: Visit, error: StorageError) -> str:
+    if isinstance(error, LedgerMoved):
+        return visit.say("the ledger's file is not in its place any more")
+    if isinstance(error, StorageFull):
+        return visit.say("the disk is full")
+    return visit.say("the ledger cannot be written")
 
 
 def _sells(worker: MachineWorker) -> bool:

@@ -251,6 +251,13 @@ def test_the_first_bad_record_is_named_first(path: Path) -> None:
     assert verify(path).problems == (f"{NIM} (live): record 70 (invoice 'S-70') does not continue the chain",)
 
 
+def test_the_chain_goes_on_behind_a_record_that_cannot_be_read(path: Path) -> None:
+    """From the hash that it has; only sums are others without it."""
+    tamper(path, "UPDATE certification SET payload = x'01ff' WHERE seq = 70 AND book_id = 1")
+    problems = verify(path).problems
+    assert not any("does not continue the chain" in problem for problem in problems[1:]), problems
+
+
 def test_a_record_rewritten_with_its_own_hash_breaks_the_next(path: Path) -> None:
     """Who makes one record consistent in itself would have to rewrite all that follow, and every copy of a Z elsewhere."""
     tamper(path, "DELETE FROM certification WHERE seq = 70 AND book_id = 1")

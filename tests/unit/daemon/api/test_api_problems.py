@@ -55,6 +55,7 @@ EXAMPLES = [
     (TakeOverRefused("no spare stands for EL02000015-1"), 409, "INVALID_REQUEST"),
     (errors.KeyReused(), 409, "IDEMPOTENCY_KEY_REUSED"),
     (errors.ZNumberUnknown("EL02000015-1"), 409, "Z_NUMBER_UNKNOWN"),
+    (errors.LedgerMoved("gone"), 507, "STORAGE_FULL"),
     (errors.PeriodEnded(7), 409, "PERIOD_ENDED"),
     (errors.PeriodNotOver("2026-11", "2026-10"), 409, "PERIOD_NOT_OVER"),
     (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150), 409, "CREDIT_EXCEEDS_ORIGINAL"),
