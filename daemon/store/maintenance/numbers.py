@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -133,8 +134,8 @@ def question_at_first_meeting(marks: Marks, *, is_remembered: bool, is_used: boo
 
 
 def new_question() -> int:
-    """The id of a new question, unique across disks."""
-    return (uuid.uuid4().int >> 66) + 1
+    """The id of a new question, unique across disks; 0, for none, once in so many."""
+    return uuid.uuid4().int % sys.maxsize
 
 
 def is_copied_by_hand(connection: sqlite3.Connection) -> bool:

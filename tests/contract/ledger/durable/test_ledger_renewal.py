@@ -148,6 +148,9 @@ def test_the_mark_is_in_the_memory_of_the_box_where_there_is_a_folder_for_it(
     assert not list((tmp_path / "run").iterdir())
     monkeypatch.delenv("RUNTIME_DIRECTORY")
     assert len(read_failures(ledger)) == 1
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path / "none"))
+    fail(ledger)
+    assert len(read_failures(ledger)) == 2  # beside the ledger, where there is no such folder
 
 
 def test_without_room_for_the_copy_the_start_says_so(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
