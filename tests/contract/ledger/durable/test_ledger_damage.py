@@ -21,12 +21,11 @@ from support.ledgers.worker import worker_of
 
 from common.language.reasons import from_stored
 from daemon.core.errors import LedgerUnusable
-from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
 from daemon.store.tables import journal as tables_journal
-from daemon.store.tables.book import acts, attempts
+from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import unpack
 from daemon.store.tables.meta import read_damage
 from daemon.usecases.reports import journal
@@ -49,12 +48,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def fill(path: Path) -> None:
-    async with opened_till(path) as (store, till):
+    async with opened_till(path) as (_, till):
         for number in range(SALES):
             await till.sell(1000 + number)
             if number in (10, 20):
-                move = CashMove("deposit", 500, "float", "1", "Awa")
-                await store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
+                await till.move_cash()
             if number in (15, 30):
                 await till.close()
         await till.fail(invoice("X-1"))
