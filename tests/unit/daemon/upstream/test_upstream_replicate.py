@@ -159,7 +159,7 @@ async def test_what_was_refused_is_offered_again_after_a_delivery(ledger):
 
 
 async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledger, monkeypatch):
-    """By the queue of a known book and by what looks for unknown ones."""
+    """By the queue of a known book and by what looks for unknown ones. So is a reload, which offers again what was refused."""
     looks = Counter()
 
     def counted(name):
@@ -174,7 +174,7 @@ async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledg
     counted("backlog")
     counted("waiting")
     await ledger.add(NIM)
-    rig = Rig(ledger, Scripted(), poll=float(HOUR))
+    rig = Rig(ledger, Scripted(other=[DeliveryRefused("unknown shop")]), poll=float(HOUR))
     task = asyncio.create_task(rig.replicator.run())
     try:
         await until(lambda: ledger.states() == ["sent"], deadline=5, every=0)
@@ -183,6 +183,9 @@ async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledg
         for nim in (NIM, OTHER):
             await ledger.add(nim)
         rig.replicator.wake_all()
+        await until(lambda: ledger.states() == ["sent", "sent", "parked"], deadline=5, every=0)
+        await asyncio.sleep(0.05)
+        rig.replicator.offer_parked()
         await until(lambda: ledger.states() == ["sent"] * 3, deadline=5, every=0)
     finally:
         task.cancel()
