@@ -74,7 +74,7 @@ class FreeSpace:
     def check(self, *, sandbox: bool = False) -> None:
         """StorageFull when there is no room, LedgerMoved when the file is gone; LedgerUnusable when the file turned out to be damaged."""
         if self._found is not None:
-            raise type(self._found)(str(self._found))
+            raise type(self._found)(*self._found.args)
         if sandbox and self._left < SANDBOX_RESERVES * self._reserve:
             raise StorageFull(Text("what is free on the disk is left to live sales"))
 

@@ -56,10 +56,10 @@ def test_a_disk_that_gives_out_after_38h_keeps_the_till_waiting_and_loses_nothin
 
 def test_a_ledger_that_was_moved_away_is_named_and_not_a_full_disk(tmp_path: Path) -> None:
     """With its files or alone, also when another file stands in its place: 507 says that the ledger's file is gone, nothing reaches the machine, and the
-    page says it. Put back, it goes on without a restart."""
+    page says it; the screen of the box and the metrics still open. Put back, it goes on without a restart."""
     with running_shop(tmp_path) as shop:
-        create_users(shop, ["reader"])
-        shop.http.cookies.update(session_of(shop, "reader"))
+        create_users(shop, ["technician"])
+        shop.http.cookies.update(session_of(shop, "technician"))
         tries = itertools.count()
         for number, is_replaced in (("M-1", False), ("M-2", True)):
             assert shop.certify(invoice(f"{number}-before")).status_code == 200
@@ -78,6 +78,7 @@ def test_a_ledger_that_was_moved_away_is_named_and_not_a_full_disk(tmp_path: Pat
             wait_for(refused, "the reason")
             page = html.unescape(shop.http.get("/ui/state", headers={"Accept": "text/html"}).text)
             assert "le fichier du registre n'est plus à sa place" in page
+            assert [shop.http.get(path).status_code for path in ("/ui/box", "/metrics")] == [200, 200]
             before = shop.machines[0].counters
             assert refused()
             assert shop.machines[0].counters == before

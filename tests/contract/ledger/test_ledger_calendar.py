@@ -16,7 +16,7 @@ from support.ledgers.ledger import Till, invoice, opened_till, tamper
 from daemon.core.audit import INTERNAL
 from daemon.core.clock import DAY, HOUR, millis
 from daemon.core.errors import PeriodNotOver
-from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashMove
+from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
@@ -24,7 +24,6 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
 from daemon.store.store import Store
-from daemon.store.tables.book import acts
 from daemon.store.tables.book.calendar_closures import calendar_list, most_numbers
 from daemon.store.tables.book.closures import close_period, closures_between, find_closure
 from daemon.store.tables.book.entries import repair_time
@@ -68,8 +67,7 @@ async def day(till: Till, draw: random.Random) -> None:
             amounts = ((sale.invoice.items[0].group, sale.total_ttc),)
             await till.certify(invoice(f"C-{sale.number}", type_="FA", amounts=amounts, reference=reference))
     if draw.random() < 0.2:
-        move = CashMove("deposit", draw.randrange(1, 9) * 500, "Fond", "1", "Awa")
-        await till.store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"{}")
+        await till.move_cash(draw.randrange(1, 9) * 500)
     await tick(till.store, till)
     if draw.random() < 0.9:
         await till.close()
