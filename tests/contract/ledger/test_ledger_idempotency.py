@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, invoice
+from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice
 
 from daemon.core.audit import INTERNAL, Actor, Call
 from daemon.core.errors import KeyReused
-from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT
+from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT, Record
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.ledger.outage import Notice
+from daemon.core.machine.state import FiscalCounters
 from daemon.store.decisions import DecisionNote
 from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
@@ -53,8 +54,11 @@ async def test_a_key_is_found_while_its_request_runs(store: Store, till: Till) -
     attempt_id = await till.begin(invoice(), KEY, BODY)
     use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
     assert use is not None
-    assert use.record is not None
-    assert (use.fingerprint, use.record.id, use.record.state) == (BODY, attempt_id, "begun")
+    base = FiscalCounters(0, 0, 0)
+    begun = Record(
+        attempt_id, "F-1", "FV", "begun", till.at, base, 15_000, invoice(), request_id="request-F-1", nim=NIM
+    )
+    assert (use.fingerprint, use.record) == (BODY, begun)
 
 
 async def test_a_key_of_a_closure_gives_that_closure(store: Store, till: Till) -> None:

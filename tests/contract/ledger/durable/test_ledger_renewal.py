@@ -296,3 +296,5 @@ def test_a_daemon_that_fails_at_each_start_fills_no_disk_with_it(tmp_path: Path)
         disk_failure._record(tmp_path / "ledger", "SQLITE_IOERR_FSYNC")
     assert (tmp_path / "ledger.disk-failures").stat().st_size < 5000
     assert disk_trouble(read_failures(tmp_path / "ledger"), time.time_ns() // 1_000_000)
+    disk_failure.note_copied(tmp_path / "ledger")
+    assert len(read_failures(tmp_path / "ledger")) == 16
