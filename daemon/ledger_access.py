@@ -24,8 +24,6 @@ from daemon.core.errors import LedgerInUse, StorageError
 from daemon.owner import as_owner
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from daemon.operations import AnyOperation, Operation, OperationAnswer, OperationRequest
     from daemon.settings import Settings
     from daemon.store.store import Opening, Store
@@ -39,7 +37,7 @@ ASK_AGAIN: Final = 0.1
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(path: Path) -> Iterator[Any]:
     """A read-only connection to the ledger, as its user. Raises StorageError, which names the file."""
     from daemon.store.sqlite.disk_failure import storage_faults
     from daemon.store.sqlite.file import open_to_read
