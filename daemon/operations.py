@@ -317,6 +317,7 @@ def error_of(refusal: OperationRefusal) -> Exception:
         "MachineBusy": errors.MachineBusy,
         "NotFound": errors.NotFound,
         "StorageFull": errors.StorageFull,
+        "LedgerMoved": errors.LedgerMoved,
         "LedgerUnusable": errors.LedgerUnusable,
     }
     return kinds.get(refusal.kind, McfdError)(refusal.message)

@@ -44,18 +44,6 @@ class NotificationFailed(Exception):
         self.is_listening = is_listening
 
 
-class Mail(Section, frozen=True):
-    """Sent by an SMTP server; `starttls` if the server offers it, and always before a password."""
-
-    to: tuple[str, ...]
-    sender: str
-    host: str = "localhost"
-    port: Port = 25
-    starttls: bool = True
-    user: str = ""
-    password_file: Path | None = None
-
-
 class WebhookNotifier(Section, frozen=True):
     """One POST per finding, signed like closures (Standard Webhooks) with the `whsec_…` in `secret_file`. Any 2xx
     confirms it."""
@@ -70,8 +58,9 @@ class WebhookNotifier(Section, frozen=True):
         """Identifies its recorded notifications, also after a restart."""
         return f"webhook {self.url}"
 
-    async def tell(self, findings: Sequence[StoredFinding]) -> None:
+    async def tell(self, findings: Sequence[StoredFinding], language: Language) -> None:
         """Sends all or none. Raises NotificationFailed."""
+        del language  # it has the sentences in English, and the facts
         try:
             key = signing_key(read_secret(self.secret_file).decode())
         except (OSError, ValueError) as error:
@@ -91,31 +80,35 @@ class WebhookNotifier(Section, frozen=True):
                     raise NotificationFailed(reason, is_refused=True, is_listening=is_listening)
 
 
-class MailNotifier(Mail, frozen=True, kw_only=True):
-    """One mail with all findings."""
+class MailNotifier(Section, frozen=True):
+    """One mail with all findings, by an SMTP server; `starttls` if the server offers it, and always before a
+    password."""
 
-    language: Language
-    at_once: int = 500
+    at_once: ClassVar[int] = 500
+    name: ClassVar[str] = "mail"
+    to: tuple[str, ...]
+    sender: str
+    host: str = "localhost"
+    port: Port = 25
+    starttls: bool = True
+    user: str = ""
+    password_file: Path | None = None
 
-    @property
-    def name(self) -> str:
-        return "mail"
-
-    async def tell(self, findings: Sequence[StoredFinding]) -> None:
+    async def tell(self, findings: Sequence[StoredFinding], language: Language) -> None:
         try:
-            await asyncio.to_thread(self._send, self._mail(findings))
+            await asyncio.to_thread(self._send, self._mail(findings, language))
         except (OSError, smtplib.SMTPException) as error:
             raise NotificationFailed(f"mail by {self.host}: {error}") from None
 
-    def _mail(self, findings: Sequence[StoredFinding]) -> EmailMessage:
+    def _mail(self, findings: Sequence[StoredFinding], language: Language) -> EmailMessage:
         mail = EmailMessage()
-        subject = Counted("mcfd: {count} finding", "mcfd: {count} findings", len(findings)).in_language(self.language)
+        subject = Counted("mcfd: {count} finding", "mcfd: {count} findings", len(findings)).in_language(language)
         mail["Subject"] = subject.replace(SPACE, " ")
         mail["From"] = self.sender
         mail["To"] = ", ".join(self.to)
         mail["Date"] = formatdate()
         mail["Message-ID"] = make_msgid(domain=parseaddr(self.sender)[1].rpartition("@")[2] or self.host)
-        mail.set_content("\n".join(_line(finding, self.language) for finding in findings) + "\n")
+        mail.set_content("\n".join(_line(finding, language) for finding in findings) + "\n")
         return mail
 
     def _send(self, mail: EmailMessage) -> None:
@@ -143,7 +136,7 @@ class Findings(Section, frozen=True):
     look_every: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60
     newest_version: str = ""
     webhook: tuple[WebhookNotifier, ...] = ()
-    mail: Mail | None = None
+    mail: MailNotifier | None = None
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from datetime import tzinfo
 
 import structlog
 
+from common.language import Language
 from common.wire.instants import instant_text, now_millis
 from headquarters.core.lateness import EVERY_DAY, LOOK_BACK, Habit, from_clock, learn, overdue_day
 from headquarters.core.reception import day_of
@@ -34,11 +35,13 @@ FAILURES = 3
 class Watch:
     """`run` runs until cancelled, blocking work on threads."""
 
-    def __init__(self, store: HqStore, zone: tzinfo, options: Findings, tellers: Sequence[Notifier]) -> None:
+    def __init__(self, store: HqStore, zone: tzinfo, options: Findings, language: Language = "fr") -> None:
+        """`language` of mails."""
         self._store = store
         self._zone = zone
         self._options = options
-        self._tellers = tellers
+        self._language: Language = language
+        self._tellers: list[Notifier] = [*options.webhook, *([options.mail] if options.mail else [])]
         self._learnt = float("-inf")
 
     async def run(self) -> None:
@@ -103,7 +106,7 @@ class Watch:
             )
             if not findings:
                 return
-            error = await _failure_of(teller, findings)
+            error = await _failure_of(teller, findings, self._language)
             if error is None:
                 failures = 0
                 await asyncio.to_thread(store.mark_notified, findings, teller.name)
@@ -114,10 +117,12 @@ class Watch:
                 await asyncio.to_thread(again, findings, teller.name)
 
 
-async def _failure_of(teller: Notifier, findings: Sequence[StoredFinding]) -> NotificationFailed | None:
+async def _failure_of(
+    teller: Notifier, findings: Sequence[StoredFinding], language: Language
+) -> NotificationFailed | None:
     """None if they were sent."""
     try:
-        await teller.tell(findings)
+        await teller.tell(findings, language)
     except NotificationFailed as error:
         return error
     except Exception as error:  # of a library, or a file that is no text

@@ -141,8 +141,10 @@ INVOICE_IN_PROGRESS: Final = Reason("invoice_in_progress", "invoice {number!r} i
 NUMBER_CERTIFIED: Final = Reason("number_certified", "invoice number {number!r} is already certified")
 KEY_REUSED: Final = Reason("key_reused", "this Idempotency-Key was used for another request")
 CREDIT_EXCEEDS_ORIGINAL: Final = Reason(
-    "credit_exceeds_original",
-    "credits of {reference} would come to {credited_ttc}, the original is {original_ttc}",
+    "credit_exceeds_original", "credits of {reference} would come to {credited_ttc}, the original is {original_ttc}"
+)
+CREDIT_EXCEEDS_REST: Final = Reason(
+    "credit_exceeds_rest", "credits of {reference} would come to {credited_ttc}, {left_ttc} of {original_ttc} is left"
 )
 
 # Why a machine needs a decision. `known`, `counters`: TC, FVC and FRC of ledger and machine; `last`: the machine's last
@@ -215,6 +217,13 @@ STREAM_TOO_LARGE: Final = Reason("stream_too_large", "larger than the stream tak
 SERVER_TOO_LARGE: Final = Reason("server_too_large", "larger than the server takes")
 NO_NATS_SERVER: Final = Reason("no_nats_server", "what answers there is no NATS server")
 NO_CONNECTION: Final = Reason("no_connection", "no connection in time")
+CERTIFICATE_EARLY: Final = Reason(
+    "certificate_early", "the receiver's certificate is not valid yet: is the clock of the box right?"
+)
+CERTIFICATE_ENDED: Final = Reason(
+    "certificate_ended", "the receiver's certificate has ended; it has to be renewed there"
+)
+CERTIFICATE_REFUSED: Final = Reason("certificate_refused", "the receiver's certificate is not accepted: {cause}")
 NO_REPLY: Final = Reason("no_reply", "no answer in time")
 PRINTER_OUT_OF_PAPER: Final = Reason("printer_out_of_paper", "the printer is out of paper")
 PRINTER_COVER_OPEN: Final = Reason("printer_cover_open", "the printer's cover is open")

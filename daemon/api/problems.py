@@ -27,8 +27,8 @@ OUTCOME_UNKNOWN: Final = Text(
     "the same Idempotency-Key: it gets the outcome as soon as the machine has answered, and nothing is certified twice."
 )
 OUTCOME_NOT_STORED: Final = Text(
-    "The machine certified the invoice, but the box cannot store that at the moment. Free disk space on it, and send the same "
-    "request again with the same Idempotency-Key: it gets the certification once it is stored, and nothing is certified twice."
+    "The machine certified the invoice, but the box cannot store that at the moment: its disk is full, or its ledger's file is gone. Once that "
+    "is mended, send the same request again with the same Idempotency-Key: it gets the certification once it is stored, and nothing is certified twice."
 )
 OFFLINE_RETRY: Final = 2
 PRINTER_RETRY: Final = 10
@@ -137,6 +137,14 @@ KINDS: Final[dict[type[Exception], Kind]] = {
         Text("No room to store a certification"),
         Text("nothing was sent; free disk space on the box"),
     ),
+    errors.LedgerMoved: Kind(
+        507,
+        "STORAGE_FULL",
+        Text("The ledger's file is gone"),
+        Text(
+            "nothing was sent; the ledger's file was moved, deleted or replaced while mcfd ran: put it back to its place, and only then restart mcfd"
+        ),
+    ),
     errors.OutcomeNotStored: Kind(507, "STORAGE_FULL", Text("The outcome is not stored yet"), OUTCOME_NOT_STORED),
     errors.LedgerUnusable: DAMAGED,
     errors.LedgerInUse: DAMAGED,
@@ -172,6 +180,12 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     original_ttc: Annotated[int | None, Meta(description="CREDIT_EXCEEDS_ORIGINAL: total of the original, XOF")] = None
     credited_ttc: Annotated[
         int | None, Meta(description="CREDIT_EXCEEDS_ORIGINAL: what its credits would come to with this one, XOF")
+    ] = None
+    left_ttc: Annotated[
+        int | None,
+        Meta(
+            description="CREDIT_EXCEEDS_ORIGINAL: what is left of the original, XOF: the `amountTtc` of a last credit note in TTC"
+        ),
     ] = None
 
 
@@ -233,7 +247,8 @@ def _members(error: Exception, language: Language) -> dict[str, object]:
         case DuplicateInvoice(record=Record() as record):
             return {"certification": receipt(record, language)}
         case errors.CreditExceedsOriginal():
-            return {"original_ttc": error.original_ttc, "credited_ttc": error.credited_ttc}
+            sums = ("original_ttc", "credited_ttc", "left_ttc")
+            return {name: getattr(error, name) for name in sums}
         case _:
             return {}
 

@@ -142,6 +142,7 @@ class SetupPlan:
 
 def checked(plan: SetupPlan) -> Settings:
     """The settings of a start with this plan. Raises SettingsError, naming the key, if it would be refused."""
+    _check_spares(plan)
     with tempfile.TemporaryDirectory(prefix="mcfd-setup-") as folder:
         file = Path(folder) / "mcfd.toml"
         file.write_text(rendered(plan), "utf-8")
@@ -149,6 +150,21 @@ def checked(plan: SetupPlan) -> Settings:
             return load(file, {})
         except SettingsError as error:
             raise SettingsError("", error.key, error.reason) from None
+
+
+def _check_spares(plan: SetupPlan) -> None:
+    """SettingsError for the spare of a machine that has not answered, with what a person may do."""
+    for index, machine in enumerate(tables(plan)["machine"]):
+        first = str(machine.get("spare_for") or "")
+        if first and not any(same_machine(nim, first) for nim, _ in plan.machines):
+            reason = tr(
+                "{first}, whose spare {spare} is, has not answered. To sell with the spare, leave the configuration as it is: "
+                'sudo mcfd machine take-over {first} --reason "…". If {first} is gone for good, take spare_for of {spare} out of the '
+                "configuration, or write the NIM of the new machine there, and run this again",
+                first=first,
+                spare=machine["nim"],
+            )
+            raise SettingsError("", f"machine[{index}].spare_for", reason)
 
 
 def write(plan: SetupPlan, path: Path) -> Path | None:

@@ -31,6 +31,7 @@ from daemon.core.delivery import Again, Delivery
 from daemon.upstream.options import (
     BadOptions,
     Options,
+    certificate_fault,
     parse_key,
     read_file,
     read_keys,
@@ -115,7 +116,7 @@ class HttpsReceiver:
         except TimeoutError:
             error = NO_REPLY_IN_SECONDS(seconds=f"{self._timeout:g}")
         except (httpx.HTTPError, OSError) as trouble:
-            error = CONNECTION_FAILED(cause=f"{type(trouble).__name__}: {trouble}")
+            error = certificate_fault(trouble) or CONNECTION_FAILED(cause=f"{type(trouble).__name__}: {trouble}")
         if answer is None:
             return Again(error)
         # The status decides, even if the rest of the answer was slow, endless or cut off.

@@ -29,7 +29,7 @@ from common.wire.joining import (
 from common.wire.keys import PrivateKey
 from common.wire.signing import sign
 from daemon.core.errors import JoinFailed, KeyRevoked
-from daemon.upstream.options import BadOptions, tls_context
+from daemon.upstream.options import BadOptions, certificate_fault, tls_context
 
 TRIES: Final = 3
 PAUSE_SECONDS: Final = 1.0
@@ -134,5 +134,5 @@ def _context(url: str, pin: str, ca: Path | None) -> ssl.SSLContext:
     return context
 
 
-def _cause(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:200]
+def _cause(error: Exception) -> Text | str:
+    return certificate_fault(error) or f"{type(error).__name__}: {error}"[:200]

@@ -41,7 +41,7 @@ from common.wire.signing import sign
 from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.core.machine.state import same_machine
-from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context
+from daemon.upstream.options import BadOptions, Options, certificate_fault, read_keys, signing_time, tls_context
 
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit of a message
 SERVER_TIMEOUT = 5
@@ -177,7 +177,7 @@ class NatsReceiver:
             return DeliveryRefused(sentence(error))
         except (OSError, NatsError) as error:
             cause = f"{type(error).__name__}: {error}"
-            return Again(CONNECTION_FAILED(cause=cause))
+            return Again(certificate_fault(error) or CONNECTION_FAILED(cause=cause))
         return Again(OUTDATED(version=client.outdated, minimum=MINIMUM)) if client.outdated else Delivered()
 
     async def aclose(self) -> None:
@@ -227,7 +227,7 @@ def _cause(error: Exception, no_answer: Text) -> Text:
             return NO_NATS_SERVER
         case NoAnswer() | TimeoutError():
             return no_answer
-    return sentence(error) or no_answer
+    return certificate_fault(error) or sentence(error) or no_answer
 
 
 def _credentials(options: Options) -> Credentials | None:

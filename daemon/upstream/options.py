@@ -16,7 +16,14 @@ from typing import Any, Final
 
 import msgspec
 
-from common.language.reasons import ANSWERED, ANSWERED_WITHOUT_RECEIPT
+from common.language import Text
+from common.language.reasons import (
+    ANSWERED,
+    ANSWERED_WITHOUT_RECEIPT,
+    CERTIFICATE_EARLY,
+    CERTIFICATE_ENDED,
+    CERTIFICATE_REFUSED,
+)
 from common.wire.calendar_closure import TYPES as CALENDAR_TYPES
 from common.wire.closure import TYPES, Trial, TrialData, encode_trial
 from common.wire.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
@@ -29,6 +36,10 @@ TAKEN: Final = frozenset({*range(200, 300), 409})
 """409: it has that event already."""
 PARKED: Final = frozenset({400, 413, 422})
 """No event, too large, or invalid: headquarters can read it neither now nor later."""
+
+
+CERTIFICATE_FAULTS: Final[dict[int, Text]] = {9: CERTIFICATE_EARLY, 10: CERTIFICATE_ENDED}
+"""By OpenSSL's code (X509_V_ERR_…)."""
 
 
 class BadOptions(ValueError):
@@ -78,6 +89,15 @@ def tls_context(ca: Path | None, *, is_used: bool = True, section: str = "upstre
         return ssl.create_default_context(cafile=ca)
     except OSError as error:
         raise BadOptions(f"{section}.tls_ca {ca}: {error.strerror or error}") from None
+
+
+def certificate_fault(error: BaseException | None) -> Text | None:
+    """Why the receiver's certificate was not accepted; None if the error has another cause."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
+    return CERTIFICATE_FAULTS.get(error.verify_code) or CERTIFICATE_REFUSED(cause=error.verify_message)
 
 
 def open_receiver(kind: str, options: Options) -> UpstreamReceiver:

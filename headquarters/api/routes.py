@@ -16,7 +16,9 @@ from common.wire.closure import MOST_BYTES, read_trial
 from common.wire.errors import BadQuery, decoded
 from common.wire.instants import instant_text, now_millis
 from common.wire.joining import MOST_BYTES as MOST_JOIN_BYTES
-from common.wire.signing import ID, receipt_of
+from common.wire.joining import JoinAnswer
+from common.wire.presence import PresenceAnswer
+from common.wire.signing import ID, DeliveryReceipt, receipt_of
 from headquarters.api.callers import AnyRequest, address_of_request, authenticate, mark_key_accepted
 from headquarters.core.checks import machine_of
 from headquarters.core.reception import DAY_BEGINS, Message, MessageRefused
@@ -41,7 +43,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 @post("/closures", status_code=200, request_max_body_size=None)
-async def take_closure(request: AnyRequest, reception: Reception) -> Response[bytes]:
+async def take_closure(request: AnyRequest, reception: Reception) -> Response[DeliveryReceipt]:
     """200 with a receipt: stored durably, or a trial. 409 with a receipt: already stored. No other answer confirms
     delivery."""
     message = await _message(request)
@@ -54,24 +56,24 @@ async def take_closure(request: AnyRequest, reception: Reception) -> Response[by
     if outcome is TakeOutcome.FORK:
         raise MessageRefused("fork", "another closure has this number or id; this one is kept as evidence")
     receipt = receipt_of(message.headers[ID], message.body)
-    return _json(receipt, 200 if outcome is TakeOutcome.STORED else 409)
+    return Response(receipt, status_code=200 if outcome is TakeOutcome.STORED else 409)
 
 
 @post("/presence", status_code=200, request_max_body_size=None)
-async def take_presence(request: AnyRequest, reception: Reception) -> Response[bytes]:
+async def take_presence(request: AnyRequest, reception: Reception) -> PresenceAnswer:
     """200 with the closures to send again."""
     answer = await reception.presence(await _message(request))
     mark_key_accepted(request)
-    return _json(answer)
+    return answer
 
 
 @post("/join", status_code=200, request_max_body_size=MOST_JOIN_BYTES)
-async def join(request: AnyRequest, joining: JoinService) -> Response[bytes]:
+async def join(request: AnyRequest, joining: JoinService) -> JoinAnswer:
     """200 with the box's configuration; idempotent."""
     address = address_of_request(request, is_direct=joining.is_direct)
     answer = await joining.join(_signature(request), await request.body(), address)
     mark_key_accepted(request)
-    return _json(answer)
+    return answer
 
 
 @get("/v1/closures")
@@ -149,10 +151,6 @@ async def _message(request: AnyRequest) -> Message:
 
 def _signature(request: AnyRequest) -> dict[str, str]:
     return {name: text for name, text in request.headers.items() if name.startswith("webhook-")}
-
-
-def _json(content: object, status: int = 200) -> Response[bytes]:
-    return Response(msgspec.json.encode(content), status_code=status, media_type="application/json")
 
 
 def _choice(query: Mapping[str, str], name: str, values: Mapping[str, T]) -> T:

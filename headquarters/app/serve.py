@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import structlog
-from msgspec.structs import asdict
 
 from common import event_loop, notify
 from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, check_pair, withdraw
@@ -28,7 +27,6 @@ from headquarters.intake.threads import Threads
 from headquarters.page.shared import RULES, Screens
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
-from headquarters.telling import MailNotifier, Notifier
 from headquarters.watch import Watch
 
 log = structlog.get_logger(__name__)
@@ -84,7 +82,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
             beside(stack, JetStreamIntake(settings.nats, store, threads, reception).run(), "jetstream")
             if terms.issuer is not None:
                 beside(stack, NatsRevocations(readers, reading, settings.nats, terms.issuer).run(), "revocations")
-        beside(stack, Watch(readers, settings.zone, settings.findings, _tellers(settings)).run(), "watch")
+        beside(stack, Watch(readers, settings.zone, settings.findings, settings.reports.language).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
         front = await _front(settings, folder)
@@ -137,11 +135,6 @@ async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
             if str(error) != last_error:
                 log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  # one line is enough
             last_error = str(error)
-
-
-def _tellers(settings: HqSettings) -> list[Notifier]:
-    mail, language = settings.findings.mail, settings.reports.language
-    return [*settings.findings.webhook, *([MailNotifier(**asdict(mail), language=language)] if mail else [])]
 
 
 async def _opened(store: HqStore, threads: Threads, copy: RegisterCopy, stop: asyncio.Event) -> bool:

@@ -75,7 +75,7 @@ def test_late_until_it_closes(store):
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1)
     store.register.set_closing("EL02000015", 19 * 60)
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     now = at("2026-03-03T20:30:00")
 
     def late():
@@ -103,7 +103,7 @@ def test_a_new_shop_that_falls_silent(store):
     box, now = PaperBox(), at("2026-03-03T20:30:00")
     for nim in (box.nim, "EL02000016-1"):
         store.register.add(nim, box.key.public, now=1)
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     store.presences.take([presence_word(box, box.presence(at=now))], now=now)
 
     def late_at(moment):
@@ -124,7 +124,7 @@ def test_what_a_person_has_solved_stays_so(store):
     box, now = PaperBox(), at("2026-03-03T20:30:00")
     store.register.add(box.nim, box.key.public, now=1)
     store.register.set_closing("EL02000015", 19 * 60)
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
 
     def late_at(moment):
         watch.look(moment)
@@ -147,7 +147,7 @@ def test_a_chain_that_is_late_as_a_whole(store):
     """Its network was down: the look takes no more statements than for one shop, and neither do the next day's and the end."""
     statements = []
     event.listen(store.database.engine, "before_cursor_execute", lambda *now: statements.append(now[2]))
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     counted = {}
     for shops in (1, 40):
         boxes = [PaperBox(f"EL02{shops:02}{number:04}-1") for number in range(shops)]
@@ -196,7 +196,7 @@ def test_late_after_a_closure_of_a_clock_that_was_ahead(store):
     store.register.add(box.nim, box.key.public, now=1)
     store.register.set_closing("EL02000015", 19 * 60)
     take(store, box, box.close(at=at("2038-03-02T18:00:00")), now=at("2026-03-02T18:00:00"))
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     for hour, days in (("2026-03-02T20:30:00", []), ("2026-03-03T20:30:00", ["2026-03-03"])):
         watch.look(at(hour))
         assert [finding.facts["day"] for finding in store.findings.listed(is_open=True, machine="EL02000015")] == days
@@ -208,7 +208,7 @@ def test_learnt_in_the_store(store):
     store.register.add(box.nim, box.key.public, now=1)
     evenings = [at("2026-03-02T19:00:00") + n * DAY for n in range(10)]
     take(store, box, *(box.close(at=evening) for evening in evenings))
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     watch.look(at("2026-03-12T19:30:00"))
     assert store.findings.listed(is_open=True) == []
     watch.look(at("2026-03-12T20:30:00"))
@@ -225,7 +225,7 @@ def test_a_shop_that_is_closed_for_good(store):
         store.register.add(one.nim, one.key.public, now=1, label=one.nim[-4:])
     store.register.set_closing("EL02000015", 19 * 60)
     take(store, box, box.close())
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [])
+    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     now = at("2026-03-03T20:30:00")
     watch.look(now)
     assert [finding.machine for finding in store.findings.listed(is_open=True)] == ["EL02000015"]

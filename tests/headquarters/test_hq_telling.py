@@ -97,7 +97,7 @@ async def test_webhook(store, gap, tmp_path):
     status = iter([500, 200, 200])
     async with Listener(http(lambda: next(status))) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", tmp_path / "secret")
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60), [teller])
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(teller,)))
         await watch.tell(NOW + 59_000)
         assert listener.heard == []
         for now in (NOW + 60_000, NOW + 61_000, NOW + 60_000 + LEASE_MILLIS, NOW + 70_000 + LEASE_MILLIS):
@@ -116,11 +116,11 @@ async def test_mail(store, gap):
     """One mail in the configured language, with the headers of RFC 5322; when the server is away it goes later."""
     async with Listener(smtp) as listener:
         mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
-        rest = {"user": "", "password_file": None, "language": "fr"}
-        away = Watch(store, UTC, Findings(look_every=1, tell_after=0), [MailNotifier(**mail, port=1, **rest)])
+        rest = {"user": "", "password_file": None}
+        away = Watch(store, UTC, Findings(look_every=1, tell_after=0, mail=MailNotifier(**mail, port=1, **rest)))
         await away.tell(NOW)
         watch = Watch(
-            store, UTC, Findings(look_every=1, tell_after=0), [MailNotifier(**mail, port=listener.port, **rest)]
+            store, UTC, Findings(look_every=1, tell_after=0, mail=MailNotifier(**mail, port=listener.port, **rest))
         )
         await watch.tell(NOW + LEASE_MILLIS)
         await watch.tell(NOW + 2 * LEASE_MILLIS)
@@ -151,10 +151,10 @@ async def test_one_of_two_addresses_is_refused(store, gap):
     """The mail goes to the other one, once, and the log names the refused one at each mail."""
     async with Listener(refusing_smtp) as listener:
         to = ("owner@chain.example", "awa@typo.example")
-        mail = MailNotifier(to=to, sender="hq@chain.example", host="127.0.0.1", port=listener.port, language="fr")
+        mail = MailNotifier(to=to, sender="hq@chain.example", host="127.0.0.1", port=listener.port)
         with capture_logs() as lines:
-            await Watch(store, UTC, Findings(tell_after=0), [mail]).tell(NOW + 1)
-            await Watch(store, UTC, Findings(tell_after=0), [mail]).tell(NOW + 1)
+            await Watch(store, UTC, Findings(tell_after=0, mail=mail)).tell(NOW + 1)
+            await Watch(store, UTC, Findings(tell_after=0, mail=mail)).tell(NOW + 1)
     assert sum(line.startswith("data") for line in listener.heard) == 1
     refused = [line for line in lines if line["event"] == "mail.address_refused"]
     assert [(line["address"], line["reason"]) for line in refused] == [("awa@typo.example", "550 no such user")]
@@ -163,11 +163,11 @@ async def test_one_of_two_addresses_is_refused(store, gap):
 async def test_no_password_goes_in_the_clear(store, gap, tmp_path):
     """A server that offers no STARTTLS gets none, and no mail; with `starttls = false` it is wanted so."""
     (tmp_path / "password").write_text("p")
-    mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "language": "fr"}
+    mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1"}
     async with Listener(smtp) as listener:
         login = {"port": listener.port, "user": "hq", "password_file": tmp_path / "password"}
         with pytest.raises(NotificationFailed, match="STARTTLS"):
-            await MailNotifier(**mail, **login).tell([])
+            await MailNotifier(**mail, **login).tell([], "fr")
     assert not listener.heard
 
 
@@ -227,15 +227,15 @@ async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
     """A webhook that is dead keeps the mail from nobody; a few tries later, when it is back, it gets all of them, and the mail is not sent again."""
     mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
     async with Listener(smtp) as server, Listener(http(lambda: 200)) as listener:
-        by_mail = MailNotifier(**mail, port=server.port, user="", password_file=None, language="fr")
+        by_mail = MailNotifier(**mail, port=server.port, user="", password_file=None)
         dead = WebhookNotifier("http://127.0.0.1:1/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [dead, by_mail])
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(dead,), mail=by_mail))
         for minute in range(3):
             await watch.tell(NOW + minute * 60_000)
         [text] = server.heard
         assert "Subject: mcfd : 10 constats" in text
         back = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", dead.secret_file)
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0), [back, by_mail]).tell(NOW + 600_000)
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(back,), mail=by_mail)).tell(NOW + 600_000)
         assert sorted(nims(listener)) == [box.nim for box in many]
         assert len(server.heard) == 1
 
@@ -245,7 +245,7 @@ async def test_one_that_is_refused(store, many, tmp_path):
     refused = many[0].nim
     async with Listener(http(lambda: 400 if nims(listener)[-1] == refused else 200)) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0), [teller])
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(teller,)))
         await watch.tell(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
         for minute in range(1, 61):
@@ -258,7 +258,7 @@ async def test_many_that_are_refused(store, many, tmp_path):
     taken = many[-1].nim
     async with Listener(http(lambda: 200 if nims(listener)[-1] == taken else 422)) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0), [teller]).tell(NOW)
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(teller,))).tell(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
 
 
@@ -267,7 +267,7 @@ async def test_a_receiver_that_takes_nothing(store, many, tmp_path, status):
     """Three tries in a look: that answer is of the receiver's own trouble, not of the finding."""
     async with Listener(http(lambda: status)) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0), [teller]).tell(NOW)
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(teller,))).tell(NOW)
         assert len(listener.heard) == 3
 
 
@@ -278,7 +278,7 @@ async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
     no_url = WebhookNotifier("http://[::1", secret_in(tmp_path))
     async with Listener(http(lambda: 200)) as listener:
         good = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=0.01, tell_after=0), [broken, no_url, good])
+        watch = Watch(store, UTC, Findings(look_every=0.01, tell_after=0, webhook=(broken, no_url, good)))
         running = asyncio.ensure_future(watch.run())
         while len(listener.heard) < len(many) and not running.done():  # noqa: ASYNC110  each is told on its own
             await asyncio.sleep(0.001)
@@ -295,7 +295,7 @@ async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
     other = HqStore(store.url)
     async with Listener(http(lambda: 200, go_on)) as listener:
         teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watches = [Watch(each, UTC, Findings(look_every=1, tell_after=0), [teller]) for each in (store, other)]
+        watches = [Watch(each, UTC, Findings(look_every=1, tell_after=0, webhook=(teller,))) for each in (store, other)]
         telling = [asyncio.ensure_future(watch.tell(NOW)) for watch in watches]
         while len(listener.heard) < 2:  # noqa: ASYNC110  both wait for an answer
             await asyncio.sleep(0.001)

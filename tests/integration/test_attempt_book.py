@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.memory_shop import PATIENCE, MemoryShop, in_service
+from support.memory_shop import PATIENCE, SECOND, MemoryShop, activated, in_service
 from support.shop import invoice
 
 from common.language import Text
@@ -35,16 +35,6 @@ from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
-
-SECOND = "EL02000015-2"
-
-
-def activated(session: LineSession, *, reset: bool, ifu: str = "", nim: str = SECOND) -> None:
-    """What an authorised technician does: the counter goes up; a reset erases the memory."""
-    session.cut_power(0.0, 0.0)
-    session.machine.change(nim=nim, **({"ifu": ifu} if ifu else {}))
-    if reset:
-        session.machine.restore(Snapshot())
 
 
 async def first_activation(path: Path) -> LineSession:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.ledgers.ledger import settlements
-from support.memory_shop import MemoryShop, in_service
+from support.memory_shop import SECOND, MemoryShop, activated, in_service
 from support.shop import NIM
 
 from daemon.core.errors import MachineAttention, MachineRefused, McfdError, NothingDone
@@ -20,14 +20,12 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.books import book_state
-from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 
 FVC_LOCAL = SimulatorOptions(nim=NIM, fvc_local=True)
 CAPITALS = SimulatorOptions(nim=NIM, texts="capitals")
-SECOND = "EL02000015-2"
 
 Done = Callable[[], object]
 
@@ -72,13 +70,6 @@ def stranger(shop: MemoryShop, kind: str = "FV") -> Done:
 
 def daily_report(shop: MemoryShop) -> None:
     shop.session.machine.fiscal.tc += 1
-
-
-def activated(shop: MemoryShop, nim: str = SECOND, *, reset: bool) -> None:
-    shop.session.cut_power(0.0, 0.0)
-    shop.session.machine.change(nim=nim)
-    if reset:
-        shop.session.machine.restore(Snapshot())
 
 
 async def case_of(shop: MemoryShop) -> Case:
@@ -194,7 +185,7 @@ async def test_adopting_over_a_begun_attempt_settles_it_first(tmp_path: Path, re
     saved = Saved(tmp_path)
     async with in_service(saved.ledger, options=CAPITALS) as shop:
         await answer_lost(shop, "f-1", executed=True, then=saved.save)
-    activated(shop, reset=reset)
+    activated(shop.session, reset=reset)
     if stranger_came:
         stranger(shop)()
     saved.put_back()
@@ -221,7 +212,7 @@ async def test_an_older_ledger_whose_machine_has_certified_nothing_since_is_not_
     async with in_service(saved.ledger) as shop:
         await shop.certify("A")
         saved.save()
-    activated(shop, reset=False)
+    activated(shop.session, reset=False)
     saved.put_back()
     async with in_service(saved.ledger, on=shop.session) as shop:
         assert (shop.worker.attention, shop.worker.book.nim) == ("", SECOND)
@@ -248,12 +239,12 @@ async def test_counters_that_are_equal_by_chance_after_an_activation_prove_nothi
     """N1: F-1 was certified, the machine began to count again, and a stranger's invoice brought it to where it was; or a fresh machine
     was reset after its very first sale."""
     if reset:
-        lost_answer = await answer_lost(shop, "F-1", executed=True, then=lambda: activated(shop, reset=True))
+        lost_answer = await answer_lost(shop, "F-1", executed=True, then=lambda: activated(shop.session, reset=True))
     else:
         await shop.certify("A")
 
         def then() -> None:
-            activated(shop, reset=True)
+            activated(shop.session, reset=True)
             stranger(shop)()
 
         lost_answer = await answer_lost(shop, "F-1", executed=True, then=then)
@@ -266,7 +257,7 @@ async def test_a_machine_that_is_not_activated_proves_nothing(shop: MemoryShop) 
     ifu = shop.session.machine.options.ifu
 
     def then() -> None:
-        activated(shop, NIM, reset=True)
+        activated(shop.session, NIM, reset=True)
         shop.session.machine.change(ifu="")
 
     shop.session.plan.add("unplug:600@38#1")
@@ -289,7 +280,7 @@ async def test_a_ledger_that_was_put_back_is_not_compared_with_a_machine_that_is
         saved.save()
         await shop.certify("F-1")
     ifu = shop.session.machine.options.ifu
-    activated(shop, NIM, reset=True)
+    activated(shop.session, NIM, reset=True)
     shop.session.machine.change(ifu="")
     saved.put_back()
     async with MemoryShop(saved.ledger, on=shop.session) as shop:
@@ -305,12 +296,14 @@ async def test_an_activation_after_which_nothing_was_certified_is_no_doubt(tmp_p
     same for this machine; also when the last one is a stranger's that was seen before."""
     async with in_service(tmp_path / "ledger", options=CAPITALS) as shop:
         await shop.certify("a-1")
-        lost_answer = await answer_lost(shop, "b-1", executed=False, then=lambda: activated(shop, reset=False))
+        lost_answer = await answer_lost(shop, "b-1", executed=False, then=lambda: activated(shop.session, reset=False))
         assert isinstance(lost_answer, NothingDone)
         stranger(shop)()
         await shop.until(lambda: shop.worker.counters.fvc == 2, "the stranger seen")
         third = "EL02000015-3"
-        lost_answer = await answer_lost(shop, "c-1", executed=False, then=lambda: activated(shop, third, reset=False))
+        lost_answer = await answer_lost(
+            shop, "c-1", executed=False, then=lambda: activated(shop.session, third, reset=False)
+        )
         assert isinstance(lost_answer, NothingDone)
         await shop.connected()
         await shop.certify("c-1")
@@ -387,7 +380,7 @@ async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(shop: Mem
     await shop.certify("B")
 
     def another_activation() -> None:
-        activated(shop, reset=True)
+        activated(shop.session, reset=True)
         stranger(shop)()
 
     assert isinstance(await answer_lost(shop, "F-1", executed=True, then=another_activation), MachineAttention)

@@ -51,11 +51,10 @@ async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
     """The disk stays full for longer than one more try: the attempt's end is stored once there is room, and the next sale is certified
     without a restart."""
     monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_RETRY", 0.01)
-    tries = 0
+    tries: list[float] = []
 
     async def end(write: Callable[[], Awaitable[Any]]) -> Any:
-        nonlocal tries
-        tries += 1
+        tries.append(asyncio.get_running_loop().time())
         return await write()
 
     around_write(monkeypatch, "end", end)
@@ -68,7 +67,8 @@ async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
         shop.resume()
         with pytest.raises(MachineError):
             await sale
-        await shop.until(lambda: tries >= 4, "the fourth try to store the end")
+        await shop.until(lambda: len(tries) >= 4, "the fourth try to store the end")
+        assert tries[3] - tries[1] >= 0.01
         await shop.disk(writable=True)
         assert (await shop.certify("B")).value.state == "certified"
         assert not shop.store.ledger.peek(attempts.unfinished, shop.worker.book)

@@ -302,12 +302,13 @@ async def test_a_clock_that_goes_back_makes_no_outage_end_before_it_began(tmp_pa
         assert only.until >= only.since
 
 
-async def test_an_invoice_that_the_machine_refuses_is_no_outage(tmp_path: Path) -> None:
-    """The machine works."""
+async def test_invoices_that_the_machine_refuses_are_no_outage(tmp_path: Path) -> None:
+    """For what they contain: the machine works."""
     async with selling(tmp_path) as shop:
-        shop.session.plan.add("refuse@31h#1")
-        with pytest.raises(MachineRefused):
-            await shop.certify("B")
+        shop.session.plan.add("refuse@31h")
+        for number in ("B", "C"):
+            with pytest.raises(MachineRefused):
+                await shop.certify(number)
         await asyncio.sleep(0.05)
         assert register(shop) == []
 

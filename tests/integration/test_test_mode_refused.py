@@ -4,30 +4,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.memory_shop import MemoryShop, in_service
+from support.memory_shop import SECOND, MemoryShop, activated, in_service
 
 from daemon.core.errors import MachineAttention
 from daemon.core.report.fiscal_reports import x_report
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.verify import verify
-from simulator.machine.fiscal_memory import Snapshot
 
 pytestmark = pytest.mark.quick_timers
-
-SECOND = "EL02000015-2"
 
 
 def set_test_mode(shop: MemoryShop, *, on: bool) -> None:
     fiscal = shop.session.machine.fiscal
     fiscal.options = msgspec.structs.replace(fiscal.options, test_mode=on)
-
-
-def activate(shop: MemoryShop, ifu: str, *, is_reset: bool) -> None:
-    """It leaves test mode."""
-    shop.session.cut_power(0.0, 0.0)
-    shop.session.machine.change(nim=SECOND, test_mode=False, **({"ifu": ifu} if ifu else {}))
-    if is_reset:
-        shop.session.machine.restore(Snapshot())
 
 
 async def test_the_first_test_code_is_told_and_the_next_invoice_refused(tmp_path: Path) -> None:
@@ -69,11 +58,11 @@ async def test_a_machine_that_was_activated_since_is_in_service(
         await shop.certify("F-1")
         session = shop.session
         if not is_restarted:
-            activate(shop, ifu, is_reset=is_reset)
+            activated(shop.session, reset=is_reset, test_mode=False, **({"ifu": ifu} if ifu else {}))
             await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the activation")
             assert not (await shop.certify("F-2")).value.code.startswith("TESTFACT")
     if is_restarted:
-        activate(shop, ifu, is_reset=is_reset)
+        activated(shop.session, reset=is_reset, test_mode=False, **({"ifu": ifu} if ifu else {}))
     async with in_service(tmp_path / "ledger", on=session) as shop:
         assert not (await shop.certify("F-3")).value.code.startswith("TESTFACT")
     assert verify(tmp_path / "ledger").clean
@@ -85,7 +74,7 @@ async def test_a_machine_that_was_activated_and_tests_still_is_refused(tmp_path:
         set_test_mode(shop, on=True)
         await shop.connected()
         await shop.certify("F-1")
-        activate(shop, "", is_reset=False)
+        activated(shop.session, reset=False, test_mode=False)
         set_test_mode(shop, on=True)
         await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the activation")
         await shop.certify("F-2")

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.memory_shop import MemoryShop, quick
+from support.memory_shop import LAST, MemoryShop, quick
 from support.shop import NIM, invoice
 
 from daemon.core.audit import Actor, key_hash_of
 from daemon.core.errors import MachineNonsense, RequestExpired
 from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.machine.agreement import agree
 from daemon.core.machine.state import Subtotal
@@ -228,3 +229,18 @@ async def test_none_is_taken_on_once_its_time_is_over(tmp_path: Path) -> None:
         with pytest.raises(RequestExpired):
             await late
         assert shop.store.ledger.peek(deferred.backlog, shop.worker.book).count == 0
+
+
+async def test_none_is_taken_on_while_its_number_is_at_the_machine(tmp_path: Path) -> None:
+    """It waits for what becomes of the other one, which has the number then."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=NEVER) as shop:
+        await shop.connected()
+        first = asyncio.ensure_future(shop.certify("A"))
+        await shop.stop_at(LAST)
+        later = asyncio.ensure_future(defer(shop, "A"))
+        await asyncio.wait([later], timeout=0.05)
+        assert not later.done()
+        shop.resume()
+        with pytest.raises(DuplicateInvoice):
+            await later
+        await first

@@ -1,6 +1,7 @@
 """Everything that a till or a person can have written to a book: refused without room on the disk, done once for a key."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,16 @@ import pytest
 from support.memory_shop import MemoryShop, in_service
 from support.shop import invoice
 
+from daemon.core import events
 from daemon.core.audit import Call
 from daemon.core.clock import DAY
-from daemon.core.errors import MachineRefused, StorageFull
+from daemon.core.errors import MachineOffline, MachineRefused, StorageFull
 from daemon.core.ledger.attempt import Record
 from daemon.store.ledger import Ledger
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import certify_or_defer
+from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.outages import note_notified
 from daemon.usecases.reports.acts import close_articles, give_report, make_copy, move_cash
 from daemon.usecases.reports.close_period import close_calendar, close_period
@@ -89,3 +92,34 @@ async def test_what_became_of_a_request_without_an_answer(tmp_path: Path) -> Non
             found = [await find_request(shop.worker, key) for key in ("sale", "Z", "unknown")]
         await closing
         assert [each and each.status for each in found] == ["refused", "waiting", None]
+
+
+async def test_every_event_is_announced_to_screens(tmp_path: Path) -> None:
+    """As often as the ledger has it: a day with each kind of trouble."""
+    published: Counter[str] = Counter()
+    async with MemoryShop(tmp_path / "ledger", keeps_register=True) as shop:
+        shop.worker.on_event = lambda event: published.update([event.type])
+        await shop.connected()
+        await shop.certify("A")
+        waiting = asyncio.ensure_future(SalesThatWait(shop.worker, pause=0.1).run())
+        shop.session.plan.add("refuse@31h#1")
+        with pytest.raises(MachineRefused):
+            await shop.certify("B")
+        shop.session.plan.add("refuse@31h#1")
+        await certify_or_defer(shop.worker, invoice("C"), shop.call({}, "C"), is_async=True)
+        await shop.until(lambda: published[events.REFUSED] == 2, "the refusal of the sale that waits")
+        shop.session.plan.add("cut-executed:0.02@38h#1")
+        await shop.certify("D")
+        shop.unplug(0.5)
+        await shop.until(lambda: not shop.worker.connected, "the loss")
+        with pytest.raises(MachineOffline):
+            await shop.certify("E")
+        await shop.until(lambda: published[events.BACK], "the return")
+        await shop.close_period()
+        waiting.cancel()
+        counts = "SELECT type, count(*) FROM event WHERE type NOT IN ('mcf.connected', 'mcf.disconnected') GROUP BY 1"
+        stored = await shop.store.ledger.read(lambda connection: dict(connection.execute(counts)))
+    assert {kind: published[kind] for kind in stored} == stored
+    assert stored.keys() == {
+        *(events.CERTIFIED, events.REFUSED, events.DEFERRED, events.OUTAGE, events.BACK, events.CLOSURE)
+    }

@@ -44,14 +44,18 @@ def credit_body(*items, pay=None, **fields):
     return body(*items, pay=pay, **{"invoiceType": "FA", "creditNoteRef": f"{NIM}-291", **fields})
 
 
-def record(request=None, *, credit=False, state="certified", **fields):
-    invoice = read(body() if request is None else request, credit=credit)
+def record(request=None, *, credit=False, **fields):
+    return recorded(read(body() if request is None else request, credit=credit), **fields)
+
+
+def recorded(invoice, /, **fields):
+    """As it was certified; `fields` are those of the record that are others."""
     return Record(
         **{
             "id": 1,
             "number": invoice.number,
             "type": invoice.type,
-            "state": state,
+            "state": "certified",
             "begun_at": AT - 200,
             "base": FiscalCounters(10, 8, 1),
             "total_ttc": invoice.total_ttc,

@@ -47,7 +47,7 @@ from daemon.usecases.worker.machine_workers import begin
 from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort, PortLost
 from simulator.line.session import Direction, LineSession, Point, When
-from simulator.machine.fiscal_memory import CertifiedInvoice
+from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import MachineClock, SimulatorOptions
 
@@ -75,6 +75,8 @@ LAST = 6
 
 
 DEFAULTS = Defaults("1", "Caisse 1", "1")
+SECOND = "EL02000015-2"
+"""The machine's name after its next activation."""
 
 
 class LooksApart(LineEvents):
@@ -304,6 +306,14 @@ class MemoryShop:
             async for record in self.store.journal.iterate(book or self.worker.book, 0, 1 << 60)
             if record.state == "certified"
         ]
+
+
+def activated(session: LineSession, nim: str = SECOND, *, reset: bool, **changes: Any) -> None:
+    """What an authorised technician does: the counter goes up; a reset erases the memory. `changes` are options of the machine."""
+    session.cut_power(0.0, 0.0)
+    session.machine.change(nim=nim, **changes)
+    if reset:
+        session.machine.restore(Snapshot())
 
 
 @asynccontextmanager

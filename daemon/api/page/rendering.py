@@ -184,7 +184,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     errors.OutcomeNotStored: (507, IN_DOUBT),
     errors.MachineError: (502, Text("The machine did not do it.")),
     errors.PrinterFailed: (503, Text("The receipt printer did not print; put it right, go back and press again")),
-    errors.StorageFull: (507, Text("The disk is full; nothing was done.")),
+    errors.StorageFull: (507, Text("It cannot be stored; nothing was done.")),
     DuplicateInvoice: (409, Text("This number is certified already.")),
     TakeOverRefused: (409, NOT_ANY_MORE),
     NotWaiting: (409, NOT_ANY_MORE),
@@ -195,11 +195,18 @@ WITH_DETAIL = (
     errors.MachineError,
     errors.ZNumberUnknown,
     errors.PrinterFailed,
+    errors.StorageFull,
     BoxFailed,
     TakeOverRefused,
 )
 
-COMPLETE_TEXTS = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention, errors.LineLost)
+COMPLETE_TEXTS = (
+    errors.MachineOffline,
+    errors.MachineBusy,
+    errors.MachineAttention,
+    errors.LineLost,
+    errors.OutcomeNotStored,
+)
 """Errors whose sentence is complete for the shop's staff."""
 
 

@@ -87,7 +87,7 @@ def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history:
 
     async def figures() -> BoxFigures:
         path = runtime.settings.storage.path
-        disk = os.statvfs(path)
+        disk = os.statvfs(path.parent)
         return BoxFigures(
             outbox=await _outbox(runtime.store, destinations()),
             disk_free_bytes=disk.f_bavail * disk.f_frsize,

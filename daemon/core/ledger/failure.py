@@ -9,6 +9,7 @@ from common.language.reasons import FRAME_OVERFLOW, Reason, code_of, codes_of, f
 from daemon.core.errors import (
     CreditExceedsOriginal,
     InvalidRequest,
+    LedgerMoved,
     LineLost,
     MachineAttention,
     MachineBusy,
@@ -26,7 +27,8 @@ from daemon.core.ledger.take_over import NumberReserved, PairNotCompared
 MAY_BE_SENT_AGAIN: Final = Text("nothing was certified, and the invoice may be sent again")
 NEVER_SENT: Final = Text("nothing was sent to the machine, and the invoice may be sent again")
 KINDS: Final[dict[str, type[McfdError]]] = {
-    kind.__name__: kind for kind in (MachineAttention, MachineBusy, NumberReserved, PairNotCompared, StorageFull)
+    kind.__name__: kind
+    for kind in (MachineAttention, MachineBusy, NumberReserved, PairNotCompared, StorageFull, LedgerMoved)
 }
 """Errors before 38h that need no more than their sentence, by the names that stored reasons have for them."""
 

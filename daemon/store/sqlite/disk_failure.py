@@ -30,7 +30,7 @@ from common.files import real_path
 from common.language import Text
 from common.wire.instants import now_millis
 from daemon.core.clock import DAY, HOUR
-from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
+from daemon.core.errors import LedgerMoved, LedgerUnusable, StorageError, StorageFull
 
 _PRIMARY = 0xFF
 """The low byte of an extended result code is the primary one (sqlite.org/rescode.html)."""
@@ -43,6 +43,7 @@ _ROOM = {
     sqlite3.SQLITE_BUSY: Text("the ledger is held by another program"),
     sqlite3.SQLITE_LOCKED: Text("the ledger is held by another program"),
 }
+LEDGER_MOVED = Text("the ledger's file is not in its place any more: it was moved, deleted or replaced")
 _UNREADABLE = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
 _NOT_WRITING = {
     *_UNREADABLE,
@@ -80,15 +81,20 @@ End = Callable[[str], None]
 _watched: list[tuple[Path, End]] = []
 
 
-def code_of(error: sqlite3.Error) -> int:
-    """The primary result code; 0 for an error of the Python module itself."""
+def extended_code(error: sqlite3.Error) -> int:
+    """SQLite's result code; 0 for an error of the Python module itself."""
     code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & _PRIMARY
+    return code
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """The primary one."""
+    return extended_code(error) & _PRIMARY
 
 
 def is_unreadable(error: sqlite3.Error) -> bool:
     """What is in the file cannot be read, which is no matter of room."""
-    return getattr(error, "sqlite_errorcode", 0) in _UNREADABLE
+    return extended_code(error) in _UNREADABLE
 
 
 def is_rubbish(error: sqlite3.Error) -> bool:
@@ -99,6 +105,8 @@ def is_rubbish(error: sqlite3.Error) -> bool:
 def storage_error(error: sqlite3.Error) -> StorageError | None:
     """The same in our words, or None when it is a mistake of ours."""
     code = code_of(error)
+    if extended_code(error) == sqlite3.SQLITE_READONLY_DBMOVED:
+        return LedgerMoved(LEDGER_MOVED)
     if code == sqlite3.SQLITE_IOERR and error.sqlite_errorcode not in _NOT_WRITING:
         disk_failed(error.sqlite_errorname, is_sync=error.sqlite_errorcode in _SYNC)
     if code in _ROOM:

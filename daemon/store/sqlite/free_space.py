@@ -7,6 +7,7 @@ restart."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,8 +15,8 @@ from pathlib import Path
 
 from common.language import Text
 from common.language.system import reason
-from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
-from daemon.store.sqlite.disk_failure import DAMAGED
+from daemon.core.errors import LedgerMoved, LedgerUnusable, StorageError, StorageFull
+from daemon.store.sqlite.disk_failure import DAMAGED, LEDGER_MOVED
 
 RESERVE_BYTES = 16 * 1024 * 1024
 SANDBOX_RESERVES = 4
@@ -38,6 +39,7 @@ class FreeSpace:
         probe: Callable[[], Awaitable[None]],
     ) -> None:
         self._path = path
+        self._file = _file_at(path)
         self._reserve = reserve_bytes
         self._limit = limit
         self._connection = connection
@@ -70,9 +72,9 @@ class FreeSpace:
         )
 
     def check(self, *, sandbox: bool = False) -> None:
-        """StorageFull when there is no room; LedgerUnusable when the file turned out to be damaged."""
+        """StorageFull when there is no room, LedgerMoved when the file is gone; LedgerUnusable when the file turned out to be damaged."""
         if self._found is not None:
-            raise type(self._found)(str(self._found))
+            raise type(self._found)(*self._found.args)
         if sandbox and self._left < SANDBOX_RESERVES * self._reserve:
             raise StorageFull(Text("what is free on the disk is left to live sales"))
 
@@ -87,6 +89,8 @@ class FreeSpace:
 
     def _look(self) -> None:
         try:
+            if _file_at(self._path) != self._file:
+                raise LedgerMoved(LEDGER_MOVED)
             disk = os.statvfs(self._path)
         except OSError as error:
             raise StorageFull(Text("the ledger's disk cannot be read ({why})", why=reason(error))) from error
@@ -107,3 +111,11 @@ class FreeSpace:
         ]
         pages, unused, page_size = sizes
         return int((self._limit - pages + unused) * page_size)
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Device and inode; None for no file. SQLite itself goes on with a file that was moved."""
+    with contextlib.suppress(FileNotFoundError):
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    return None

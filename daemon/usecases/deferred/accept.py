@@ -26,7 +26,7 @@ from daemon.usecases.certification.certify import certify_body, number_decided, 
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request, once
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.machine_workers import out_of_order, registering_refusal
+from daemon.usecases.worker.machine_workers import out_of_order, outage_of, registering_refusal
 
 log = structlog.get_logger(__name__)
 
@@ -49,10 +49,11 @@ async def certify_or_defer(
             if reason is None:
                 try:
                     return await certify_body(worker, body, call, arrived=arrived)
-                except (MachineOffline, NothingDone):
+                except (MachineOffline, NothingDone) as error:
                     if not worker.defers:
                         raise
-            return await _defer(worker, book, body, call, reason or out_of_order(worker) or "line_lost")
+                    reason = outage_of(error)
+            return await _defer(worker, book, body, call, reason)
 
     arrived, book = asyncio.get_running_loop().time(), worker.book
     return await worker.see_through(once(worker, call, run, lambda use: use.sale or use.record), "certify")

@@ -220,6 +220,23 @@ events = ["cert.issued"]
     assert "1 (setup)" in done.stdout
 
 
+def test_the_spare_of_a_machine_that_does_not_answer_has_a_way_out(box: Box, machine: Machine) -> None:
+    """`--force` with a dead machine and its spare: exit 2, the configuration stays, and what a person can do is said; after either of both it is written."""
+    assert box.setup(machine.link).returncode == 0
+    dead = f'\n[[machine]]\nnim = "{OTHER}"\nport = "/dev/mcf-dead"\n'
+    text = box.config.read_text().replace(f'nim = "{NIM}"', f'nim = "{NIM}"\nspare_for = "{OTHER}"') + dead
+    box.config.write_text(text)
+    done = box.setup(machine.link, more=("--force", "--no-key"))
+    assert done.returncode == 2, done.stdout + done.stderr
+    for words in (f"mcfd machine take-over {OTHER}", "spare_for", str(NIM)):
+        assert words in done.stderr
+    assert box.config.read_text() == text
+    box.config.write_text(text.replace(f'spare_for = "{OTHER}"\n', ""))
+    done = box.setup(machine.link, more=("--force", "--no-key"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [each["nim"] for each in tomllib.loads(box.config.read_text())["machine"]] == [NIM]
+
+
 def test_what_root_writes_the_daemon_can_use(box: Box, machine: Machine) -> None:
     """`sudo mcfd setup`: the configuration is root's and the group's of its folder, ledger and authority the folder's owner's."""
     with folder_for_all() as folder:

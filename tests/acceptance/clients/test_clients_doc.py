@@ -15,7 +15,6 @@ from typing import get_args
 import httpx
 import pytest
 from support.ports import free_port
-from support.receivers.hooks import HookedShop
 from support.shop import BIN, Shop, wait_for
 
 from daemon.settings.model import EventType
@@ -31,8 +30,8 @@ def program(name: str) -> str:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[HookedShop]:
-    with HookedShop(tmp_path) as shop:
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    with Shop(tmp_path) as shop:
         yield shop
 
 
@@ -56,14 +55,14 @@ RECEIVERS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", RECEIVERS)
-def test_the_till_and_the_receiver(shop: HookedShop, tmp_path: Path, name: str) -> None:
+def test_the_till_and_the_receiver(shop: Shop, tmp_path: Path, name: str) -> None:
     """The till certifies with the published client, and the receiver prints the event of it, verified; a forged one is refused."""
     text, forged = RECEIVERS[name]
     secret = tmp_path / "erp.secret"
     secret.write_text(f"{text}\n")
     port = free_port()
     environ = {**os.environ, "SECRET": text, "PORT": str(port)}
-    shop.hooks = f'\n[[webhook]]\nurl = "http://127.0.0.1:{port}/"\nsecret_file = "{secret}"\nretry_max = 1.0\n'
+    shop.more_config = f'\n[[webhook]]\nurl = "http://127.0.0.1:{port}/"\nsecret_file = "{secret}"\nretry_max = 1.0\n'
     heard = tmp_path / "heard"
     with heard.open("w") as out:
         receiver = subprocess.Popen(

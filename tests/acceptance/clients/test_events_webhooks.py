@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from avepay.mcf import AvePay
 from support.processor import within
-from support.receivers.hooks import HookedShop, Receiver
+from support.receivers.hooks import Receiver
 from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh
 
@@ -23,8 +23,8 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[HookedShop]:
-    with HookedShop(tmp_path) as shop:
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    with Shop(tmp_path) as shop:
         yield shop
 
 
@@ -34,10 +34,10 @@ def sold(receiver: Receiver, count: int) -> list[str]:
     return [data["codeSecef"] for data in receiver.of("cert.issued")]
 
 
-def test_the_published_client_accepts_them(shop: HookedShop, receiver: Receiver) -> None:
+def test_the_published_client_accepts_them(shop: Shop, receiver: Receiver) -> None:
     """Its verifier, given the raw body, the header and the secret as it stands in the file, gives back type and data; and it
     refuses a body that was touched. (The receiver has checked the Standard Webhooks signature before it took anything.)"""
-    shop.hooks = receiver.section()
+    shop.more_config = receiver.section()
     shop.start()
     receipt = certified(shop.certify(invoice(fresh())))
     report = shop.close_period().json()
@@ -58,10 +58,10 @@ def test_the_published_client_accepts_them(shop: HookedShop, receiver: Receiver)
     assert receiver.secret not in shop.log_file.read_text()
 
 
-def test_nothing_is_lost_and_order_holds(shop: HookedShop, receiver: Receiver) -> None:
+def test_nothing_is_lost_and_order_holds(shop: Shop, receiver: Receiver) -> None:
     """A receiver that is down, one that says no for the moment, a daemon killed in the middle: every certification arrives
     in the order of the book, and what comes twice has the same id."""
-    shop.hooks = receiver.section(events=["cert.issued"])
+    shop.more_config = receiver.section(events=["cert.issued"])
     shop.start()
     codes = [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(3)]
     sold(receiver, 3)
@@ -76,9 +76,9 @@ def test_nothing_is_lost_and_order_holds(shop: HookedShop, receiver: Receiver) -
     assert {event["type"] for event in receiver.taken()} == {"cert.issued"}
 
 
-def test_a_receiver_that_hangs_delays_no_till(shop: HookedShop, receiver: Receiver) -> None:
+def test_a_receiver_that_hangs_delays_no_till(shop: Shop, receiver: Receiver) -> None:
     """Certifications and the Z go on as if there were no receiver."""
-    shop.hooks = receiver.section()
+    shop.more_config = receiver.section()
     shop.start()
     asyncio.run(receiver.script(*({"delay": 30} for _ in range(5))))
     with within(5, *shop.pids):
@@ -88,9 +88,9 @@ def test_a_receiver_that_hangs_delays_no_till(shop: HookedShop, receiver: Receiv
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-def test_the_sandbox_is_sent_only_when_asked_for(shop: HookedShop, receiver: Receiver, wanted: bool) -> None:
+def test_the_sandbox_is_sent_only_when_asked_for(shop: Shop, receiver: Receiver, wanted: bool) -> None:
     """A trial is not taken for a sale unawares."""
-    shop.hooks = receiver.section(events=["cert.issued"], include_sandbox=wanted)
+    shop.more_config = receiver.section(events=["cert.issued"], include_sandbox=wanted)
     shop.start()
     test = certified(shop.certify(invoice(fresh()), mode="test"))["codeSecef"]
     live = certified(shop.certify(invoice(fresh())))["codeSecef"]
@@ -112,7 +112,7 @@ def reload(shop: Shop, ended: str = "reload.done") -> None:
     wait_for(lambda: len(shop.events(ended)) > before, ended)
 
 
-def test_a_reload_brings_and_takes_webhooks(shop: HookedShop, receiver: Receiver, tmp_path: Path) -> None:
+def test_a_reload_brings_and_takes_webhooks(shop: Shop, receiver: Receiver, tmp_path: Path) -> None:
     """From then on; what waits for one that was taken out is forgotten, and a bad secret changes nothing."""
     shop.start()
     certified(shop.certify(invoice(fresh())))
@@ -139,7 +139,7 @@ def test_a_reload_brings_and_takes_webhooks(shop: HookedShop, receiver: Receiver
     assert len(receiver.of("cert.issued")) == 2
 
 
-def test_a_webhook_whose_address_changes_keeps_what_waits(shop: HookedShop, receiver: Receiver) -> None:
+def test_a_webhook_whose_address_changes_keeps_what_waits(shop: Shop, receiver: Receiver) -> None:
     """`/x` becomes `/x/` while events wait: they go to the new address, in order, and nothing is said to be forgotten."""
     shop.start()
     without = shop.config_file.read_text()

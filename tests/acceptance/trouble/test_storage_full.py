@@ -1,5 +1,7 @@
 """A disk that takes nothing more after 38h: nothing is lost, and all is well again without a restart."""
 
+import html
+import itertools
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -7,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from support.box.mounts import fill, small_disk
+from support.browser import create_users, session_of
 from support.crash.lane import Lane
 from support.processor import within
-from support.shop import invoice, wait_for
+from support.shop import invoice, running_shop, wait_for
 
 DISK_MB = 24
 
@@ -49,3 +52,37 @@ def test_a_disk_that_gives_out_after_38h_keeps_the_till_waiting_and_loses_nothin
         assert answer.status_code == 200, answer.text
         assert second.result().status_code in (200, 507)
     well_again(lane, "F-3")
+
+
+def test_a_ledger_that_was_moved_away_is_named_and_not_a_full_disk(tmp_path: Path) -> None:
+    """With its files or alone, also when another file stands in its place: 507 says that the ledger's file is gone, nothing reaches the machine, and the
+    page says it; the screen of the box and the metrics still open. Put back, it goes on without a restart."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ["technician"])
+        shop.http.cookies.update(session_of(shop, "technician"))
+        tries = itertools.count()
+        for number, is_replaced in (("M-1", False), ("M-2", True)):
+            assert shop.certify(invoice(f"{number}-before")).status_code == 200
+            aside = shop.ledger.with_name("aside")
+            shop.ledger.rename(aside)
+            if is_replaced:
+                shop.ledger.write_bytes(aside.read_bytes())
+
+            def refused(number: str = number) -> bool:
+                answer = shop.certify(invoice(f"{number}-{next(tries)}"))
+                if answer.status_code == 200:
+                    return False  # not noticed yet, and stored in the moved file
+                assert (answer.status_code, answer.json()["code"]) == (507, "STORAGE_FULL"), answer.text
+                return "the ledger's file was moved" in answer.json()["detail"]
+
+            wait_for(refused, "the reason")
+            page = html.unescape(shop.http.get("/ui/state", headers={"Accept": "text/html"}).text)
+            assert "le fichier du registre n'est plus à sa place" in page
+            assert [shop.http.get(path).status_code for path in ("/ui/box", "/metrics")] == [200, 200]
+            before = shop.machines[0].counters
+            assert refused()
+            assert shop.machines[0].counters == before
+            aside.rename(shop.ledger)
+            wait_for(lambda number=number: shop.certify(invoice(number), key=number).status_code == 200, "service")
+        assert shop.stop_daemon() == 0
+        shop.verify()

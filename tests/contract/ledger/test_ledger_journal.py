@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -94,10 +95,6 @@ async def test_a_stream_can_be_left(store: Store, till: Till) -> None:
     assert till.book.nim == NIM
 
 
-async def do_nothing() -> None:
-    """There is no till."""
-
-
 @pytest.mark.parametrize(("steps", "limit"), [((0, 1), 1), ((0, 4), 3), ((3, 7), 2), ((3, 1000), 1), ((1000, 9), 5)])
 async def test_a_part_of_a_number_is_found_however_far_back(
     store: Store, till: Till, monkeypatch, steps: tuple[int, int], limit: int
@@ -106,6 +103,11 @@ async def test_a_part_of_a_number_is_found_however_far_back(
     by page, also with an amount asked for; a part with a wildcard of SQL in it stands for itself."""
     for name, entries in zip(("WALKED", "NUMBERS"), steps, strict=True):
         monkeypatch.setattr(journal, name, entries)
+    ways: list[Page] = []
+
+    async def make_way() -> None:
+        ways.append(Page(0, ALWAYS))
+
     records = await sold(till, 30)
     records.append(await till.fail(invoice("S-31")))
     part = records[4].number[-2:]
@@ -114,21 +116,26 @@ async def test_a_part_of_a_number_is_found_however_far_back(
         assert len(wanted) >= count
         page = Page(0, ALWAYS, part=query, limit=limit)
         found: list[Record] = []
-        while piece := await store.journal.with_part(till.book, page, do_nothing):
+        while piece := await store.journal.with_part(till.book, page, make_way):
             assert len(piece) <= limit
             found += piece
             page = Page(0, ALWAYS, part=query, limit=limit, before_seq=piece[-1].seq)
         assert [record.number for record in found] == wanted
     amount = records[4].total_ttc
-    only = await store.journal.with_part(till.book, Page(0, ALWAYS, part=part, amount=amount), do_nothing)
+    only = await store.journal.with_part(till.book, Page(0, ALWAYS, part=part, amount=amount), make_way)
     assert [record.number for record in only] == [records[4].number]
-    assert await store.journal.with_part(till.book, Page(0, ALWAYS, part="%"), do_nothing) == []
+    ways.clear()
+    assert await store.journal.with_part(till.book, Page(0, ALWAYS, part="%"), make_way) == []
+    stretches = await store.journal.read(journal.stretches, till.book)
+    assert len(ways) == (len(stretches) if steps[0] < len(records) else 0)  # before each of them
 
 
 async def test_a_part_of_the_number_of_what_has_not_ended(store: Store, till: Till) -> None:
     """It is looked for in those numbers too."""
     begun = [await till.begin(invoice(number)) for number in ("F-12", "F-21", "G-12")]
-    found = await store.journal.with_part(till.book, Page(0, ALWAYS, part="12", state="begun"), do_nothing)
+    found = await store.journal.with_part(
+        till.book, Page(0, ALWAYS, part="12", state="begun"), partial(asyncio.sleep, 0)
+    )
     assert [record.id for record in found] == [begun[2], begun[0]]
 
 

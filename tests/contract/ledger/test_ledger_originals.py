@@ -260,6 +260,7 @@ async def test_the_machine_s_total_has_to_fit_too(store: Store, till: Till) -> N
         await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-1", reference_to(sale), 10_001))
     assert (refused.value.original_ttc, refused.value.credited_ttc) == (10_000, 10_001)
     await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-1", reference_to(sale), 9_999))
+    assert store.ledger.peek(originals.rates_withheld, till.book, credit("C-3", "RRR", 10_000)) == {}
     attempt_id = await till.begin(credit("C-2", f"{OTHER}-7", 10_000))
     await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-2", f"{OTHER}-7", 10_001))
 

@@ -18,7 +18,7 @@ from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, outages
 from daemon.store.tables.book.entries import repair_time
-from daemon.store.tables.book.outages import outages_between
+from daemon.store.tables.book.outages import newest_outages, outages_between
 
 
 async def begin(till: Till, *, lasted: int = 5 * MINUTE, reason: str = "line_lost") -> Outage | None:
@@ -59,11 +59,12 @@ async def test_an_outage_from_its_beginning_to_its_end(till: Till, path: Path) -
     began = till.at - 5 * MINUTE
     await begin(till)
     assert lasting(till) == Outage(1, till.book.nim, "line_lost", began, 0, refused=False, incident="20251206T100000Z")
+    assert till.store.ledger.peek(outages.out_since, till.book) == began
     till.at += HOUR
     ended = await end(till, ago=MINUTE)
     assert ended is not None
     assert (ended.since, ended.until) == (began, till.at - MINUTE)
-    assert lasting(till) is None
+    assert (lasting(till), till.store.ledger.peek(outages.out_since, till.book)) == (None, 0)
     assert await end(till) is None
     assert query(path, "SELECT type, ref_id FROM event WHERE type LIKE 'machine.%'") == [
         ("machine.outage", 1),
@@ -257,3 +258,15 @@ async def test_a_copy_brings_back_the_register_and_no_sign_of_life(path: Path, t
         assert lasting(till) is not None
         assert store.ledger.peek(outages.sign_of_life, till.book) == 0
     assert verify(path).problems == ()
+
+
+async def test_the_newest_outages_come_first(store: Store, till: Till) -> None:
+    """As many of them as are wanted, of all of the book."""
+    for _ in range(4):
+        till.at += HOUR
+        await begin(till, lasted=0)
+        till.at += HOUR
+        await end(till)
+    for limit, numbers in ((2, [4, 3]), (4, [4, 3, 2, 1]), (9, [4, 3, 2, 1])):
+        found = await store.ledger.read(newest_outages, till.book, start=0, end=1 << 60, limit=limit)
+        assert [outage.number for outage in found] == numbers

@@ -106,6 +106,21 @@ async def test_a_key_has_a_role_an_end_and_a_last_use(store: Store) -> None:
     assert (other.role, other.expires_at, other.used_at) == ("reader", START + 10, 0)
 
 
+async def test_a_key_is_found_by_the_id_of_its_public_half(store: Store) -> None:
+    """Among others, and only while it works; the ids of those of the relay, the newest first, of one machine."""
+    lanes = [("till", NIM), ("relay", "EL02000099-1"), ("relay", NIM), ("relay", NIM)]
+    for at, (lane, nim) in enumerate(lanes):
+        terms = KeyTerms(lane=lane, signed=True) if lane == "relay" else KeyTerms()
+        await store.ledger.write(create_key, nim, "live", str(at), at=START + at, terms=terms)
+    ring = store.key_ring
+    ids = ring.relay_key_ids(NIM)
+    labels = [(found.label if (found := ring.find_signer(each)) else "") for each in (*ids, "0" * 16, "", "x" * 16)]
+    assert labels == ["3", "2", "", "", ""]
+    await store.ledger.write(revoke_key, 4, at=START + 9)
+    assert ring.find_signer(ids[0]) is None
+    assert ring.relay_key_ids(NIM) == ids[1:]
+
+
 async def test_everything_is_in_the_audit_log(store: Store, path: Path) -> None:
     """Who, from where, what, on what; newest first; and `mcfd verify` finds it whole."""
     await store.ledger.write(create_key, NIM, "live", "caisse 1", at=START, by=SHELL)

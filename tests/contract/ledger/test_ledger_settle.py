@@ -10,9 +10,11 @@ import pytest
 from support.ledgers.ledger import IFU, Till, code_of, invoice, settlements
 
 from common.language import Text
+from common.language.reasons import from_stored
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
-from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.events import ATTENTION
+from daemon.core.ledger.attempt import NOT_CERTIFIED, DuplicateInvoice, Outcome, Record
 from daemon.core.ledger.decision import Decision
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.decisions import DecisionNote
@@ -166,6 +168,20 @@ async def test_what_the_machine_said_in_attention_is_kept(store: Store, till: Ti
     assert (evidence.at, evidence.state) == (till.at, till.state(invoice("F-9")))
 
 
+async def test_whatever_sets_attention_is_an_event(store: Store, till: Till) -> None:
+    """By what a machine says, by what another machine says of it, and in the commit of a certification."""
+    ledger = store.ledger
+    await ledger.set_attention(till.book, Text("a"), at=till.at)
+    await ledger.attend_machine(till.book.nim, Text("b"), at=till.at)
+    await ledger.attend_machine("EL02000099-1", Text("no book of this ledger"), at=till.at)
+    sale = invoice("F-1")
+    outcome = Outcome(till.word(sale), sale, sale.total_ttc, till.at)
+    await ledger.write(ledger.certify, till.book, await till.begin(sale), outcome, found=Text("c"))
+    assert ledger.peek(book_state, till.book).attention == "c"
+    events = [event.detail for event in ledger.peek(events_after, till.book, 0) if event.type == ATTENTION]
+    assert events == ["a", "b", "c"]
+
+
 async def carried_out(till: Till, decision: Decision) -> tuple[str, str, str, dict[str, str]]:
     """As an operator decides, with what the ledger knows; the newest entry of the audit log."""
     case = await till.store.decisions.case(till.book)
@@ -219,6 +235,8 @@ async def test_attention_to_a_former_taxpayer_s_book_is_ended_by_a_person(store:
     assert store.ledger.peek(book_state, till.book).attention == ""
     (settled,) = store.ledger.peek(settlements, till.book)
     assert (settled.decision, settled.attempt_id, settled.reason) == ("adopted", 0, "its paper was looked at")
+    (entry,) = await store.ledger.read(newest_entries, 1)
+    assert (entry.action, entry.detail) == ("attempt.settled", {"decision": "adopt", "reason": settled.reason})
     assert verify(path).clean
 
 
@@ -250,16 +268,22 @@ async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store
     assert [record.id for record in store.ledger.peek(attempts.unfinished, till.book)] == [attempt_id]
 
 
-async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(store: Store, till: Till) -> None:
-    """It is of another time: the machine's last invoice is its outcome, and counted as nobody else's."""
+@pytest.mark.parametrize(
+    ("last", "outcome"), [("F-1", ("certified", code_of("F-1"), "x")), ("S-1", ("abandoned", "", NOT_CERTIFIED))]
+)
+async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(
+    store: Store, till: Till, last: str, outcome: tuple[str, str, str]
+) -> None:
+    """It is of another time: the machine's last invoice is its outcome, and counted as nobody else's; or else the machine has certified nothing since."""
     await till.sell()
     attempt_id = await till.begin(invoice("F-1"))
-    till.word(invoice("F-1"))
-    state = till.state(invoice("F-1"))
+    if last == "F-1":
+        till.word(invoice("F-1"))
+    state = till.state(invoice(last))
     await store._open.writer._connection.run(partial(mark_restored, at=1))
-    assert await adopt(till, state, 1) is None
+    assert await adopt(till, state, 1 if last == "F-1" else 0) is None
     record = store.ledger.peek(attempts.find_record, till.book, attempt_id)
-    assert (record.state, record.code, record.reason) == ("certified", code_of("F-1"), "x")
+    assert (record.state, record.code, str(from_stored(record.reason))) == outcome
     assert (store.ledger.peek(book_state, till.book)).unexplained == 0
     assert store.ledger.peek(attempts.unfinished, till.book) == []
 

@@ -7,11 +7,11 @@ from support.ledgers.ledger import MINUTE, START, Till, opened, opened_till, que
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import NotFound
-from daemon.core.ledger.entries import CashMove, TimeRepair
+from daemon.core.ledger.entries import TimeRepair
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
-from daemon.store.tables.book import acts, attempts
+from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.closures import closures_between
 from daemon.store.tables.book.entries import repair_time
@@ -139,8 +139,7 @@ async def test_a_repair_says_what_it_concerns(store: Store, till: Till, path: Pa
     for _ in range(3):
         last = await till.sell()
     till.at += YEARS
-    move = CashMove("deposit", 9, "float", "1", "Caisse 1")
-    await store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
+    await till.move_cash()
     now = last.ended_at + MINUTE
     placed = await store.decisions.write(repair_time, till.book, now=now, ahead=YEARS, reason="wrong year")
     assert placed.entry == TimeRepair(4, 1, YEARS, last.ended_at, "wrong year")

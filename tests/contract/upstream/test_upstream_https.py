@@ -203,6 +203,13 @@ class TestCertificates:
         assert "certificate" in outcome.error.lower()
         assert attempts == []
 
+    async def test_one_that_has_ended(self, tmp_path, authority):
+        """Nothing is sent, and the shop reads why in its own language."""
+        outcome, attempts = await self.try_once(tmp_path, authority.issue(expired=True), authority.path)
+        assert isinstance(outcome, Again)
+        assert outcome.error.in_language("fr") == "le certificat du destinataire est périmé : il doit y être renouvelé"
+        assert attempts == []
+
     @pytest.mark.parametrize("opened", [open_https, open_webhook])
     async def test_the_systems_authorities(self, tmp_path, authority, opened, monkeypatch):
         """Where none is configured, those that the system trusts are: what they vouch for is sent to."""

@@ -16,9 +16,10 @@ from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
 from daemon.core.ledger.book import Book, Closure
+from daemon.core.ledger.entries import CashKind, CashMove
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 from daemon.store.store import Store
-from daemon.store.tables.book import attempts, originals
+from daemon.store.tables.book import acts, attempts, originals
 from daemon.store.tables.book.books import book_state, open_book
 
 NIM = "EL02000015-1"
@@ -143,6 +144,11 @@ class Till:
         return await self.store.ledger.close_period(
             self.book, counters=self.counters, unexplained=unexplained, at=self.at, call=call
         )
+
+    async def move_cash(self, amount: int = 500, kind: CashKind = "deposit") -> None:
+        self.at += MINUTE
+        move = CashMove(kind, amount, "float", "1", "Awa")
+        await self.store.ledger.write(acts.move_cash, self.book, move, at=self.at, answer=lambda _: b"{}")
 
     def state(self, last: Invoice | None = None) -> MachineState:
         """C1h."""

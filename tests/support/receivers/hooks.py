@@ -1,24 +1,12 @@
-"""Webhooks of a test shop, and a real receiver of them in a process of its own."""
+"""A real receiver of webhooks in a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 from support.receivers.headquarters import HttpHeadquarters
-from support.shop import Shop
-
-
-class HookedShop(Shop):
-    """With `[[webhook]]` sections, as TOML, beside the others."""
-
-    hooks = ""
-
-    def _write_config(self) -> None:
-        super()._write_config()
-        with self.config_file.open("a") as file:
-            file.write(self.hooks)
+from support.shop import section
 
 
 class Receiver(HttpHeadquarters):
@@ -30,7 +18,7 @@ class Receiver(HttpHeadquarters):
 
     def section(self, **settings: Any) -> str:
         values = {"url": self.url, "secret_file": str(self.keys.file), "retry_max": 1.0, **settings}
-        return "\n[[webhook]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+        return section("[[webhook]]", values)
 
     def taken(self) -> list[dict[str, Any]]:
         """Each event once, in the order of arrival."""

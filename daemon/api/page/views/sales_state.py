@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from common.language import Counted, Text
+from common.language import Counted, Text, tell
 from common.language.reasons import from_stored
 from daemon.core.clock import DAY, HOUR, machine_millis
-from daemon.core.errors import StorageError, StorageFull
+from daemon.core.errors import StorageError, StorageFull, without_paths
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.reports import REASONS
 from daemon.store.tables.book.deferred import backlog
@@ -54,7 +54,7 @@ async def sales_state(visit: Visit) -> SalesState:
     try:
         await live[0].ledger.check_free_space(live[0].book)
     except StorageError as error:
-        cause = say("the disk is full") if isinstance(error, StorageFull) else say("the ledger cannot be written")
+        cause = without_paths(str(tell(error, visit.language)), visit.language)
         return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
     replaced = [each for each in live if each.is_replaced]
     live = [each for each in live if each.is_in_use]

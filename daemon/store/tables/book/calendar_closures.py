@@ -10,6 +10,7 @@ import sqlite3
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -150,9 +151,10 @@ def _days(
 ) -> list[_ClosedDay]:
     """The Zs after the first number and up to the second, as far as they were made in the month `upto` or before it."""
     found = []
-    for z_number, created_at, last_seq, link, body in connection.execute(_SQL["days"], (book.id, *zs)):
-        if upto is not None and month_of(created_at, zone) > upto:
-            break
+    days = connection.execute(_SQL["days"], (book.id, *zs))
+    for z_number, created_at, last_seq, link, body in takewhile(
+        lambda day: upto is None or month_of(day[1], zone) <= upto, days
+    ):
         content = _read_body(body)
         found.append(_ClosedDay(z_number, created_at, last_seq, link, content.cash, content.isfs, content.stands_for))
     return found

@@ -22,7 +22,7 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Entry, Placed, TimeRepair, entry_bytes
-from daemon.store.sqlite.file import load, read_as
+from daemon.store.sqlite.file import load, read_as, value_of
 from daemon.store.tables.book.books import BookHead, advance, book_state, read_head, read_start
 
 COLUMNS = "id, after_seq, after_z, at, body, hash, coalesce(chained_at, 0) AS chained_at"
@@ -78,10 +78,9 @@ def link_after(
 ) -> bytes:
     """The hash of the last link after the record `seq`: a closure (up to the number `upto_z`), an entry (after that
     closure at most, with an id below `before_id` there), or the record itself."""
-    row = connection.execute(_SQL["last_link"], (book.id, seq, upto_z, before_id)).fetchone()
-    if row is None:
-        row = connection.execute(_SQL["record_link"], (book.id, seq)).fetchone()
-    return row[0] if row else read_start(connection, book.id).hash
+    link = value_of(connection.execute(_SQL["last_link"], (book.id, seq, upto_z, before_id)), b"")
+    link = link or value_of(connection.execute(_SQL["record_link"], (book.id, seq)), b"")
+    return link or read_start(connection, book.id).hash
 
 
 def hours_ahead(last_at: int, now: int) -> int:

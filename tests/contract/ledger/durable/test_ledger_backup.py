@@ -146,9 +146,12 @@ def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> N
     sell_one(path)
     backup(path, copy, at=START)
     tamper(copy, "UPDATE certification SET total_ttc = 1")
+    tamper(copy, "UPDATE book SET z_number = 9, last_at = 9")
+    assert len(verify(copy).problems) > 3
     before = path.read_bytes()
     with pytest.raises(LedgerUnusable, match="not sound") as refusal:
         restore(copy, path, at=START)
+    assert str(refusal.value).count("; ") == 2  # the first three
     assert re.search(r"ledger\.backup est abîmé\s: .*enregistrement", str(tell(refusal.value, "fr")))
     copy.write_bytes(b"rubbish" * 2000)
     with pytest.raises(LedgerUnusable, match="cannot be copied: the ledger is damaged"):

@@ -10,6 +10,7 @@ import re
 import shutil
 import sqlite3
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ from support.ledgers.worker import worker_of
 
 from common.language.reasons import from_stored
 from daemon.core.errors import LedgerUnusable
-from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
-from daemon.store.tables.book import acts, attempts
+from daemon.store.tables import journal as tables_journal
+from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import unpack
 from daemon.store.tables.meta import read_damage
 from daemon.usecases.reports import journal
@@ -47,12 +48,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def fill(path: Path) -> None:
-    async with opened_till(path) as (store, till):
+    async with opened_till(path) as (_, till):
         for number in range(SALES):
             await till.sell(1000 + number)
             if number in (10, 20):
-                move = CashMove("deposit", 500, "float", "1", "Awa")
-                await store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
+                await till.move_cash()
             if number in (15, 30):
                 await till.close()
         await till.fail(invoice("X-1"))
@@ -161,6 +161,11 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
         for wanted, numbers in WITH_DAMAGE.items():
             records = await store.journal.page(till.book, wanted)
             assert [(record.number, record.nim) for record in records] == [(number, NIM) for number in numbers], wanted
+        with pytest.MonkeyPatch.context() as patch:  # by the indexes of the numbers alone
+            patch.setattr(tables_journal, "WALKED", 0)
+            page = Page(0, EVER, part="S-12", limit=9)
+            records = await store.journal.with_part(till.book, page, partial(asyncio.sleep, 0))
+            assert [record.state for record in records] == ["damaged"]
         commits = store.retention.commits
         await journal.read_page(worker, Page(0, EVER, limit=1000))
         assert store.retention.commits == commits  # the damage is known already
@@ -171,6 +176,18 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
         await till.close()
     problems = verify(path).problems
     assert any("record 12 (invoice 'S-12')" in problem for problem in problems), problems
+
+
+async def test_twenty_damaged_entries_are_stored(path: Path) -> None:
+    """Whatever their number; then nothing is written any more."""
+    tamper(path, "UPDATE certification SET payload = x'' WHERE seq <= 30")
+    async with opened_till(path) as (store, till):
+        for limit in (15, 15, 50, 50):
+            await store.journal.page(till.book, Page(0, EVER, before_seq=31, limit=limit))
+        assert len(store.retention.peek(read_damage).entries) == 20
+        commits = store.retention.commits
+        await store.journal.page(till.book, Page(0, EVER, limit=50))
+        assert store.retention.commits == commits
 
 
 async def test_a_damaged_page_costs_its_entries_alone(path: Path) -> None:

@@ -14,21 +14,14 @@ from support.ledgers.ledger import MINUTE, Till, opened, tamper
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
-from daemon.core.ledger.entries import CashMove
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import recompute, sandbox
 from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
 from daemon.store.store import Store
-from daemon.store.tables.book import acts, totals
+from daemon.store.tables.book import totals
 from daemon.store.tables.book.entries import repair_time
 
 SECOND, THIRD = "EL02000015-2", "EL02000015-3"
-
-
-async def put_in(till: Till, amount: int = 500) -> None:
-    till.at += MINUTE
-    move = CashMove("deposit", amount, "float", "1", "Awa")
-    await till.store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
 
 
 async def test_how_far_it_has_come_is_told_now_and_then(
@@ -115,7 +108,7 @@ async def test_a_repair_that_was_wrong_itself_is_repaired_too(store: Store, till
     await till.sell()
     till.at += 3653 * DAY
     await till.sell()
-    await put_in(till)
+    await till.move_cash()
     till.at -= 3653 * DAY - 5 * HOUR
     await store.decisions.write(repair_time, till.book, now=till.at, ahead=3653 * DAY, reason="wrong year")
     await till.sell()
@@ -134,7 +127,7 @@ async def test_a_z_of_a_version_that_knew_of_no_cash(
     record = await till.sell()
     previous = record.hash
     if is_moved:
-        await put_in(till)
+        await till.move_cash()
         previous = (await store.ledger.read(lambda each: each.execute("SELECT hash FROM entry").fetchone()))[0]
     closure = await till.close()
     body = json.loads(closure.body)
@@ -154,7 +147,7 @@ async def test_an_entry_that_a_sandbox_let_go_of_and_kept_is_before_its_beginnin
     """The newest of all stays, so that no id is given twice: it is behind the book's start, for a start of the daemon as well."""
     monkeypatch.setattr(sandbox, "NEWEST", 3)
     till = await Till.of(store, mode="test")
-    await put_in(till)
+    await till.move_cash()
     for _ in range(8):
         await till.sell()
     await store.ledger.aggregate(till.book)
@@ -165,7 +158,7 @@ async def test_an_entry_that_a_sandbox_let_go_of_and_kept_is_before_its_beginnin
     assert (entry_id, after_seq) == (1, 0)
     assert verify(path).problems == ()
     examine_shape(path)
-    await put_in(till)
+    await till.move_cash()
     await till.close()
     assert verify(path).problems == ()
 

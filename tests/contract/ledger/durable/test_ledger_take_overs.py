@@ -13,6 +13,7 @@ import pytest
 from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.clock import HOUR
+from daemon.core.errors import MachineOffline
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.migrations import migrations
@@ -50,7 +51,11 @@ def path(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
 
 
-def test_a_ledger_with_take_overs_is_clean(path: Path) -> None:
+async def test_a_ledger_with_take_overs_is_clean(path: Path) -> None:
+    """An intent of the machine that a spare stands for is refused, whoever looked before."""
+    async with opened_till(path) as (_, till):
+        with pytest.raises(MachineOffline):
+            await till.begin(invoice("F-9"))
     assert verify(path).problems == ()
 
 

@@ -6,19 +6,15 @@ import asyncio
 import contextlib
 import shutil
 import sqlite3
-from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened, opened_till, query, tamper
+from support.ledgers.ledger import NIM, START, Till, invoice, opened, opened_till, query, tamper
 
-from daemon.core.audit import INTERNAL
-from daemon.core.errors import LedgerUnusable
-from daemon.core.ledger.entries import CashMove
+from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance import recompute
 from daemon.store.maintenance.recompute import count_records
 from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
-from daemon.store.tables.book import acts
 
 RECORDS = 150
 
@@ -36,7 +32,7 @@ async def fill(path: Path) -> None:
         for number in range(RECORDS - 2):
             await till.sell(1000 + number)
             if number in (40, 80):
-                await put_in(till)
+                await till.move_cash()
             if number in (60, 100):
                 await till.close(unexplained=number // 100)
         await till.fail(invoice("X-1"))
@@ -48,18 +44,6 @@ async def fill(path: Path) -> None:
         other = await Till.of(store, "EL02000099-1", "test")
         await other.sell()
         await store.ledger.aggregate(other.book)
-
-
-async def put_in(till: Till) -> None:
-    till.at += MINUTE
-    await till.store.ledger.write(
-        acts.move_cash,
-        till.book,
-        CashMove("deposit", 500, "float", "1", "Awa"),
-        at=till.at,
-        answer=lambda _: b"",
-        call=INTERNAL,
-    )
 
 
 @pytest.fixture
@@ -242,7 +226,7 @@ async def test_a_sound_ledger_is_clean_in_whatever_order_it_was_written(tmp_path
     """Sales, movements of cash and Z, each after each two of them, with whatever of them comes last; also where the clock stands between them."""
     path = tmp_path / "ledger.sqlite3"
     async with opened_till(path) as (_, till):
-        steps = {"sale": till.sell, "cash": partial(put_in, till), "z": till.close}
+        steps = {"sale": till.sell, "cash": till.move_cash, "z": till.close}
         for step in EACH_AFTER_EACH_TWO:
             till.at = START if stands else till.at
             await steps[step]()
@@ -267,6 +251,13 @@ def test_the_first_bad_record_is_named_first(path: Path) -> None:
     assert verify(path).problems == (f"{NIM} (live): record 70 (invoice 'S-70') does not continue the chain",)
 
 
+def test_the_chain_goes_on_behind_a_record_that_cannot_be_read(path: Path) -> None:
+    """From the hash that it has; only sums are others without it."""
+    tamper(path, "UPDATE certification SET payload = x'01ff' WHERE seq = 70 AND book_id = 1")
+    problems = verify(path).problems
+    assert not any("does not continue the chain" in problem for problem in problems[1:]), problems
+
+
 def test_a_record_rewritten_with_its_own_hash_breaks_the_next(path: Path) -> None:
     """Who makes one record consistent in itself would have to rewrite all that follow, and every copy of a Z elsewhere."""
     tamper(path, "DELETE FROM certification WHERE seq = 70 AND book_id = 1")
@@ -283,6 +274,19 @@ def test_a_damaged_page_is_told_not_thrown(path: Path) -> None:
     findings = verify(path)
     assert not findings.clean
     assert len(findings.problems) <= 100
+
+
+def test_a_disk_without_room_is_no_finding(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite's own files have none while a record is read: nothing is said about the ledger."""
+
+    def fails(*_: object) -> None:
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
+
+    monkeypatch.setattr("daemon.store.maintenance.recompute.record_of", fails)
+    with pytest.raises(StorageFull, match="cannot be opened for writing"):
+        verify(path)
 
 
 def test_only_so_many_findings_are_told(path: Path) -> None:

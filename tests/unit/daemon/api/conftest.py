@@ -5,6 +5,7 @@ from typing import Any, cast
 import httpx
 import pytest
 from support.api import NIM, NOW, Ring, Serve, Served, UseCases
+from support.core_samples import closure, record
 from support.shop import PLAIN
 
 from common.http_server import HttpServer, ServerConfig
@@ -14,6 +15,7 @@ from daemon.api.service import create_api
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredBacklog
+from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -22,13 +24,19 @@ from daemon.usecases.worker.machine_workers import MachineWorkers
 @pytest.fixture
 def usecases(monkeypatch: pytest.MonkeyPatch) -> UseCases:
     fake = UseCases()
-    monkeypatch.setattr(certify, "certify", fake.certify)
-    monkeypatch.setattr(certify, "certify_or_defer", fake.certify_or_defer)
-    monkeypatch.setattr(reports, "close_period", fake.close_period)
-    monkeypatch.setattr(machine.inspect, "cancel_pending", fake.cancel_pending)
-    monkeypatch.setattr(machine.inspect, "info", fake.info, raising=False)
-    for name in ("x_report", "x_between", "a_report", "history"):
-        monkeypatch.setattr(reports.report, name, getattr(fake, name), raising=False)
+    certified, cancelled = Answered(record(), False), b'{"wasPending":false,"message":"no invoice was open"}'
+    for place, name, answer in (
+        (certify, "certify", certified),
+        (certify, "certify_or_defer", certified),
+        (reports, "close_period", Answered(closure(), False)),
+        (machine.inspect, "cancel_pending", Answered(cancelled, False)),
+        (machine.inspect, "info", {"nim": NIM}),
+        (reports.report, "x_report", {"kind": "X"}),
+        (reports.report, "x_between", {"kind": "X"}),
+        (reports.report, "a_report", {"kind": "A"}),
+        (reports.report, "history", []),
+    ):
+        monkeypatch.setattr(place, name, fake.answering(name, answer), raising=False)
     return fake
 
 

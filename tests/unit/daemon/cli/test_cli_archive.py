@@ -18,11 +18,9 @@ from support.cli.command import Command
 from support.ledgers.ledger import IFU, Till, invoice, opened
 
 from daemon.core.clock import DAY, millis
-from daemon.core.ledger.entries import CashMove
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import acts
 from daemon.store.tables.book.entries import repair_time
 from daemon.whole_box import verify_archive
 from daemon.whole_box.year_archive import faults
@@ -48,8 +46,7 @@ async def two_years(path: Path) -> None:
                 amounts = (("B", sale.total_ttc),)
                 await till.certify(invoice(f"C-{month}", type_="FA", amounts=amounts, reference=reference))
                 await till.fail(invoice(f"R-{month}"))
-                move = CashMove("deposit", 500 * month, "Fond", "1", "Awa")
-                await store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"{}")
+                await till.move_cash(500 * month)
             await till.close()
             await till.sell(70)
 

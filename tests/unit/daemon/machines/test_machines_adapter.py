@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.api import record
+from support.core_samples import body, read
 from support.line.scripted_line import ScriptedPort, answer
 
 from bridge import errors as bridge
@@ -66,7 +66,7 @@ def test_every_error_of_the_bridge_has_one_of_ours(
 
 def invoice() -> Invoice:
     """A sale of 15 000 in group B, with a comment."""
-    return msgspec.structs.replace(record().invoice, comments=(Comment("A", "Merci"),))
+    return msgspec.structs.replace(read(body(invoiceNumber="F-1")), comments=(Comment("A", "Merci"),))
 
 
 @pytest.fixture

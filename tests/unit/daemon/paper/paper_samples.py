@@ -2,10 +2,10 @@
 
 from decimal import Decimal
 
+from support.core_samples import recorded
+
 from common.wire import closure
 from daemon.core.invoice.intake import Defaults, read_invoice
-from daemon.core.ledger.attempt import Record
-from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.paper.invoice import invoice_document
@@ -43,27 +43,14 @@ def shop(language="fr", **fields):
 def record(body, *, credit=False, **fields):
     defaults = Defaults(operator_id="7", operator_name="Awa Ouédraogo", isf="ISF1")
     invoice = read_invoice(body, defaults=defaults, rates=RATES, credit=credit)
-    return Record(
-        **{
-            "id": 1,
-            "number": invoice.number,
-            "type": invoice.type,
-            "state": "certified",
-            "begun_at": 1_795_169_730_000,
-            "base": FiscalCounters(10, 8, 1),
-            "total_ttc": invoice.total_ttc,
-            "invoice": invoice,
-            "seq": 1,
-            "ended_at": 1_795_169_730_000,
-            "code": "7C0MWH2RQJ4T9XK3VZ5B8NDP",
-            "machine_time": "20261120101530",
-            "ifu": "00084440Y",
-            "counters": FiscalCounters(11, 9, 1),
-            "fc": 1 if credit else 9,
-            "nim": NIM,
-            **fields,
-        }
-    )
+    own = {
+        "begun_at": 1_795_169_730_000,
+        "ended_at": 1_795_169_730_000,
+        "code": "7C0MWH2RQJ4T9XK3VZ5B8NDP",
+        "machine_time": "20261120101530",
+        "fc": 1 if credit else 9,
+    }
+    return recorded(invoice, **own, **fields)
 
 
 SALE = {

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
-from support.api import INVOICE, Ring, Served, record
-from support.core_samples import DEFAULTS, read
+from support.api import INVOICE, Ring, Served
+from support.core_samples import DEFAULTS, read, record
 
 from daemon.api.access.context import ApiDeps
 from daemon.api.document.describe import EmptyBody

@@ -6,14 +6,12 @@ from fractions import Fraction
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.core_samples import RATES, as_json, read
+from support.core_samples import RATES, as_json, read, recorded
 
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.ledger.tally import add, contribution
-from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.fiscal_reports import x_report
 from daemon.core.report.receipt import receipt
 
@@ -204,18 +202,7 @@ def test_a_report_is_the_sum_of_its_receipts(bodies):
         invoice = attempt(request)
         if invoice is None:
             continue
-        record = Record(
-            id=index,
-            number=invoice.number,
-            type=invoice.type,
-            state="certified",
-            begun_at=1,
-            base=FiscalCounters(0, 0, 0),
-            total_ttc=invoice.total_ttc,
-            invoice=invoice,
-            counters=FiscalCounters(1, 1, 0),
-            nim="EL02000015-1",
-        )
+        record = recorded(invoice, id=index)
         receipts.append(receipt(record))
         running = add(running, contribution(record))
     aggregate = Aggregate(0, 0, running, {}, 0, 0, 0)

@@ -4,42 +4,25 @@ from decimal import Decimal
 
 import msgspec
 import pytest
+from support import core_samples
+from support.core_samples import DEFAULTS, RATES, body, credit_body, recorded
 
 from daemon.core.errors import InvalidRequest
-from daemon.core.invoice.intake import Defaults, read_invoice
+from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.rules import Rules, StampDuty
-from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.ledger.tally import add, contribution
-from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.fiscal_reports import x_report
 from daemon.core.report.journal import certify_request
 
-DEFAULTS = Defaults(operator_id="1", operator_name="Caisse 1", isf="1")
-RATES = {"A": 0, "B": 1800}
-
 
 def read(item, *, credit=False, total=10_000, **more):
-    body = {
-        "invoiceNumber": "F-1",
-        "invoiceType": "FA" if credit else "FV",
-        "items": [{"name": "Riz", "taxGroup": "B", **item}],
-        "payments": [{"method": "E", "amount": total}],
-        **({"creditNoteRef": "RRR"} if credit else {}),
-        **more,
-    }
-    return read_invoice(body, defaults=DEFAULTS, rates=RATES, credit=credit)
+    sold = {"name": "Riz", "taxGroup": "B", **item}
+    sale = credit_body(sold, pay=total, creditNoteRef="RRR") if credit else body(sold, pay=total)
+    return core_samples.read({**sale, **more}, credit=credit)
 
 
-def certified(invoice):
-    counters = FiscalCounters(1, 1, 0)
-    return Record(
-        id=1, number="F-1", type=invoice.type, state="certified", begun_at=0, base=counters,
-        total_ttc=invoice.total_ttc, invoice=invoice, counters=counters,
-    )  # fmt: skip
-
-
-def test_they_change_nothing_that_is_certified():
+def test_they_change_nothing_that_is_recorded():
     """With and without them the machine is told the same."""
     plain = read({"unitPrice": 5000, "quantity": 2})
     invoice = read(
@@ -65,10 +48,10 @@ def test_the_reduction_follows_from_the_price_before_it(mode, price, original):
 
 def test_x_sums_them_net_of_credit_notes():
     """SFE 4.3 k and l: what reduced the day's sales. A rebate granted afterwards (RRR) is a reduction; credit notes are told by nature."""
-    sale = certified(read({"amountTtc": 10_000, "discount": 1500}))
+    sale = recorded(read({"amountTtc": 10_000, "discount": 1500}))
     correction = {"creditNoteRef": "EL02000015-1-1", "creditNoteNature": "COR"}
-    credit = certified(read({"amountTtc": 10_000, "discount": 500}, credit=True, **correction))
-    rebate = certified(read({"amountTtc": 2000}, credit=True, total=2000))
+    credit = recorded(read({"amountTtc": 10_000, "discount": 500}, credit=True, **correction))
+    rebate = recorded(read({"amountTtc": 2000}, credit=True, total=2000))
     running = add(add(contribution(sale), contribution(credit)), contribution(rebate))
     report = x_report(Book(1, "EL02000015-1", "live"), Aggregate(2, 0, running, {}, 0, 0, 0), 0)
     assert report.reductions == 1000 + 2000
@@ -142,7 +125,7 @@ def test_stamp_duty_of_the_till_is_checked():
 
 def test_stamp_duty_is_in_the_drawer():
     """X tells it beside the totals, and what the drawer should hold."""
-    running = contribution(certified(charged(CASH)))
+    running = contribution(recorded(charged(CASH)))
     report = x_report(Book(1, "EL02000015-1", "live"), Aggregate(1, 0, running, {}, 0, 0, 0), 0)
     assert (report.stamp_duty, report.total_ttc, report.cash.expected) == (100, 15_000, 15_100)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.api import record
+from support.core_samples import record
 
 from daemon.core.errors import MachineRefused
 from daemon.core.machine.state import Certified, FiscalCounters

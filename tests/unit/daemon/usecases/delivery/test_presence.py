@@ -85,7 +85,7 @@ async def test_trouble_ends_nothing():
 async def test_what_is_asked_for_each_hour_ends(monkeypatch, with_end):
     """Headquarters refuses a closure for good and asks for it each hour, as 0.1.0 does, with a new last Z each time: sent at once, after one
     hour, two, four, eight, sixteen, and no more; four weeks later it is a new request."""
-    hours = [*range(60), 900]
+    hours = [*range(70), 900]
     clock = [0.0]
     rig = Rig(
         [

@@ -13,10 +13,8 @@ import pytest
 from support.ledgers.ledger import MINUTE, ZONE, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.high_water import mark_path
-from daemon.store.tables.book import acts
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.journal import Search, credits_of, read_page, search
 from daemon.usecases.reports.journal_files import journal_pieces
@@ -88,9 +86,7 @@ async def filled(till: Till) -> list[tuple[str, int]]:
                 await till.fail(invoice("X-1"))
             case "m":
                 messages.append(("cash", z_number))
-                till.at += MINUTE
-                move = CashMove("deposit", 500, "float", "1", "Awa")
-                await till.store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
+                await till.move_cash()
             case "z":
                 await till.close()
                 z_number += 1
@@ -156,9 +152,8 @@ async def test_a_file_is_the_book_as_it_was_when_it_was_begun(
             nonlocal ways
             ways += 1
             if ways == after + 1:
-                move = CashMove("deposit", 500, "float", "1", "Awa")
                 await till.certify(invoice("N-1"))
-                await store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
+                await till.move_cash()
                 await till.close()
                 await till.certify(invoice("N-2"))
 
