@@ -117,7 +117,8 @@ def test_an_article_sold_without_vat_is_known_with_it(awa: httpx.Client, shop: S
 
 
 def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) -> None:
-    """A part of one line, then the rest; sent twice it is one; more than was sold is refused, and so is a nature that was not chosen."""
+    """A part of one line, then the rest; sent twice it is one; more than was sold is refused, and so is a nature that was not chosen. What is
+    credited whole is offered no further credit note."""
     items = [
         {"name": "Riz", "taxGroup": "B", "unitPrice": 1000, "quantity": 3},
         {"name": "Savon", "taxGroup": "A", "unitPrice": 450, "quantity": 1},
@@ -140,8 +141,10 @@ def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) ->
     assert f"{sold['nim']}-{sold['fvc']}" in answer.text
     whole = {"key": "another", "line0": "1", "line1": "1", "nature": "RAN"}
     assert awa.post(place, data=whole).status_code == 409
+    assert "to-credit" in awa.get(f"/ui/journal/{seq[1]}").text
     rest = awa.post(place, data={**whole, "key": "a-third", "quantity0": "2"})
     assert "2 450" in rest.text.replace("\u00a0", " ")
+    assert "to-credit" not in awa.get(f"/ui/journal/{seq[1]}").text
     assert len(certified(shop)) == before + 2
 
 
