@@ -15,6 +15,7 @@ from daemon.core.ledger.entries import ReportAct
 from daemon.core.ledger.outage import Notice
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.decisions import DecisionNote
+from daemon.store.sqlite.high_water import HighWater
 from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import acts, attempts, outages, uniqueness
@@ -83,7 +84,7 @@ async def test_an_answer_can_be_kept(store: Store, till: Till) -> None:
         await store.ledger.write(keep_key, till.book, KEY, BODY, at=START, answer=b"{}")
 
 
-async def test_each_numbered_act_keeps_its_answer_under_its_key(store: Store, till: Till) -> None:
+async def test_each_numbered_act_keeps_its_answer_under_its_key(store: Store, till: Till, path: Path) -> None:
     """With who asked for it in the audit log; copies and reports of articles are counted from 1."""
     book, ledger = till.book, store.ledger
     await till.certify(invoice("F-1"))
@@ -113,6 +114,8 @@ async def test_each_numbered_act_keeps_its_answer_under_its_key(store: Store, ti
         assert use is not None
         assert (use.answer, use.fingerprint) == (result, BODY)
         assert result.startswith(answer)
+    (mark,) = HighWater(path).marks.books.values()
+    assert (mark.months, mark.years) == (2, 1)  # durable for a copy that is put back
     assert await ledger.write(acts.give_report, book, report, at=later, call=INTERNAL) == report
     call = Call(by=Actor("user:awa"))
     copies = [await ledger.write(acts.make_copy, book, "CODE", "F-1", at=later, call=call) for _ in range(2)]
