@@ -210,6 +210,7 @@ async def test_a_sale_at_midnight_sharp_is_of_the_new_day(tmp_path: Path) -> Non
     async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         first = await till.sell()
         midnight = day_end(first.ended_at, ZONE)
+        assert day_end(253_402_300_799_999, ZONE) > 253_402_300_799_999  # the end of the year 9999
         for later in (0, HOUR):
             till.at = midnight + later - MINUTE - 50
             assert (await till.sell()).ended_at == midnight + later
