@@ -1,27 +1,15 @@
-"""`python -m bench [--only line-1,memory] [--record]`: all rows of the table, in six minutes on two cores."""
+"""`python -m bench [--only line-1,memory]`: all rows of the table, in six minutes on two cores."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
-from importlib.metadata import version
 
 import structlog
 
 from bench import keep_byte_code
-from bench.figures import (
-    LIMITS,
-    Row,
-    differences,
-    kind_of_machine,
-    last_recorded,
-    record,
-    significant,
-    table,
-    values_of,
-)
+from bench.figures import LIMITS, Row, significant, table
 from bench.rows import network, sales
 
 PARTS: dict[str, Callable[[], Iterable[Row]]] = {
@@ -41,7 +29,6 @@ PARTS: dict[str, Callable[[], Iterable[Row]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="What the service costs beside the line.")
     parser.add_argument("--only", default="", metavar="ROWS", help=f"some of: {', '.join(LIMITS)}")
-    parser.add_argument("--record", action="store_true", help="keep the figures in bench/history/")
     options = parser.parse_args()
     wanted = set(options.only.split(",")) if options.only else set(LIMITS)
     if unknown := wanted - set(LIMITS):
@@ -60,18 +47,6 @@ def main() -> None:
     missed = sum(row.verdict == "MISS" for row in rows)
     reached = sum(row.verdict == "pass" for row in rows)
     print(f"\n{reached} of {reached + missed} limits reached; every ledger verified")
-    _compare(rows, keep=options.record)
-
-
-def _compare(rows: list[Row], *, keep: bool) -> None:
-    """Compares with the last recorded runs on the same kind of machine."""
-    values, kind = values_of(rows), kind_of_machine()
-    if before := last_recorded(kind):
-        print(f"\nagainst {len(before.runs)} runs of {before.release} on {before.kind}, {before.at}:")
-        print(*differences(before, values), sep="\n")
-    if keep:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        print(f"\nrecorded in {record(version('mcfd'), kind, now, values)}")
 
 
 if __name__ == "__main__":

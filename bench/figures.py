@@ -1,35 +1,13 @@
-"""The rows of the bench, their limits, the summary and output of measurements, and recorded runs: a row is better or
-worse if it differs from them by more than they differ among themselves.
-
-`bench/history/RELEASE-KIND.json` has the last runs of one release on one kind of machine. `python -m bench --record`
-adds one; every run is compared with the newest file of its kind."""
+"""The rows of the bench, their limits, and the summary and output of measurements."""
 
 from __future__ import annotations
 
 import math
-import os
-import platform
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from statistics import median
 from typing import Literal
 
-import msgspec
-
-from bench import ROOT
-
 Sense = Literal["≤", "≥"]
-
-FOLDER = ROOT / "bench" / "history"
-RUNS = 3
-"""Runs that are recorded: enough to estimate the noise."""
-LEAST_NOISE = 0.01
-"""Minimum: the noise of a single run is unknown."""
-
-Values = Mapping[str, float]
-Verdict = Literal["better", "worse", "as before"]
 
 
 @dataclass(frozen=True)
@@ -120,74 +98,3 @@ def table(rows: Sequence[Row]) -> str:
         "  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[5]]).rstrip()
         for line in lines
     )
-
-
-class Recorded(msgspec.Struct, frozen=True):
-    """`at`: time of the last run."""
-
-    release: str
-    kind: str
-    at: str
-    runs: tuple[dict[str, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Difference:
-    """`noise`: largest distance of the recorded runs from their median, as a share of it."""
-
-    row: str
-    before: float
-    now: float
-    noise: float
-
-    @property
-    def verdict(self) -> Verdict:
-        if abs(self.now - self.before) <= self.noise * abs(self.before):
-            return "as before"
-        lower = self.now < self.before
-        return "better" if lower == (LIMITS[self.row].sense == "≤") else "worse"
-
-    def __str__(self) -> str:
-        change = f"{significant(self.before)} → {significant(self.now)}"
-        return f"{self.row:>4}  {self.verdict:9}  {change:18}  noise {self.noise:.1%}  {LIMITS[self.row].what}"
-
-
-def kind_of_machine() -> str:
-    """The kind of this machine, with comparable figures: processor and cores."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model"))]
-    processor = names[-1] if names else platform.machine()
-    return re.sub(r"[^a-z0-9]+", "-", f"{processor} {len(os.sched_getaffinity(0))} cores".lower()).strip("-")
-
-
-def values_of(rows: Sequence[Row]) -> dict[str, float]:
-    return {row.row: row.value for row in rows if row.value is not None}
-
-
-def last_recorded(kind: str, folder: Path = FOLDER) -> Recorded | None:
-    """The newest recorded run of that kind."""
-    found = [msgspec.json.decode(file.read_bytes(), type=Recorded) for file in folder.glob(f"*-{kind}.json")]
-    return max(found, key=lambda recorded: recorded.at, default=None)
-
-
-def record(release: str, kind: str, at: str, values: Values, folder: Path = FOLDER) -> Path:
-    """Adds a run for that release and kind, and drops the oldest."""
-    target = folder / f"{release}-{kind}.json"
-    before = msgspec.json.decode(target.read_bytes(), type=Recorded).runs if target.exists() else ()
-    rounded = {row: float(f"{value:.4g}") for row, value in values.items()}
-    recorded = Recorded(release, kind, at, (*before, rounded)[-RUNS:])
-    folder.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(msgspec.json.format(msgspec.json.encode(recorded), indent=1) + b"\n")
-    return target
-
-
-def differences(recorded: Recorded, values: Values) -> list[Difference]:
-    """Rows that both have, in the order of the table."""
-    found = []
-    for row in LIMITS:
-        before = [run[row] for run in recorded.runs if row in run]
-        if before and row in values:
-            middle = median(before)
-            spread = max(abs(value - middle) for value in before) / abs(middle) if middle else 0.0
-            found.append(Difference(row, middle, values[row], max(spread, LEAST_NOISE)))
-    return found

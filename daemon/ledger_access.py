@@ -7,8 +7,8 @@ import os
 import pwd
 import socket
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
 from errno import EPERM
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
@@ -36,6 +36,19 @@ START_PATIENCE: Final = 30.0
 ASK_AGAIN: Final = 0.1
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[Any]:
+    """A read-only connection to the ledger, as its user. Raises StorageError, which names the file."""
+    from daemon.store.sqlite.disk_failure import storage_faults
+    from daemon.store.sqlite.file import open_to_read
+
+    try:
+        with as_owner(path.parent), storage_faults(), closing(open_to_read(path)) as connection:
+            yield connection
+    except StorageError as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
 def read_rows(
     settings: Settings,
     function: Callable[Concatenate[Any, P], T],
@@ -44,17 +57,11 @@ def read_rows(
     **named: P.kwargs,
 ) -> T:
     """Reads by one function of `store.tables`; without `Store` and asyncio, whose import takes long. StorageError."""
-    from daemon.store.sqlite.disk_failure import storage_faults
-    from daemon.store.sqlite.file import open_to_read
     from daemon.store.sqlite.migrations import is_current, migrations
 
-    path = existing(settings)
-    try:
-        with as_owner(path.parent), storage_faults(), closing(open_to_read(path)) as connection:
-            if is_current(connection, migrations()):
-                return function(connection, *args, **named)
-    except StorageError as error:
-        raise type(error)(f"{path}: {error}") from error
+    with reading(existing(settings)) as connection:
+        if is_current(connection, migrations()):
+            return function(connection, *args, **named)
     return read_ledger(settings, lambda store: store.ledger.read(function, *args, **named))
 
 

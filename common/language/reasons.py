@@ -141,8 +141,10 @@ INVOICE_IN_PROGRESS: Final = Reason("invoice_in_progress", "invoice {number!r} i
 NUMBER_CERTIFIED: Final = Reason("number_certified", "invoice number {number!r} is already certified")
 KEY_REUSED: Final = Reason("key_reused", "this Idempotency-Key was used for another request")
 CREDIT_EXCEEDS_ORIGINAL: Final = Reason(
-    "credit_exceeds_original",
-    "credits of {reference} would come to {credited_ttc}, the original is {original_ttc}",
+    "credit_exceeds_original", "credits of {reference} would come to {credited_ttc}, the original is {original_ttc}"
+)
+CREDIT_EXCEEDS_REST: Final = Reason(
+    "credit_exceeds_rest", "credits of {reference} would come to {credited_ttc}, {left_ttc} of {original_ttc} is left"
 )
 
 # Why a machine needs a decision. `known`, `counters`: TC, FVC and FRC of ledger and machine; `last`: the machine's last

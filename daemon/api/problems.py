@@ -181,6 +181,12 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     credited_ttc: Annotated[
         int | None, Meta(description="CREDIT_EXCEEDS_ORIGINAL: what its credits would come to with this one, XOF")
     ] = None
+    left_ttc: Annotated[
+        int | None,
+        Meta(
+            description="CREDIT_EXCEEDS_ORIGINAL: what is left of the original, XOF: the `amountTtc` of a last credit note in TTC"
+        ),
+    ] = None
 
 
 def problem_answer(error: Exception, request_id: str, language: Language = "en") -> Answer:
@@ -241,7 +247,8 @@ def _members(error: Exception, language: Language) -> dict[str, object]:
         case DuplicateInvoice(record=Record() as record):
             return {"certification": receipt(record, language)}
         case errors.CreditExceedsOriginal():
-            return {"original_ttc": error.original_ttc, "credited_ttc": error.credited_ttc}
+            sums = ("original_ttc", "credited_ttc", "left_ttc")
+            return {name: getattr(error, name) for name in sums}
         case _:
             return {}
 

@@ -43,6 +43,7 @@ from common.language import Language, Text
 from common.language.reasons import (
     CERTIFIED_ELSEWHERE,
     CREDIT_EXCEEDS_ORIGINAL,
+    CREDIT_EXCEEDS_REST,
     KEY_REUSED,
     REQUEST_EXPIRED,
     from_stored,
@@ -117,14 +118,17 @@ class PeriodNotOver(McfdError):
 
 
 class CreditExceedsOriginal(McfdError):
-    """Both sums in whole XOF: what the original was, and what its credits would come to."""
+    """Whole XOF: what the original was, what its credits would come to, and what is left of it (None in a reason that
+    mcfd 0.15 stored)."""
 
-    def __init__(self, reference: str, original_ttc: int, credited_ttc: int) -> None:
+    def __init__(self, reference: str, original_ttc: int, credited_ttc: int, left_ttc: int | None = None) -> None:
         self.reference = reference
         self.original_ttc = original_ttc
         self.credited_ttc = credited_ttc
+        self.left_ttc = left_ttc
+        sums = {"reference": reference, "credited_ttc": credited_ttc, "original_ttc": original_ttc}
         super().__init__(
-            CREDIT_EXCEEDS_ORIGINAL(reference=reference, credited_ttc=credited_ttc, original_ttc=original_ttc)
+            CREDIT_EXCEEDS_ORIGINAL(**sums) if left_ttc is None else CREDIT_EXCEEDS_REST(**sums, left_ttc=left_ttc)
         )
 
 

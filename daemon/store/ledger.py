@@ -35,7 +35,7 @@ from daemon.store.tables.book import (
     totals,
 )
 from daemon.store.tables.book.attempts import FailedState
-from daemon.store.tables.meta import read_damage, read_meta, write_meta
+from daemon.store.tables.meta import read_damage, read_number, write_meta
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -276,7 +276,7 @@ class SandboxLedger(Ledger):
         await super().check_free_space(book)
 
     def time_ahead(self, book: Book) -> int:
-        return int(self.peek(read_meta, f"{TIME_AHEAD} {book.id}") or 0)
+        return self.peek(read_number, f"{TIME_AHEAD} {book.id}")
 
     async def keep_time_ahead(self, book: Book, ahead: int) -> None:
         await self.write(write_meta, f"{TIME_AHEAD} {book.id}", str(ahead))

@@ -7,7 +7,7 @@ import sqlite3
 
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import housekeeping, sandbox
-from daemon.store.tables.meta import Damage, read_meta, write_damage, write_meta
+from daemon.store.tables.meta import Damage, read_number, write_damage, write_meta
 
 VERIFIED_AT = "verified_at"
 AWAY_AT = "away_at"
@@ -48,7 +48,7 @@ class Retention(LedgerAccess):
 
     async def verified_at(self) -> int:
         """When that was last so (ms), 0 for never."""
-        return int(self.peek(read_meta, VERIFIED_AT) or 0)
+        return self.peek(read_number, VERIFIED_AT)
 
     async def note_away(self, *, at: int) -> None:
         """A backup of the whole box is on another disk."""
@@ -56,7 +56,7 @@ class Retention(LedgerAccess):
 
     async def away_at(self) -> int:
         """When that was last so (ms), 0 for never."""
-        return int(self.peek(read_meta, AWAY_AT) or 0)
+        return self.peek(read_number, AWAY_AT)
 
     @property
     def commits(self) -> int:

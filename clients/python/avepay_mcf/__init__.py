@@ -83,6 +83,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     certification: Receipt | None = None
     original_ttc: int | None = None
     credited_ttc: int | None = None
+    left_ttc: int | None = None
 
 
 class RequestState(msgspec.Struct, frozen=True, kw_only=True):

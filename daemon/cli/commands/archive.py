@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ from daemon.cli.output import Failure, print_json, say, writing
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.state import same_machine
-from daemon.ledger_access import change, existing
+from daemon.ledger_access import change, existing, reading
 from daemon.operations import NoteDeed
 from daemon.owner import as_owner, by_owner
 from daemon.settings import Settings
 from daemon.store.maintenance import year_lines
 from daemon.store.maintenance.year_lines import ArchiveYear, archive_year, closed_years
-from daemon.store.sqlite.file import open_to_read
 from daemon.whole_box.signature import BoxKey, NoKey, key_file, own_key
 from daemon.whole_box.year_archive import archive_name, faults, write_archive
 
@@ -53,7 +51,7 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
     """Archives each closed year, or `year`, that has no archive yet. Returns the new files and the existing ones."""
     ledger = existing(settings)
     archives, there = [], []
-    with as_owner(ledger.parent), closing(open_to_read(ledger)) as connection:
+    with reading(ledger) as connection:
         connection.execute("BEGIN")
         years = [
             archive_year(connection, book, closed)
@@ -103,7 +101,7 @@ def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) 
         core = f"{CORE_VERSION} {core_digest()}"
         return {**identity, "made_at": millis_text(now_millis()), "version": version("mcfd"), "core": core}
 
-    with closing(open_to_read(ledger)) as connection:
+    with reading(ledger) as connection:
         connection.execute("BEGIN")
         parts: dict[str, Lines] = {
             "chain.jsonl.gz": counted(year_lines.chain_lines(connection, year)),

@@ -142,7 +142,8 @@ def choose(
             Text("another credit note on {reference} has no outcome yet; nothing was sent", reference=reference)
         )
     nearest = max(originals, key=lambda each: each.total_ttc - each.credited)
-    raise CreditExceedsOriginal(reference, nearest.total_ttc, nearest.credited + amount)
+    left = nearest.total_ttc - nearest.credited
+    raise CreditExceedsOriginal(reference, nearest.total_ttc, nearest.credited + amount, left)
 
 
 def _other_family(credit_type: str, found: PossibleOriginal) -> str:

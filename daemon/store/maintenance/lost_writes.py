@@ -19,7 +19,7 @@ from daemon.core.errors import StorageFull
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
 from daemon.store.sqlite.file import load
 from daemon.store.sqlite.lock import MarkRow
-from daemon.store.tables.meta import begin_epoch, read_lineage, read_meta, write_meta
+from daemon.store.tables.meta import begin_epoch, read_lineage, read_meta, read_number, write_meta
 
 _SQL = load(__name__)
 
@@ -67,7 +67,7 @@ def count_missing(connection: sqlite3.Connection, mark: MarkRow | None) -> int:
     lineage = read_lineage(connection)
     if mark is None or not lineage.ledger_id or mark.ledger_id != lineage.ledger_id or mark.epoch < lineage.epoch:
         return 0
-    return max(int(mark.epoch > lineage.epoch), mark.number - int(read_meta(connection, COMMITS) or 0))
+    return max(int(mark.epoch > lineage.epoch), mark.number - read_number(connection, COMMITS))
 
 
 def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:

@@ -37,7 +37,7 @@ from daemon.store.sqlite.high_water import (
 )
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.calendar_closures import most_numbers, numbers
-from daemon.store.tables.meta import LEDGER_ID, read_meta, write_meta
+from daemon.store.tables.meta import LEDGER_ID, read_meta, read_number, write_meta
 from daemon.store.tables.people import end_all_sessions
 
 LastZ = int | Mapping[str, int] | None
@@ -140,7 +140,7 @@ def new_question() -> int:
 
 def is_copied_by_hand(connection: sqlite3.Connection) -> bool:
     """Whether the ledger is a backup that was copied into place without `mcfd restore`."""
-    backup_at, restored = (int(read_meta(connection, name) or 0) for name in (BACKUP_AT, RESTORED_AT))
+    backup_at, restored = (read_number(connection, name) for name in (BACKUP_AT, RESTORED_AT))
     return backup_at > restored
 
 
@@ -159,7 +159,7 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
     marks, ledger_id = marks or Marks(), read_meta(connection, LEDGER_ID)
     states = [books.book_state(connection, book) for book in books.all_books(connection) if book.mode == LIVE]
     last_numbers = _stated_numbers(connection, states, last_z)
-    restored_at, before = int(read_meta(connection, RESTORED_AT) or 0), marks
+    restored_at, before = read_number(connection, RESTORED_AT), marks
     for state in states:
         book = state.book
         if is_met(state) and not is_counted_here(marks, name_of(state), ledger_id):
@@ -231,7 +231,7 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     marks, ledger_id = read_marks(ledger), read_meta(connection, LEDGER_ID)
     if marks is None and any(state.z_number and state.book.mode == LIVE for state in states):
         # The file was copied without its high-water file: from here on it is marked as a copy, durably.
-        write_meta(connection, BACKUP_AT, str(max(now_millis(), int(read_meta(connection, RESTORED_AT) or 0) + 1)))
+        write_meta(connection, BACKUP_AT, str(max(now_millis(), read_number(connection, RESTORED_AT) + 1)))
     if by_hand := is_copied_by_hand(connection):
         write_marks(ledger, _after_copy(marks or Marks(), ledger_id))
     water = HighWater(ledger, ledger_id)
@@ -265,8 +265,7 @@ def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water:
         if state.book.mode == LIVE and is_met(state) and (mark is None or mark.highest < state.z_number):
             _write_question(connection, state.book, new_question())
             water.count(name_of(state), *most_numbers(connection, state.book, now_millis()))
-    backup_at = read_meta(connection, BACKUP_AT)
-    mark_restored(connection, int(backup_at))
+    mark_restored(connection, read_number(connection, BACKUP_AT))
     end_all_sessions(connection)
 
 

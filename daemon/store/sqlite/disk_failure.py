@@ -81,15 +81,20 @@ End = Callable[[str], None]
 _watched: list[tuple[Path, End]] = []
 
 
-def code_of(error: sqlite3.Error) -> int:
-    """The primary result code; 0 for an error of the Python module itself."""
+def extended_code(error: sqlite3.Error) -> int:
+    """SQLite's result code; 0 for an error of the Python module itself."""
     code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & _PRIMARY
+    return code
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """The primary one."""
+    return extended_code(error) & _PRIMARY
 
 
 def is_unreadable(error: sqlite3.Error) -> bool:
     """What is in the file cannot be read, which is no matter of room."""
-    return getattr(error, "sqlite_errorcode", 0) in _UNREADABLE
+    return extended_code(error) in _UNREADABLE
 
 
 def is_rubbish(error: sqlite3.Error) -> bool:
@@ -100,7 +105,7 @@ def is_rubbish(error: sqlite3.Error) -> bool:
 def storage_error(error: sqlite3.Error) -> StorageError | None:
     """The same in our words, or None when it is a mistake of ours."""
     code = code_of(error)
-    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
+    if extended_code(error) == sqlite3.SQLITE_READONLY_DBMOVED:
         return LedgerMoved(LEDGER_MOVED)
     if code == sqlite3.SQLITE_IOERR and error.sqlite_errorcode not in _NOT_WRITING:
         disk_failed(error.sqlite_errorname, is_sync=error.sqlite_errorcode in _SYNC)
@@ -111,13 +116,18 @@ def storage_error(error: sqlite3.Error) -> StorageError | None:
     return None
 
 
+def as_storage_error(error: sqlite3.Error) -> Exception:
+    """The same; a mistake of ours as it is."""
+    return storage_error(error) or error
+
+
 @contextmanager
 def storage_faults() -> Iterator[None]:
     """SQLite's errors within it are raised in our words."""
     try:
         yield
     except sqlite3.Error as error:
-        raise (storage_error(error) or error) from error
+        raise as_storage_error(error) from error
 
 
 class DiskFailure(NamedTuple):

@@ -129,13 +129,13 @@ class CommitMark:
 
     def __init__(self, ledger: Path, name: str) -> None:
         self._name = name
-        self._descriptor = -1
+        self._descriptor: int | None = None
         with contextlib.suppress(OSError):
             self._descriptor = os.open(mark_path(ledger), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o640)
 
     def write(self, number: int) -> None:
         """Always as long, in one write of less than a sector."""
-        if self._descriptor >= 0:
+        if self._descriptor is not None:
             text = f"{self._name} {number:020}".encode("ascii")
             try:
                 os.pwrite(self._descriptor, b"%b %08x\n" % (text, zlib.crc32(text)), 0)
@@ -143,6 +143,6 @@ class CommitMark:
                 file_failed(error, is_sync=False)
 
     def close(self) -> None:
-        if self._descriptor >= 0:
+        if self._descriptor is not None:
             os.close(self._descriptor)
-            self._descriptor = -1
+            self._descriptor = None

@@ -36,6 +36,11 @@ def read_meta(connection: sqlite3.Connection, name: str) -> str:
     return str(value_of(connection.execute(_SQL["read"], (name,)), ""))
 
 
+def read_number(connection: sqlite3.Connection, name: str) -> int:
+    """0 when none was written."""
+    return int(read_meta(connection, name) or 0)
+
+
 def write_meta(connection: sqlite3.Connection, name: str, value: str) -> None:
     connection.execute(_SQL["write"], (name, value))
 

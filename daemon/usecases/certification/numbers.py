@@ -90,7 +90,7 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
         return body, False
     type_ = str(body["invoiceType"])
     first = worker.first or worker  # a spare continues the series of the machine that it replaces
-    prefix_of = partial(series.prefix, nim=first.configured_nim or first.book.nim, at=worker.now())
+    prefix_of = partial(series.prefix, nim=first.configured_nim, at=worker.now())
     prefix = prefix_of(type_)
     floor = worker.series_floor.get(prefix)
     if floor is None:

@@ -32,6 +32,34 @@ def test_credits_never_exceed_their_original(own_shop: Shop) -> None:
     assert own_shop.certify(credit("C-4", reference, 1), path="credit-note").status_code == 409
 
 
+def test_the_last_line_of_a_sale_in_ht_takes_the_rest(own_shop: Shop) -> None:
+    """Three lines of 42 HT are 149 with VAT; credited one by one, each is 50, and the third is a franc too much. The refusal says what is left, in a
+    field and in words, and with that amount in TTC the sale is credited to the franc, HT and VAT too. Nothing is left then."""
+
+    def lines(count: int, total: int) -> dict[str, Any]:
+        article = {"name": "Vis", "taxGroup": "B", "unitPrice": 42}
+        return {"priceMode": "HT", "items": [article] * count, "payments": [{"method": "E", "amount": total}]}
+
+    sale = own_shop.certify({**invoice("HT-1"), **lines(3, 149)}).json()
+    reference = f"{NIM}-{sale['fvc']}"
+    for number in ("HT-2", "HT-3"):
+        done = own_shop.certify(credit(number, reference, **lines(1, 50)), path="credit-note")
+        assert (done.status_code, done.json()["totalTtc"]) == (200, 50)
+    refused = own_shop.certify(credit("HT-4", reference, **lines(1, 50)), path="credit-note")
+    assert (refused.status_code, refused.json()["code"]) == (409, "CREDIT_EXCEEDS_ORIGINAL")
+    assert refused.json()["left_ttc"] == 49
+    assert "49 of 149 is left" in refused.json()["detail"]
+    item = {"name": "Vis", "taxGroup": "B", "amountTtc": 49}
+    rest = {"items": [item], "payments": [{"method": "E", "amount": 49}]}
+    last = own_shop.certify(credit("HT-4", reference, **rest), path="credit-note")
+    assert last.status_code == 200, last.text
+    for _ in range(2):
+        refused = own_shop.certify(credit("HT-5", reference, 1), path="credit-note")
+        assert (refused.status_code, refused.json()["left_ttc"]) == (409, 0)
+    report = own_shop.x_with(4)
+    assert (report["total_ttc"], report["total_ht"], report["total_tva"]) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("style", ["pending", "silent", "syn"])
 def test_a_slow_tax_server_is_waited_for(shop: Shop, style: str) -> None:
     """`P:` answers, plain silence and SYN while the tax server checks a credit note end in one certification."""

@@ -268,7 +268,7 @@ async def test_a_cut_after_a_z(tmp_path: Path, more: int) -> None:
         await store.ledger.aggregate(till.book)
         await trimmed(store)
         start = await start_of(till)
-        anew = BookStart(entry_id=start.entry_id, counted_id=start.entry_id)
+        anew = BookStart(entry_id=start.entry_id, counted_seq=0, counted_z=0, counted_id=start.entry_id, byte_count=0)
         await store.retention.read(lambda connection: sandbox._count(connection, till.book, anew))
         assert start.byte_count == anew.byte_count
         closure = await till.close()

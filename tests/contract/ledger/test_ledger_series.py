@@ -28,6 +28,15 @@ async def test_verify_names_the_numbers_that_are_missing(path: Path) -> None:
     assert verify(path).notes == ()
 
 
+async def test_the_first_five_gaps_of_a_series_are_named(path: Path) -> None:
+    """Of a gap of several numbers the first and the last."""
+    async with opened_till(path) as (_, till):
+        for number in {*range(1, 90)} - {10, 11, 20, 30, 40, 50, 60}:
+            await till.certify(invoice(f"U{number:02}"))
+    (note,) = verify(path).notes
+    assert str(note).endswith(": 10-11, 20, 30, 40, 50, …")
+
+
 @pytest.mark.parametrize(
     ("numbers", "gaps"),
     [
@@ -35,6 +44,8 @@ async def test_verify_names_the_numbers_that_are_missing(path: Path) -> None:
         ([*range(1, 20), 30], []),
         ([*range(1, 20), 21], [(20, 20)]),
         ([*range(1, 101), *range(104, 150)], [(101, 103)]),
+        ([*range(1, 19), 20, 22], [(19, 19), (21, 21)]),
+        ([*range(1, 18), 19, 21, 23], []),
         ([5] * 40, []),
         (range(1, 1000, 7), []),
     ],

@@ -235,6 +235,8 @@ async def test_attention_to_a_former_taxpayer_s_book_is_ended_by_a_person(store:
     assert store.ledger.peek(book_state, till.book).attention == ""
     (settled,) = store.ledger.peek(settlements, till.book)
     assert (settled.decision, settled.attempt_id, settled.reason) == ("adopted", 0, "its paper was looked at")
+    (entry,) = await store.ledger.read(newest_entries, 1)
+    assert (entry.action, entry.detail) == ("attempt.settled", {"decision": "adopt", "reason": settled.reason})
     assert verify(path).clean
 
 

@@ -29,7 +29,7 @@ TABLE = {
     ("machine", "take-back", NIM, "--reason", "x"): KEEPER,
     ("machine", "take-over", NIM, "--reason", "x"): KEEPER,
     ("time", "accept"): KEEPER,
-    ("time", "repair"): KEEPER,
+    ("time", "repair", "--reason", "x"): KEEPER,
     ("time", "show"): KEEPER,
     **{("report", each.name): KEEPER for each in RANGE_REPORTS},
     ("report", "x"): KEEPER,

@@ -120,7 +120,7 @@ async def invoice_screen(visit: Visit) -> Reply:
         picture=picture,
         credits=credits_,
         done=printed(visit) or _form_outcome(visit),
-        can_credit=can_credit(visit, record),
+        can_credit=can_credit(visit, record) and sum(each.total_ttc for each in credits_) < record.total_ttc,
         first="1" if content and await is_first(visit, record) else "",
         form_key=secrets.token_urlsafe(9),
     )

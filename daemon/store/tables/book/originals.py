@@ -74,7 +74,7 @@ def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoi
     original_id, total = sale
     _, claimed = _taken(connection, original_id, attempt_id)
     if claimed + invoice.total_ttc > total:
-        raise CreditExceedsOriginal(invoice.reference, total, claimed + invoice.total_ttc)
+        raise CreditExceedsOriginal(invoice.reference, total, claimed + invoice.total_ttc, total - claimed)
 
 
 def _candidates(

@@ -23,7 +23,7 @@ from daemon.core.ledger.outage import Notice, Outage, read_outage
 from daemon.store.sqlite.file import load, read_as, value_of
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, entries
-from daemon.store.tables.meta import read_meta, write_meta
+from daemon.store.tables.meta import read_number, write_meta
 
 _SQL = load(__name__, columns=entries.COLUMNS)
 SIGN = "alive"
@@ -150,7 +150,7 @@ def _with_sales(connection: sqlite3.Connection, book: Book, outage: Outage) -> O
 def sign_of_life(connection: sqlite3.Connection, book: Book) -> int:
     """The last stored time (ms) at which the machine could certify: in service, at a certification, or at an outage's
     end; 0 if none was stored since this ledger is in use."""
-    sign = int(read_meta(connection, f"{SIGN} {book.id}") or 0)
+    sign = read_number(connection, f"{SIGN} {book.id}")
     return max(sign, last_service(connection, book)) if sign else 0
 
 

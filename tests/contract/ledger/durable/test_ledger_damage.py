@@ -178,6 +178,18 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
     assert any("record 12 (invoice 'S-12')" in problem for problem in problems), problems
 
 
+async def test_twenty_damaged_entries_are_stored(path: Path) -> None:
+    """Whatever their number; then nothing is written any more."""
+    tamper(path, "UPDATE certification SET payload = x'' WHERE seq <= 30")
+    async with opened_till(path) as (store, till):
+        for limit in (15, 15, 50, 50):
+            await store.journal.page(till.book, Page(0, EVER, before_seq=31, limit=limit))
+        assert len(store.retention.peek(read_damage).entries) == 20
+        commits = store.retention.commits
+        await store.journal.page(till.book, Page(0, EVER, limit=50))
+        assert store.retention.commits == commits
+
+
 async def test_a_damaged_page_costs_its_entries_alone(path: Path) -> None:
     """Whose numbers are still in the index."""
     pages = query(path, "SELECT pageno FROM dbstat WHERE name = 'certification' AND pagetype = 'leaf' ORDER BY pageno")

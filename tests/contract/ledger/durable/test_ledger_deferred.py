@@ -11,15 +11,22 @@ import msgspec
 import pytest
 from support.ledgers.ledger import NIM, Till, invoice, opened_till, query, tamper
 
-from daemon.core.audit import Actor
+from common.language.reasons import SALE_RESTORED, to_stored
+from daemon.core.audit import Actor, key_hash_of
 from daemon.core.clock import DAY, HOUR
 from daemon.core.invoice.invoice import Deferral
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import Attempt
-from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.ledger.book import KeyUse
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting
+from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
+from daemon.store.maintenance.numbers import is_copied_by_hand
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts, deferred
+from daemon.store.tables.audit import newest_entries
+from daemon.store.tables.book import attempts, deferred, outages, uniqueness
 from daemon.store.tables.book.entries import repair_time
+from daemon.store.tables.book.settlements import read_evidence
+from daemon.store.tables.meta import write_meta
 
 BY = Actor("user", "patron")
 ANOTHER = f"{NIM} (live): the sale '{{}}', to be certified later, is not the one of the chain"
@@ -67,6 +74,34 @@ async def begin(till: Till, sale: DeferredSale) -> int:
 @pytest.fixture
 def path(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+
+
+async def test_a_ledger_that_was_put_back_believes_nothing_that_may_be_older(path: Path) -> None:
+    """Nor what its machine had said, nor when it last could certify, nor that what waits was not certified since, until a person has decided on each."""
+    async with opened_till(path) as (store, till):
+        await store.ledger.keep_evidence(till.book, till.state(), at=till.at)
+        await store.ledger.write(outages.give_sign_of_life, till.book, till.at)
+        await store.ledger.write(write_meta, BACKUP_AT, str(till.at))
+        assert store.ledger.peek(outages.sign_of_life, till.book)
+        await store.decisions.write(mark_restored, till.at)
+        assert store.ledger.peek(read_evidence, till.book) is None
+        assert store.ledger.peek(outages.sign_of_life, till.book) == 0
+        assert not store.ledger.peek(is_copied_by_hand)
+        sales = [sale for sale in store.ledger.peek(deferred.open_sales, till.book, 0, 9) if sale.state == "doubtful"]
+        assert [(sale.number, sale.why) for sale in sales] == [
+            (number, to_stored(SALE_RESTORED)) for number in ("W-1", "W-2", "B-1")
+        ]
+        for sale in sales:
+            assert store.ledger.peek(deferred.by_address, sale.address) == (till.book.id, sale)
+            assert store.ledger.peek(uniqueness.find_key, till.book, key_hash_of(sale.key)) == KeyUse(
+                sale.fingerprint, sale=sale
+            )
+            await store.decisions.write(deferred.release, till.book, sale, "on no paper", at=till.at, by=BY)
+        (entry,) = await store.ledger.read(newest_entries, 1)
+        assert (entry.action, entry.detail["number"], entry.detail["reason"]) == ("sale.released", "B-1", "on no paper")
+        with pytest.raises(NotWaiting):
+            await store.decisions.write(deferred.release, till.book, sales[0], "again", at=till.at, by=BY)
+    assert not [problem for problem in verify(path).problems if "certified later" in problem]
 
 
 def test_an_untouched_ledger_is_clean(path: Path) -> None:

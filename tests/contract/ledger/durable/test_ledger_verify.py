@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import NIM, START, Till, invoice, opened, opened_till, query, tamper
 
-from daemon.core.errors import LedgerUnusable
+from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance import recompute
 from daemon.store.maintenance.recompute import count_records
 from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
@@ -274,6 +274,19 @@ def test_a_damaged_page_is_told_not_thrown(path: Path) -> None:
     findings = verify(path)
     assert not findings.clean
     assert len(findings.problems) <= 100
+
+
+def test_a_disk_without_room_is_no_finding(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite's own files have none while a record is read: nothing is said about the ledger."""
+
+    def fails(*_: object) -> None:
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
+
+    monkeypatch.setattr("daemon.store.maintenance.recompute.record_of", fails)
+    with pytest.raises(StorageFull, match="cannot be opened for writing"):
+        verify(path)
 
 
 def test_only_so_many_findings_are_told(path: Path) -> None:

@@ -58,7 +58,7 @@ EXAMPLES = [
     (errors.LedgerMoved("gone"), 507, "STORAGE_FULL"),
     (errors.PeriodEnded(7), 409, "PERIOD_ENDED"),
     (errors.PeriodNotOver("2026-11", "2026-10"), 409, "PERIOD_NOT_OVER"),
-    (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150), 409, "CREDIT_EXCEEDS_ORIGINAL"),
+    (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150, 20), 409, "CREDIT_EXCEEDS_ORIGINAL"),
     (errors.TooManyCashMoves(60, 5), 429, "TOO_MANY_REQUESTS"),
     (refusals.BodyTimeout(), 408, "REQUEST_TIMEOUT"),
     (refusals.TooLarge("big"), 413, "TOO_LARGE"),
@@ -132,8 +132,8 @@ def test_a_problem_carries_what_its_till_needs() -> None:
     new request of it while the outcome is unknown."""
     certification = body_of(DuplicateInvoice(record()))["certification"]
     assert (certification["codeSecef"], certification["nim"]) == (record().code, NIM)
-    body = body_of(errors.CreditExceedsOriginal("X-1", 100, 150))
-    assert (body["original_ttc"], body["credited_ttc"]) == (100, 150)
+    body = body_of(errors.CreditExceedsOriginal("X-1", 100, 150, 20))
+    assert (body["original_ttc"], body["credited_ttc"], body["left_ttc"]) == (100, 150, 20)
     detail = body_of(errors.LineLost("port /dev/ttyACM0 vanished"))["detail"]
     assert ("same Idempotency-Key" in detail, "tty" in detail) == (True, False)
 

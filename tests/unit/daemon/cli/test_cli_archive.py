@@ -207,6 +207,12 @@ def test_every_byte_that_is_changed_is_found_and_its_part_named(
     assert found_in(content[: len(content) // 2]) != []
 
 
+def test_a_damaged_ledger_has_no_archive(box: Command, tmp_path: Path) -> None:
+    """As for every command that reads: one line, exit 3."""
+    box.ledger.write_bytes(b"no database" * 1000)
+    assert "the ledger is damaged" in box.refused(3, "archive", "2026", "--into", str(tmp_path))
+
+
 def test_the_signature_is_that_of_rfc_8032() -> None:
     """The second test vector of its section 7.1, and one bit of everything that it is over."""
     public = bytes.fromhex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c")

@@ -129,6 +129,9 @@ async def test_the_z_of_each_record(store: Store) -> None:
     assert await store.journal.read(periods_of, till.book, records) == expected
     assert await store.journal.read(periods_of, till.book, records[::-1]) == expected[::-1]
     assert await store.journal.read(periods_of, till.book, records[3:5]) == [4, 4]
+    assert [await store.journal.read(periods_of, till.book, [record]) for record in records] == [
+        [each] for each in expected
+    ]
     begun = store.ledger.peek(attempts.find_record, till.book, await till.begin(invoice("B-1")))
     assert await store.journal.read(periods_of, till.book, [begun]) == [0]
     assert await store.journal.read(periods_of, till.book, [begun, records[0], begun]) == [0, 1, 0]

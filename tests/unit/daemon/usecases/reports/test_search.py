@@ -7,6 +7,7 @@ import pytest
 from support.ledgers.ledger import Till, code_of, invoice, opened
 from support.ledgers.worker import worker_of
 
+from daemon.core.invoice.invoice import Customer
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import journal
 from daemon.usecases.reports.journal import Search, search
@@ -77,7 +78,8 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
 
 
 async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
-    """A code with dashes and in small letters, a whole number, a part of one; what lies outside of the range is none of them."""
+    """A code with dashes and in small letters, a whole number, a part of one; what lies outside of the range is none of them.
+    What has not ended is found by its customer too."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         records = [await till.certify(invoice(number)) for number in ("A-1", "A-12", "B-1")]
@@ -97,6 +99,10 @@ async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
             found = await search(worker, Search(EVER, text=text))
             assert [record.number for record, _ in found.records] == numbers, text
             assert (found.complete, bool(found.next)) == (True, text in ("-1", "")), text
+        begun = msgspec.structs.replace(invoice("C-1"), customer=Customer(name="Wend Panga"))
+        await till.begin(begun)
+        found = await search(worker, Search(Page(0, 1 << 53, state="begun"), text="wend"))
+        assert [record.number for record, _ in found.records] == ["C-1"]
         at = records[1].ended_at
         for start, end, count in ((at, at + 1, 1), (at + 1, 1 << 53, 0), (0, at, 0)):
             found = await search(worker, Search(Page(start, end, limit=2), text=code))
