@@ -20,6 +20,7 @@ from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.numbers import numbered
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
+from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 pytestmark = pytest.mark.quick_timers
@@ -87,6 +88,17 @@ async def test_what_is_taken_back_while_the_spare_certifies_is_given_again(tmp_p
         await shop.take_back()
         await shop.first_returns()
         assert sorted([await place(shop.in_use, shop.first) for _ in range(2)]) == [1, 3]
+
+
+async def test_what_the_machine_refuses_later_is_given_again(tmp_path: Path) -> None:
+    """The number of a sale that has waited."""
+    async with MemoryShop(tmp_path / "ledger", defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop, "key", later=True) == 1
+        assert await place(shop.worker, shop) == 2
+        shop.session.plan.add("refuse@31h#1")
+        await SalesThatWait(shop.worker, pause=0.0).step()
+        assert [await place(shop.worker, shop) for _ in range(2)] == [1, 3]
 
 
 async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_used(tmp_path: Path) -> None:

@@ -244,3 +244,20 @@ async def test_none_is_taken_on_while_its_number_is_at_the_machine(tmp_path: Pat
         with pytest.raises(DuplicateInvoice):
             await later
         await first
+
+
+async def test_two_refused_in_a_row_are_a_fault_of_the_machine(tmp_path: Path) -> None:
+    """No other one is tried until it is time for the oldest again."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=NEVER) as shop:
+        await shop.connected()
+        for number in "ABC":
+            await defer(shop, number)
+        shop.session.plan.add("nonsense@33h")
+        waiting = SalesThatWait(shop.worker, pause=0.0)
+        for _ in range(4):
+            await waiting.step()
+        tried = "SELECT number FROM certification ORDER BY id"
+        assert shop.store.ledger.peek(lambda connection: [row[0] for row in connection.execute(tried)]) == ["A", "B"]
+        waiting.again_at = 0.0
+        await waiting.step()
+        assert shop.store.ledger.peek(lambda connection: connection.execute(tried).fetchall())[2:] == [("A",)]

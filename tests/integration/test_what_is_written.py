@@ -1,4 +1,4 @@
-"""Everything that a till or a person can have written to a book: refused without room on the disk, done once for a key."""
+"""Everything that a till or a person can have written to a book: refused without room on the disk, announced once it is there."""
 
 import asyncio
 from collections import Counter
@@ -23,13 +23,12 @@ from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.outages import note_notified
 from daemon.usecases.reports.acts import close_articles, give_report, make_copy, move_cash
 from daemon.usecases.reports.close_period import close_calendar, close_period
-from daemon.usecases.reports.inspect import cancel_pending
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 pytestmark = pytest.mark.quick_timers
 Act = Callable[[MachineWorker, Record, Call], Awaitable[Any]]
 DEPOSIT = {"kind": "deposit", "amount": 500, "reason": "float"}
-KEYED: dict[str, Act] = {
+ACTS: dict[str, Act] = {
     "sale": lambda worker, _, call: certify(worker, invoice("B"), call),
     "sale for later": lambda worker, _, call: certify_or_defer(worker, invoice("B"), call, is_async=True),
     "Z": lambda worker, _, call: close_period(worker, call),
@@ -37,9 +36,6 @@ KEYED: dict[str, Act] = {
     "articles": lambda worker, _, call: close_articles(worker, call),
     "cash": lambda worker, _, call: move_cash(worker, dict(DEPOSIT), call),
     "notification": lambda worker, _, call: note_notified(worker, 1, {"who": "distributor", "reference": "R"}, call),
-    "cancellation": lambda worker, _, call: cancel_pending(worker, call),
-}
-UNKEYED: dict[str, Act] = {
     "duplicate": make_copy,
     "report": lambda worker, sale, call: give_report(worker, "x", sale.invoice, call),
 }
@@ -55,8 +51,8 @@ async def sold_before(shop: MemoryShop) -> Record:
     return sale
 
 
-@pytest.mark.parametrize("name", [name for name in (*KEYED, *UNKEYED) if name != "cancellation"])
-async def test_nothing_is_written_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+async def test_nothing_is_written_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Act) -> None:
     async def full(*_: object) -> None:
         raise StorageFull("no room")
 
@@ -64,24 +60,11 @@ async def test_nothing_is_written_without_room(tmp_path: Path, monkeypatch: pyte
         sale = await sold_before(shop)
         monkeypatch.setattr(Ledger, "check_free_space", full)
         with pytest.raises(StorageFull, match="no room"):
-            await (KEYED | UNKEYED)[name](shop.worker, sale, shop.call({}, "key"))
+            await act(shop.worker, sale, shop.call({}, "key"))
 
 
-@pytest.mark.parametrize("name", KEYED)
-async def test_a_repeated_key_gets_the_first_answer(tmp_path: Path, name: str) -> None:
-    """And its status says so."""
-    async with in_service(tmp_path / "ledger") as shop:
-        sale = await sold_before(shop)
-        first, again = [await KEYED[name](shop.worker, sale, shop.call({}, "key")) for _ in range(2)]
-        assert [first.replayed, again.replayed] == [False, True]
-        assert again.value == first.value
-        found = await find_request(shop.worker, "key")
-        assert found is not None
-        assert found.status == {"sale": "certified", "sale for later": "waiting"}.get(name, "answered")
-
-
-async def test_what_became_of_a_request_without_an_answer(tmp_path: Path) -> None:
-    """It waits, was refused, or left nothing."""
+async def test_what_became_of_a_request(tmp_path: Path) -> None:
+    """It waits, was refused, left nothing, or has its answer."""
     async with in_service(tmp_path / "ledger") as shop:
         shop.session.plan.add("refuse@31h#1")
         with pytest.raises(MachineRefused):
@@ -91,7 +74,8 @@ async def test_what_became_of_a_request_without_an_answer(tmp_path: Path) -> Non
             await shop.until(lambda: shop.worker.waiting == 2, "the Z in the line")
             found = [await find_request(shop.worker, key) for key in ("sale", "Z", "unknown")]
         await closing
-        assert [each and each.status for each in found] == ["refused", "waiting", None]
+        found.append(await find_request(shop.worker, "Z"))
+        assert [each and each.status for each in found] == ["refused", "waiting", None, "answered"]
 
 
 async def test_every_event_is_announced_to_screens(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice
+from support.ledgers.ledger import MINUTE, NIM, Till, invoice
 
 from daemon.core.audit import INTERNAL, Actor, Call
 from daemon.core.errors import KeyReused
@@ -19,7 +19,6 @@ from daemon.store.sqlite.high_water import HighWater
 from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import acts, attempts, outages, uniqueness
-from daemon.store.tables.book.attempts import keep_key
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.events import event_span, events_after
 
@@ -74,16 +73,6 @@ async def test_a_key_of_a_closure_gives_that_closure(store: Store, till: Till) -
     assert (store.ledger.peek(book_state, till.book)).z_number == 1
 
 
-async def test_an_answer_can_be_kept(store: Store, till: Till) -> None:
-    """For requests that leave no record, the answer itself is kept under the key."""
-    await store.ledger.write(keep_key, till.book, KEY, BODY, at=START, answer=b'{"wasPending":false}')
-    use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
-    assert use is not None
-    assert (use.answer, use.record, use.closure) == (b'{"wasPending":false}', None, None)
-    with pytest.raises(KeyReused):
-        await store.ledger.write(keep_key, till.book, KEY, BODY, at=START, answer=b"{}")
-
-
 async def test_each_numbered_act_keeps_its_answer_under_its_key(store: Store, till: Till, path: Path) -> None:
     """With who asked for it in the audit log; copies and reports of articles are counted from 1."""
     book, ledger = till.book, store.ledger
@@ -98,7 +87,7 @@ async def test_each_numbered_act_keeps_its_answer_under_its_key(store: Store, ti
             note = partial(outages.note_notified, answer=lambda outage: b"%d" % outage.number)
             return await ledger.write(note, book, 1, Notice("administration", "A-1", at), at=at, call=call)
         if name == "month":
-            return await ledger.close_calendar(book, "month", "", at=at, call=call)
+            return await ledger.close_calendar(book, "month", "2026-01", at=at, call=call)
         give = partial(acts.give_report, answer=lambda number: b"%d" % number)
         return (await ledger.write(give, book, report, at=at, call=call)).body.encode()
 
@@ -114,6 +103,10 @@ async def test_each_numbered_act_keeps_its_answer_under_its_key(store: Store, ti
         assert use is not None
         assert (use.answer, use.fingerprint) == (result, BODY)
         assert result.startswith(answer)
+        with pytest.raises(KeyReused):
+            await act(name, call)
+    placed = ledger.peek(acts.closed_articles, book, 2)
+    assert (placed.entry.number, ledger.peek(acts.issued_report, book, placed.id)) == (2, placed)
     (mark,) = HighWater(path).marks.books.values()
     assert (mark.months, mark.years) == (2, 1)  # durable for a copy that is put back
     assert await ledger.write(acts.give_report, book, report, at=later, call=INTERNAL) == report

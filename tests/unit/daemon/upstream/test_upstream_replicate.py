@@ -134,9 +134,11 @@ async def test_refused_is_parked_and_passed(ledger):
 
 
 async def test_what_was_refused_is_offered_again_after_a_delivery(ledger):
-    """When later ones are taken, what was wrong over there may be right again: it is offered anew, an hour later at the soonest."""
+    """When later ones are taken, what was wrong over there may be right again: it is offered anew, an hour later at the soonest, and then not before
+    another one is taken."""
     await ledger.add(NIM, 2)
-    receiver = Scripted(answers=[DeliveryRefused("a fault over there")])
+    refused = DeliveryRefused("a fault over there")
+    receiver = Scripted(answers=[refused, Delivered(), Delivered(), Delivered(), refused])
     rig = Rig(ledger, receiver)
     task = asyncio.create_task(rig.replicator.run())
 
@@ -151,15 +153,21 @@ async def test_what_was_refused_is_offered_again_after_a_delivery(ledger):
         await until(lambda: ledger.states() == ["parked", "sent"], deadline=30, every=0)
         await after(HOUR // 2, [2, 3])
         assert ledger.states() == ["parked", "sent", "sent"]
-        await after(HOUR, [1, 2, 3, 4])
+        await after(HOUR, [2, 3, 4])
+        await until(lambda: not receiver.answers[NIM] and ledger.states()[0] == "parked", deadline=30, every=0)
+        rig.now += 2 * HOUR
+        rig.replicator.wake(NIM, "live")
+        await asyncio.sleep(0.05)
+        assert ledger.states()[0] == "parked"
+        await after(0, [1, 2, 3, 4, 5])
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    assert ledger.states() == ["sent"] * 4
+    assert ledger.states() == ["sent"] * 5
 
 
 async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledger, monkeypatch):
-    """By the queue of a known book and by what looks for unknown ones."""
+    """By the queue of a known book and by what looks for unknown ones. So is a reload, which offers again what was refused."""
     looks = Counter()
 
     def counted(name):
@@ -174,7 +182,7 @@ async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledg
     counted("backlog")
     counted("waiting")
     await ledger.add(NIM)
-    rig = Rig(ledger, Scripted(), poll=float(HOUR))
+    rig = Rig(ledger, Scripted(other=[DeliveryRefused("unknown shop")]), poll=float(HOUR))
     task = asyncio.create_task(rig.replicator.run())
     try:
         await until(lambda: ledger.states() == ["sent"], deadline=5, every=0)
@@ -183,6 +191,9 @@ async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledg
         for nim in (NIM, OTHER):
             await ledger.add(nim)
         rig.replicator.wake_all()
+        await until(lambda: ledger.states() == ["sent", "sent", "parked"], deadline=5, every=0)
+        await asyncio.sleep(0.05)
+        rig.replicator.offer_parked()
         await until(lambda: ledger.states() == ["sent"] * 3, deadline=5, every=0)
     finally:
         task.cancel()
