@@ -62,7 +62,9 @@ async def defer(till: Till, number: str, key: str = "") -> DeferredSale:
         *(sold.type, sold.total_ttc, till.at, f"address-{number}-{key}"),
         invoice=sold,
     )
-    return await till.store.ledger.defer(till.book, sale, "requested", TakenFrom())
+    stored = await till.store.ledger.defer(till.book, sale, "requested", TakenFrom())
+    assert till.store.ledger.peek(deferred.by_id, till.book, stored.id) == stored
+    return stored
 
 
 async def begin(till: Till, sale: DeferredSale) -> int:
