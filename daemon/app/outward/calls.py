@@ -258,15 +258,14 @@ class Calls:
         dash."""
         if not msg.reply:
             return
-        boot = self._runtime.boot
         try:
             call = read_call(msg.data) if msg.data else None
         except BadEvent as error:
             log.warning("call.unreadable", nim=nim, reason=str(error))
             return
-        if call is None or call.boot != boot:
+        if call is None or call.boot != self._runtime.boot:
             name = next((receiver.name_of(worker.book.nim) for worker in self._workers_of(nim)), "")
-            _reply(client, msg, RelayedReply(boot=boot, line=self._line, nim=name))
+            _reply(client, msg, RelayedReply(boot=self._runtime.boot, line=self._line, nim=name))
             return
         self._clock.heard(call.sent_at)
         if not call.sealed:
@@ -308,8 +307,7 @@ class Calls:
         loop = asyncio.get_running_loop()
         until = loop.time() + TILLS_FIRST_SECONDS
         workers = self._workers_of(nim)
-        inside = self._inside
-        while sum(worker.waiting for worker in workers) > inside[nim] and loop.time() < until:  # noqa: ASYNC110
+        while sum(worker.waiting for worker in workers) > self._inside[nim] and loop.time() < until:  # noqa: ASYNC110
             await asyncio.sleep(STEP)
 
     async def carry_out(self, nim: str, call: RelayedCall) -> RelayedReply:

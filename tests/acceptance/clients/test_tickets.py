@@ -236,6 +236,7 @@ def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: Rec
 
         assert shop.close_period().json()["z_number"] == 1
         printer.wait()
+        wait_for(lambda: not unprinted(), "the note that Z 1 is printed")
         printer.takes = 10
         assert shop.close_period().json()["z_number"] == 2
         assert printer.hangs.wait(60)
