@@ -25,8 +25,6 @@ class CommandEntry(NamedTuple):
     reply: tuple[str, ...] = ()
     people: slice | None = None
     """Fields of the request about people: stored masked only."""
-    splits: int = -1
-    """Splits of the request at most: the last field is a free text and may have commas."""
     reply_people: tuple[int, ...] = ()
     """Fields of the reply, from 0, that contain an IFU, in whatever form."""
     reply_number: tuple[int, ...] = ()
@@ -72,7 +70,7 @@ COMMANDS: Final[Mapping[int, CommandEntry]] = {
         reply=("TTC", *(f"TTC_{group}" for group in _GROUPS), *(f"TVA_{group}" for group in _GROUPS), "TS"),
     ),
     PAYMENT: CommandEntry(Text("payment")),
-    COMMENT: CommandEntry(Text("comment"), people=slice(1, None), splits=1, reply_words=(0,)),
+    COMMENT: CommandEntry(Text("comment"), people=slice(1, None), reply_words=(0,)),
     CLOSE: CommandEntry(
         Text("certify"),
         reply=("FC", "TC", "TYPE", "DT", "NIM", "IFU", "CODE", "FN"),

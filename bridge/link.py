@@ -12,6 +12,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -70,7 +71,8 @@ class LineStatistics(msgspec.Struct):
     """replies to an earlier command"""
 
 
-class _Exchange(msgspec.Struct):
+@dataclass(slots=True, eq=False)
+class _Exchange:
     """The command in progress and the time limits of its reply."""
 
     request: Request
@@ -80,8 +82,8 @@ class _Exchange(msgspec.Struct):
     give_up_at: float
     tries_left: int
     is_probe: bool
-    answer_by: float = 0.0
-    is_spoiled: bool = False
+    answer_by: float = field(init=False)
+    is_spoiled: bool = field(init=False)
 
     def is_answered_by(self, reply: MachineReply) -> bool:
         return reply.seq == self.request.seq and reply.cmd == self.request.cmd

@@ -7,11 +7,15 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, cast
 from urllib.parse import quote, unquote
 
 import msgspec
 import structlog
+from litestar import Litestar, Request, Response, get
+from litestar.datastructures import State
+from litestar.exceptions import HTTPException
+from litestar.types import HTTPScope
 
 from common.http_server import IS_HEAD, App, Receive, Scope, Send
 from common.language import Text
@@ -33,6 +37,8 @@ from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
 from relay.problems import (
+    NOT_ALLOWED,
+    PROBLEM,
     BoxOffline,
     RelayAnswer,
     RelayProblem,
@@ -42,6 +48,8 @@ from relay.problems import (
 )
 
 log = structlog.get_logger(__name__)
+
+AnyRequest = Request[Any, Any, Any]
 
 AT_ONCE: Final = 2000
 """Concurrent requests of this relay; each may contain a body in memory."""
@@ -55,7 +63,7 @@ _METHODS: Final[dict[str, METHOD]] = {"GET": "GET", "POST": "POST", "DELETE": "D
 _TITLES: Final = {
     400: ("BAD_REQUEST", Text("The request cannot be read")),
     404: ("NOT_FOUND", Text("Not found")),
-    405: ("METHOD_NOT_ALLOWED", Text("The method is not allowed here")),
+    405: (NOT_ALLOWED, Text("The method is not allowed here")),
     408: ("REQUEST_TIMEOUT", Text("The request took too long to arrive")),
     413: ("TOO_LARGE", Text("The body is too large")),
     500: ("INTERNAL_ERROR", Text("Internal error")),
@@ -72,22 +80,28 @@ class RelayParts(msgspec.Struct):
 
 
 def create_relay(parts: RelayParts) -> App:
-    """Plain ASGI, because a framework's routing, requests and responses cost more time than the round trip to the
-    box."""
+    own = Litestar(
+        [live, ready, metrics],
+        state=State({"parts": parts}, deep_copy=False),
+        exception_handlers={HTTPException: _http_problem},
+        openapi_config=None,
+        logging_config=None,
+    )
 
     async def relay(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"].startswith("/v1/mcf/"):
             await pass_on(parts, scope, receive, send)
         else:
-            await _send(send, own_answer(parts, RelayRequest(scope)))
+            await own(cast("Any", scope), receive, cast("Any", send))
 
     return relay
 
 
 async def pass_on(parts: RelayParts, scope: Scope, receive: Receive, send: Send) -> None:
-    """Returns the box's answer byte for byte."""
+    """Returns the box's answer byte for byte. Plain ASGI, because Litestar's routing, requests and responses cost more
+    time than the round trip to the box."""
     began = time.perf_counter()
-    request = RelayRequest(scope)
+    request = RelayRequest(cast("HTTPScope", scope))
     status = 500
     try:
         answer = await _answered(parts, request, receive)
@@ -102,33 +116,30 @@ async def pass_on(parts: RelayParts, scope: Scope, receive: Receive, send: Send)
             status=status,
             duration_ms=round((time.perf_counter() - began) * 1000, 1),
         )
-    await _send(send, answer)
-
-
-async def _send(send: Send, answer: RelayAnswer) -> None:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
-    if answer.status not in BODILESS:
+    if status not in BODILESS:
         headers.append((b"content-length", b"%d" % len(answer.body)))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
 
-def own_answer(parts: RelayParts, request: RelayRequest) -> RelayAnswer:
-    """State of the relay itself. 503 without a connection to NATS, so that a load balancer selects another relay."""
-    path = request.path.partition("?")[0]
-    if path not in ("/health/live", "/health/ready", "/metrics"):
-        return answer_of(_fault(404), request.id, request.headers)
-    if request.method not in ("GET", "HEAD"):
-        return answer_of(_fault(405, allow="GET, HEAD"), request.id, request.headers)
-    if path == "/metrics":
-        return RelayAnswer(200, (("content-type", "text/plain; charset=utf-8"),), _metrics(parts).encode())
-    is_ready = path == "/health/live" or parts.connection.is_open
-    status = path.removeprefix("/health/") if is_ready else "NATS unavailable"
-    content = msgspec.json.encode({"status": status})
-    return RelayAnswer(200 if is_ready else 503, (("content-type", "application/json"),), content)
+@get("/health/live", sync_to_thread=False)
+def live() -> dict[str, str]:
+    return {"status": "live"}
 
 
-def _metrics(parts: RelayParts) -> str:
+@get("/health/ready", sync_to_thread=False)
+def ready(request: AnyRequest) -> Response[dict[str, str]]:
+    """503 without a connection to NATS, so that a load balancer selects another relay."""
+    parts: RelayParts = request.app.state["parts"]
+    if not parts.connection.is_open:
+        return Response({"status": "NATS unavailable"}, status_code=503)
+    return Response({"status": "ready"})
+
+
+@get("/metrics", media_type="text/plain", sync_to_thread=False)
+def metrics(request: AnyRequest) -> str:
+    parts: RelayParts = request.app.state["parts"]
     lines = ["# TYPE mcfd_relay_answers_total counter"]
     lines += [
         f'mcfd_relay_answers_total{{status="{status}"}} {count}' for status, count in sorted(parts.counted.items())
@@ -141,7 +152,7 @@ class RelayRequest:
     """Request line and headers, before the body. `nim` is empty if the path contains none; `headers` has the last
     value of each name."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: HTTPScope) -> None:
         # A HEAD does not pass: the relay does not know what the box records as given out.
         self.method: str = "HEAD" if IS_HEAD in scope.get("state", ()) else scope["method"]
         self.path = scope["raw_path"].decode("latin-1")
@@ -176,7 +187,7 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
         raise _fault(404)
     method = _METHODS.get(request.method)
     if method is None:
-        raise _fault(405, allow=", ".join(_METHODS))
+        raise _fault(405)
     call = RelayedCall(
         boot="relay",
         not_after=parts.boxes.limit(),
@@ -230,11 +241,9 @@ async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
         raise _fault(408) from None
 
 
-def _fault(status: int, fault: str = "", allow: str = "") -> RelayProblem:
-    code, title = _TITLES[status]
-    problem = RequestRefused(status, code, title, Text("{fault}", fault=fault) if fault else title)
-    problem.allow = allow
-    return problem
+def _fault(status: int, fault: str = "") -> RelayProblem:
+    code, title = _TITLES.get(status, _TITLES[400])
+    return RequestRefused(status, code, title, Text("{fault}", fault=fault) if fault else title)
 
 
 async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> RelayAnswer:
@@ -270,3 +279,10 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
         "cache-control": "no-store",
     }
     return RelayAnswer(202, tuple(headers.items()), b'{"status":"waiting"}')
+
+
+def _http_problem(request: AnyRequest, error: HTTPException) -> Response[bytes]:
+    """Litestar's own errors, for paths that are not relayed."""
+    answer = answer_of(_fault(error.status_code), request_id(request.scope["headers"]), request.headers)
+    own = {name.lower(): value for name, value in (error.headers or {}).items()}
+    return Response(answer.body, status_code=answer.status, headers={**dict(answer.headers), **own}, media_type=PROBLEM)

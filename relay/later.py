@@ -32,7 +32,7 @@ from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER, Acknow
 from common.wire.nats_pull import Pull, pulling
 from relay.boxes import Boxes
 from relay.connection import Connection
-from relay.problems import BoxAmbiguous, BoxOffline, QueueFull, RelayProblem
+from relay.problems import BoxAmbiguous, BoxOffline, BoxSilent, QueueFull, RelayProblem
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,9 @@ MOST_FETCHED: Final = 64 * 1024 * 1024
 """Bytes of the sales in memory, some 20 000 of the usual size; a box has at most 100 in the stream."""
 AGAIN_SECONDS: Final = 30.0
 """Delay before a sale is sent again to a box that was offline."""
-AMBIGUOUS_AGAIN_SECONDS: Final = 300.0
+AFTER_OTHERS_SECONDS: Final = 60.0
+"""Delay of a sale that may have failed by itself: the others of the box come before it."""
+DELAYS: Final[dict[type[RelayProblem], float]] = {BoxAmbiguous: 300.0, BoxSilent: AFTER_OTHERS_SECONDS}
 TROUBLE_SECONDS: Final = 5.0
 FULL: Final = frozenset({10047, 10077})
 """JetStream's error codes for a full stream and a full subject."""
@@ -172,13 +174,13 @@ class LaterCalls:
 
     async def _hand_over(self, subject: str, by_subject: dict[str, deque[Msg]]) -> None:
         """Delivers the sales of one box until none is left, also those that are added meanwhile. After a failure all of
-        them come again later."""
+        them come again later, those that were not tried first."""
         words = subject.split(".")
         nim = words[1] if len(words) == 3 else ""  # noqa: PLR2004  # mcf.<NIM>.later
         left, wait, again = by_subject[subject], 0.0, AGAIN_SECONDS
         try:
-            while left:
-                wait = wait or await self._tried(nim, left[0])
+            while left and not wait:
+                wait = await self._tried(nim, left[0])
                 msg = left.popleft()
                 if wait:
                     msg.nak(wait)
@@ -212,12 +214,10 @@ class LaterCalls:
             reply = await self._boxes.ask(
                 nim, RelayedCall(boot="", not_after=self._boxes.limit(), sent_at=0, sealed=later.sealed)
             )
-        except BoxAmbiguous:
-            return AMBIGUOUS_AGAIN_SECONDS
-        except RelayProblem:
-            return AGAIN_SECONDS
+        except RelayProblem as problem:
+            return DELAYS.get(type(problem), AGAIN_SECONDS)
         if reply.status in RETRIED:
-            return AGAIN_SECONDS
+            return AFTER_OTHERS_SECONDS
         if reply.status >= HTTPStatus.BAD_REQUEST:  # its key was revoked meanwhile, for one
             log.warning("later.not_accepted", nim=nim, status=reply.status)
         else:

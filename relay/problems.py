@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 import msgspec
 
 from common.language import Text, preferred, tell
 from common.problems import problem_content
-from common.wire.call import Headers
+from common.wire.call import METHOD, Headers
 
 PROBLEM: Final = "application/problem+json"
+NOT_ALLOWED: Final = "METHOD_NOT_ALLOWED"
 
 
 class RelayProblem(Exception):
@@ -24,8 +25,6 @@ class RelayProblem(Exception):
     retry_after: int = 2
     fault: tuple[str, str] | None = None
     """The invalid field, and why."""
-    allow: str = ""
-    """Methods, if another one is allowed."""
 
 
 class RequestRefused(RelayProblem):
@@ -93,8 +92,8 @@ def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]
     title, detail = str(tell(problem.title, language)), str(tell(problem.detail, language))
     content = problem_content(problem.status, problem.code, title, detail, request_id, fault=problem.fault)
     sent = {"content-type": PROBLEM, "x-request-id": request_id, "cache-control": "no-store"}
-    if problem.allow:
-        sent["allow"] = problem.allow
+    if problem.code == NOT_ALLOWED:
+        sent["allow"] = ", ".join(get_args(METHOD))
     if problem.retry_after:
         sent["retry-after"] = str(problem.retry_after)
     return RelayAnswer(problem.status, tuple(sent.items()), msgspec.json.encode(content))

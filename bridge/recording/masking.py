@@ -140,7 +140,7 @@ def _only_frame_words(raw: bytes) -> bytes:
 def _personal(event: Event) -> Iterator[bytes]:
     match event:
         case Request() if (entry := COMMANDS.get(event.cmd)) and entry.people:
-            yield from event.data.split(b",", entry.splits)[entry.people]
+            yield from event.data.split(b",")[entry.people]
         case MachineReply() if event.cmd == TAXPAYER and not event.data.startswith(b"E:"):
             yield _taxpayer_text(event.data)
         case MachineReply() if entry := COMMANDS.get(event.cmd):
@@ -187,7 +187,7 @@ def _mask_request(request: Request) -> bytes:
         return _x(request.data)
     if entry.people is None:
         return request.data
-    fields = request.data.split(b",", entry.splits)
+    fields = request.data.split(b",")
     if len(fields) == 1:
         return _x(request.data)
     fields[entry.people] = map(_x, fields[entry.people])

@@ -15,7 +15,7 @@ from daemon.core.errors import StorageFull
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.connection import SqliteConnection
-from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.disk_failure import as_storage_error
 from daemon.store.sqlite.free_space import FreeSpace
 from daemon.store.sqlite.high_water import HighWater
 from daemon.store.sqlite.writer import Writer
@@ -78,4 +78,4 @@ class LedgerAccess:
         except sqlite3.Error as error:
             if self._open.writer.is_closing and isinstance(error, sqlite3.ProgrammingError):
                 raise StorageFull(Text("the ledger is closed")) from error
-            raise (storage_error(error) or error) from error
+            raise as_storage_error(error) from error

@@ -19,6 +19,7 @@
 | the relay stops while sales wait for a box | `test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped` |
 | nats-server's certificate is renewed, or has ended | `test_the_certificate_of_the_servers` |
 | a key is revoked while its request runs, and while its sales wait | `test_a_key_that_is_revoked_meanwhile` |
+| a sale waits that its box cannot open | `test_a_sale_sealed_for_an_earlier_key` |
 | a box takes a sale that waited and does not answer | `test_a_box_that_does_not_answer_delays_no_sales_of_another` |
 """
 
@@ -60,8 +61,8 @@ from support.shop import invoice
 from support.signing_client import signed
 
 from common.turns import ended
-from common.wire.call import RelayedCall, key_id_of
-from common.wire.keys import LaneWord, read_credentials
+from common.wire.call import LaterCall, RelayedCall, encode, key_id_of
+from common.wire.keys import PUBLIC, LaneWord, PrivateKey, decode, read_credentials, seal
 from common.wire.nats_headers import LANE, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsServers
 from daemon.core.keys import KeyTerms
@@ -499,20 +500,12 @@ async def test_a_box_that_does_not_answer_delays_no_sales_of_another(tmp_path: P
             url = f"{site.relays[0].base}/v1/mcf/{nim}/info"
             assert (await until_answered(http, "GET", url, headers=bearer(key))).status_code == 200
 
-        async def store(nim: str, name: str) -> None:
-            body = json.dumps(invoice(f"F-{name}")).encode()
-            once = (("idempotency-key", name), ("prefer", "respond-async"))
-            headers = (("authorization", f"Bearer {keys[nim]}"), ("content-type", "application/json"), *once)
-            call = RelayedCall("relay", 0, 0, "POST", f"/v1/mcf/{nim}/certify", headers, body)
-            until = int(datetime.now(UTC).timestamp() * 1000) + 600_000
-            await later.keep(nim, call, key_id_of(dict(headers)), name, until)
-
         os.kill(site.shop.pid, signal.SIGSTOP)
         try:
             for number in range(3):
-                await store(NIM, f"k-{number}")
+                await store_sale(later, NIM, f"k-{number}", keys[NIM])
             await asyncio.sleep(2)  # the relay has fetched them
-            await store(OTHER, "o-1")
+            await store_sale(later, OTHER, "o-1", keys[OTHER])
             await until_true(lambda: asyncio.sleep(0, len(ledger_codes(other.ledger)) == 1), deadline=20)
         finally:
             os.kill(site.shop.pid, signal.SIGCONT)
@@ -579,6 +572,35 @@ async def test_the_certificate_of_the_servers(site: RelaySite, http: httpx.Async
     os.kill(site.server.pid, signal.SIGHUP)
     assert (await until_answered(http, "GET", f"{url}/info", headers=bearer(key))).status_code == 200
     await until_true(lambda: site.shop.events("closure.delivered"), deadline=120)
+
+
+async def test_a_sale_sealed_for_an_earlier_key(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """The box has joined anew since: it says that it cannot open that sale, which is given up, and the one behind it is certified at once."""
+    key = site.key()
+    await answering(site, http, key)
+    async with stored_calls(site) as later:
+        public = decode(PrivateKey(b"1" * 32).public.removeprefix(PUBLIC))
+        now = int(datetime.now(UTC).timestamp() * 1000)
+        call = RelayedCall("sealed", now + 600_000, now, "POST", f"/v1/mcf/{NIM}/certify")
+        content = encode(LaterCall(now + 600_000, seal(encode(call), public)))
+        await later._connection.client.request(f"mcf.{NIM}.later", content, 10)
+        await store_sale(later, NIM, "k-1", key)
+        await until_true(lambda: asyncio.sleep(0, len(ledger_codes(site.shop.ledger)) == 1), deadline=20)
+    assert '"event":"later.not_accepted"' in site.relays[0].log
+    await until_true(lambda: is_empty(site))
+
+
+async def is_empty(site: RelaySite) -> bool:
+    return await waiting(site) == 0
+
+
+async def store_sale(later: LaterCalls, nim: str, name: str, key: str) -> None:
+    body = json.dumps(invoice(f"F-{name}")).encode()
+    once = (("idempotency-key", name), ("prefer", "respond-async"))
+    headers = (("authorization", f"Bearer {key}"), ("content-type", "application/json"), *once)
+    call = RelayedCall("relay", 0, 0, "POST", f"/v1/mcf/{nim}/certify", headers, body)
+    until = int(datetime.now(UTC).timestamp() * 1000) + 600_000
+    await later.keep(nim, call, key_id_of(dict(headers)), name, until)
 
 
 @contextlib.asynccontextmanager

@@ -610,7 +610,7 @@ MISTAKES = (
         91,
         "a sale that waits for its box is acknowledged before the box has it",
         "relay.later",
-        "        except RelayProblem:\n            return AGAIN_SECONDS\n",
+        "        except RelayProblem as problem:\n            return DELAYS.get(type(problem), AGAIN_SECONDS)\n",
         "        except RelayProblem:\n            return 0\n",
     ),
     Mistake(

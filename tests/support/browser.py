@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -119,6 +119,25 @@ def session_of(shop: Shop, name: str) -> dict[str, str]:
         answer = client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers={"Origin": base})
         assert answer.status_code == 303, answer.text
         return dict(client.cookies)
+
+
+class Visitor(httpx.Client):
+    """Somebody at the page without a browser; logged in, where it is one with a name."""
+
+    def __init__(self, shop: Shop, name: str = "", language: Language = "fr", **more: Any) -> None:
+        base = f"http://127.0.0.1:{shop.port}"
+        headers = {"Accept-Language": language, "Origin": base}
+        cookies = session_of(shop, name) if name else {}
+        super().__init__(base_url=base, headers=headers, cookies=cookies, timeout=60, verify=PLAIN, **more)
+
+    def look(self, path: str) -> str:
+        """The screen there, or where it leads to."""
+        answer = self.get(path, follow_redirects=True)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def submit(self, path: str, **form: str) -> httpx.Response:
+        return self.post(path, data=form)
 
 
 FINGER = """() => [...document.querySelectorAll("a, button, input:not([type=hidden], [type=checkbox], [type=radio]), select, summary, .choice")]

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 from support.nursery import First, warm
-from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite
+from support.receivers.nats_server import NIM, OTHER, NatsCluster, NatsServer, NatsSite
 from support.service import Service
 from support.shop import Machine, Shop, section, wait_for
 
@@ -34,7 +34,7 @@ class RunningRelay(Service):
 
 
 class RelaySite:
-    """One nats-server, the box of `NIM`, that of `OTHER` where it is asked for, and two relays. `first` is done in the first box's process."""
+    """One nats-server, or three, the box of `NIM`, that of `OTHER` where it is asked for, and two relays. `first` is done in the first box's process."""
 
     def __init__(
         self,
@@ -46,12 +46,14 @@ class RelaySite:
         first: First | None = None,
         per_machine: Any = None,
         server: str = "",
+        three: bool = False,
     ) -> None:
-        """`server`: more of the section of that name of each relay."""
+        """`server`: more of the section of that name of each relay; `three`: servers."""
         self._per_machine = per_machine
         self.directory = directory
         self.nats = NatsSite(directory / "nats", jwt)
-        self.server = NatsServer(self.nats)
+        self.server = NatsCluster(self.nats) if three else NatsServer(self.nats)
+        self._streams = [name.replace("-one", "-three") for name in STREAMS] if three else STREAMS
         self.shop = self.box(directory / "box", NIM, self.nats.shop, config=config, first=first)
         self.other = self.box(directory / "other", OTHER, self.nats.other_shop) if two else None
         text = f"[server]\nport = 0\n{server}\n{section('[nats]', self.server.options(self.nats.relay))}"
@@ -84,7 +86,7 @@ class RelaySite:
         )
 
     async def up(self) -> None:
-        await self.server.up(*STREAMS)
+        await self.server.up(*self._streams)
         self.relays[0].start()
         for shop in (self.shop, self.other):
             if shop is not None:

@@ -48,7 +48,7 @@ from daemon.app.outward.replication import subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.core.clock import Clock
-from daemon.core.errors import MachineBusy
+from daemon.core.errors import InvalidRequest, MachineBusy
 from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -83,6 +83,7 @@ LARGE: Final = Text("the answer is larger than the relay passes on; ask for a sm
 DONE_BUT_LARGE: Final = Text(
     "this was done, and its answer is larger than the relay passes on; it can be read on the shop's network"
 )
+NOT_FOR_THIS_BOX: Final = Text("not for the key that this box has now")
 BUSY: Final = Text("too many requests for this machine are under way through the relay; nothing was sent")
 
 
@@ -257,15 +258,14 @@ class Calls:
         dash."""
         if not msg.reply:
             return
-        boot = self._runtime.boot
         try:
             call = read_call(msg.data) if msg.data else None
         except BadEvent as error:
             log.warning("call.unreadable", nim=nim, reason=str(error))
             return
-        if call is None or call.boot != boot:
+        if call is None or call.boot != self._runtime.boot:
             name = next((receiver.name_of(worker.book.nim) for worker in self._workers_of(nim)), "")
-            _reply(client, msg, RelayedReply(boot=boot, line=self._line, nim=name))
+            _reply(client, msg, RelayedReply(boot=self._runtime.boot, line=self._line, nim=name))
             return
         self._clock.heard(call.sent_at)
         if not call.sealed:
@@ -273,7 +273,8 @@ class Calls:
         elif (opened := _opened(receiver.credentials, call)) is not None:
             self._begin(client, nim, opened, msg)
         else:
-            log.warning("call.not_sealed", nim=nim)
+            log.warning("call.not_sealed", nim=nim)  # for an earlier key of this box, for one
+            _reply(client, msg, self._problem(call, InvalidRequest.at("sealed", NOT_FOR_THIS_BOX)))
 
     def _begin(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
         key = key_id_of(dict(call.headers))
@@ -306,8 +307,7 @@ class Calls:
         loop = asyncio.get_running_loop()
         until = loop.time() + TILLS_FIRST_SECONDS
         workers = self._workers_of(nim)
-        inside = self._inside
-        while sum(worker.waiting for worker in workers) > inside[nim] and loop.time() < until:  # noqa: ASYNC110
+        while sum(worker.waiting for worker in workers) > self._inside[nim] and loop.time() < until:  # noqa: ASYNC110
             await asyncio.sleep(STEP)
 
     async def carry_out(self, nim: str, call: RelayedCall) -> RelayedReply:

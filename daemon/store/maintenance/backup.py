@@ -22,7 +22,7 @@ from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
-from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.disk_failure import as_storage_error
 from daemon.store.sqlite.file import open_file, open_to_read
 from daemon.store.sqlite.lock import LedgerLock, read_mark
 from daemon.store.sqlite.migrations import migrate, migrations
@@ -203,7 +203,7 @@ def _copy_errors(source: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise LedgerUnusable(
-            Text("{source} cannot be copied: {why}", source=source, why=storage_error(error) or error)
+            Text("{source} cannot be copied: {why}", source=source, why=as_storage_error(error))
         ) from error
 
 

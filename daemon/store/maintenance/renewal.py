@@ -26,12 +26,12 @@ from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_as
 from daemon.store.maintenance.health import examine
 from daemon.store.sqlite.disk_failure import (
+    as_storage_error,
     file_failed,
     is_copy_due,
     is_unreadable,
     note_copied,
     read_failures,
-    storage_error,
 )
 from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.migrations import is_current, migrations
@@ -177,7 +177,7 @@ def _cannot_be_copied(error: sqlite3.Error) -> Exception:
         return LedgerUnusable(
             Text("after an error of the disk the ledger cannot be read; put the last backup back with `mcfd restore`")
         )
-    return storage_error(error) or error
+    return as_storage_error(error)
 
 
 def _remove(file: Path) -> None:

@@ -26,7 +26,7 @@ from daemon.store.maintenance.health import examine, file_faults
 from daemon.store.maintenance.lost_writes import look_for_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
 from daemon.store.maintenance.verify_notes import series_gaps, twins
-from daemon.store.sqlite.disk_failure import DAMAGED, is_unreadable, storage_error
+from daemon.store.sqlite.disk_failure import DAMAGED, as_storage_error, is_unreadable, storage_error
 from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.lock import read_mark
 from daemon.store.sqlite.migrations import is_current, migrations
@@ -69,15 +69,14 @@ class VerifyResult(msgspec.Struct, frozen=True):
 
 
 def examine_shape(path: Path) -> None:
-    """What a start looks at, without one: LedgerUnusable, saying what to do, when the file is not fit to work with."""
+    """What a start looks at, without one: LedgerUnusable, saying what to do, when the file is not fit to work with;
+    StorageFull as `verify`."""
     try:
         with closing(open_to_read(path)) as connection:
             _must_be_current(connection, path)
             examine(connection)
     except sqlite3.Error as error:
-        raise LedgerUnusable(
-            Text("{path}: {why} ({error})", path=path, why=storage_error(error) or error, error=error)
-        ) from error
+        raise _cannot_be_read(path, error) from error
 
 
 def _must_be_current(connection: sqlite3.Connection, path: Path) -> None:
@@ -103,16 +102,16 @@ def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
     except StorageError:
         raise
     except sqlite3.Error as error:
-        raise _cannot_be_verified(path, error) from error
+        raise _cannot_be_read(path, error) from error
     except Exception as error:
         raise LedgerUnusable(Text("{path}: {why} ({error})", path=path, why=DAMAGED, error=error)) from error
 
 
-def _cannot_be_verified(path: Path, error: sqlite3.Error) -> StorageError:
+def _cannot_be_read(path: Path, error: sqlite3.Error) -> StorageError:
     """The error for a ledger that cannot be read; StorageFull if the disk has no room for SQLite's own files, as the
     WAL index, which says nothing about the ledger."""
     kind = StorageFull if path.is_file() and _is_room(error) else LedgerUnusable
-    return kind(Text("{path}: {why} ({error})", path=path, why=storage_error(error) or error, error=error))
+    return kind(Text("{path}: {why} ({error})", path=path, why=as_storage_error(error), error=error))
 
 
 def _is_room(error: Exception) -> bool:

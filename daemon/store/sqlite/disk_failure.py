@@ -116,13 +116,18 @@ def storage_error(error: sqlite3.Error) -> StorageError | None:
     return None
 
 
+def as_storage_error(error: sqlite3.Error) -> Exception:
+    """The same; a mistake of ours as it is."""
+    return storage_error(error) or error
+
+
 @contextmanager
 def storage_faults() -> Iterator[None]:
     """SQLite's errors within it are raised in our words."""
     try:
         yield
     except sqlite3.Error as error:
-        raise (storage_error(error) or error) from error
+        raise as_storage_error(error) from error
 
 
 class DiskFailure(NamedTuple):

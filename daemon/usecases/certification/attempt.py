@@ -242,9 +242,8 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
     )
     job.step(Step.UNKNOWN)
     worker.publish(IN_DOUBT, ref=job.id, detail=sentence(unknown.cause))
-    if isinstance(
-        unknown.cause, CertifiedElsewhere
-    ):  # durable first: this machine would later say that it certified nothing
+    if isinstance(unknown.cause, CertifiedElsewhere):
+        # durable first: this machine would later say that it certified nothing
         await _until_stored(job, partial(recover.hold, worker, job.id, unknown.cause))
     if isinstance(unknown.cause, LineLost):
         worker.drop(machine, sentence(unknown.cause))

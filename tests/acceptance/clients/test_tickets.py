@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import chromium, create_users, session_of
+from support.browser import Visitor, chromium, create_users, session_of
 from support.paper.escpos import printed
 from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
@@ -182,30 +182,25 @@ def test_a_person_prints_from_the_page(shop: Shop, printer: ReceiptPrinter) -> N
     code = sold(shop, "T-7")["codeSecef"]
     z = shop.close_period().json()["z_number"]
     printer.wait()  # the Z prints itself
-    base = f"http://127.0.0.1:{shop.port}"
     for role, paper, out in (
         ("seller", f"invoice/{code}", "DUPLICATA"),
         ("reader", f"z/{z}", f"RAPPORT Z N° {z}"),
         ("reader", "x/open", "X"),
     ):
-        with httpx.Client(
-            base_url=base, cookies=session_of(shop, role), timeout=60, headers={"Origin": base}, verify=PLAIN
-        ) as person:
-            answer = person.post(f"/ui/paper/{paper}", headers={"Accept-Language": "fr"})
+        with Visitor(shop, role) as person:
+            answer = person.post(f"/ui/paper/{paper}")
             assert answer.status_code == 303
             assert out in printer.wait().text.replace("\N{NO-BREAK SPACE}", " ")
             place = answer.headers["location"]
             if role == "seller":
                 assert person.post(f"/ui/paper/z/{z}").status_code == 403
                 continue
-            screen = person.get(place, headers={"Accept-Language": "fr"}).text
+            screen = person.get(place).text
             assert ">Imprimé.</p>" in screen
             assert f'action="/ui/paper/{paper}' in screen
     printer.offline = NO_PAPER
-    with httpx.Client(
-        base_url=base, cookies=session_of(shop, "reader"), timeout=60, headers={"Origin": base}, verify=PLAIN
-    ) as person:
-        refused = person.post(f"/ui/paper/z/{z}", headers={"Accept-Language": "fr"})
+    with Visitor(shop, "reader") as person:
+        refused = person.post(f"/ui/paper/z/{z}")
     assert refused.status_code == 503
     assert "L'imprimante de tickets n'a pas imprimé" in html.unescape(refused.text)
 
@@ -241,6 +236,7 @@ def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: Rec
 
         assert shop.close_period().json()["z_number"] == 1
         printer.wait()
+        wait_for(lambda: not unprinted(), "the note that Z 1 is printed")
         printer.takes = 10
         assert shop.close_period().json()["z_number"] == 2
         assert printer.hangs.wait(60)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 
-import httpx
 import pytest
-from support.browser import session_of
-from support.shop import PLAIN, Shop
+from support.browser import Visitor
+from support.shop import Shop
 
 pytestmark = pytest.mark.long
 
@@ -29,8 +28,7 @@ REQUESTS = 300
 def test_no_query_is_a_fault_of_a_screen(shop: Shop) -> None:
     """Whatever is asked of a screen, by whichever names: it is shown, or says what is wrong. The same three hundred in each run."""
     dice = random.Random(7)
-    base = f"http://127.0.0.1:{shop.port}"
-    with httpx.Client(base_url=base, timeout=60, verify=PLAIN, cookies=session_of(shop, "technician")) as technician:
+    with Visitor(shop, "technician") as technician:
         for _ in range(REQUESTS):
             names = dice.sample(NAMES, dice.randint(1, 4))
             queries = {name: dice.choice(DAYS if name in ("from", "to") else VALUES) for name in names}
@@ -39,7 +37,6 @@ def test_no_query_is_a_fault_of_a_screen(shop: Shop) -> None:
 
 
 def test_a_year_of_more_digits_than_a_number_has(shop: Shop) -> None:
-    base = f"http://127.0.0.1:{shop.port}"
-    with httpx.Client(base_url=base, timeout=60, verify=PLAIN, cookies=session_of(shop, "technician")) as technician:
+    with Visitor(shop, "technician") as technician:
         sent = {"year": "9" * 5000, "form": "csv"}
         assert technician.post("/ui/files", data=sent, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 422

@@ -8,9 +8,8 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
 import pytest
-from support.browser import create_users, session_of
+from support.browser import Visitor, create_users
 from support.ledgers.ledger import Till, opened
 from support.shop import Shop, wait_for
 
@@ -37,10 +36,8 @@ def test_a_closed_month_its_paper_and_the_archive_of_its_year(tmp_path: Path) ->
         asyncio.run(new_year(shop.ledger))
         shop.start(ready=False)
         create_users(shop, ("technician", "reader"))
-        base = f"http://127.0.0.1:{shop.port}"
-        wait_for(lambda: httpx.get(f"{base}/ui/login").status_code == 200, "the page")
-        with httpx.Client(base_url=base, headers={"Origin": base}, timeout=60) as client:
-            client.cookies.update(session_of(shop, "technician"))
+        wait_for(lambda: shop.http.get("/ui/login").status_code == 200, "the page")
+        with Visitor(shop, "technician") as client:
             screen = client.get("/ui/closures", params={"month": "2025-12"}).text
             assert screen.count('data-testid="calendar-closure"') == 2
             for kind, period in (("month", "2025-12"), ("year", "2025")):
@@ -58,6 +55,5 @@ def test_a_closed_month_its_paper_and_the_archive_of_its_year(tmp_path: Path) ->
                 io.BytesIO(archive.content), lambda part, text: faults.append(part + text)
             )
             assert (faults, manifest["year"], key is not None) == ([], "2025", True)
-            client.cookies.clear()
-            client.cookies.update(session_of(shop, "reader"))
+        with Visitor(shop, "reader") as client:
             assert client.get(found[1]).status_code == 403

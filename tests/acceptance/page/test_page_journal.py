@@ -8,19 +8,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import create_users, session_of
-from support.shop import NIM, PLAIN, Shop, invoice, running_shop
+from support.browser import Visitor, create_users
+from support.shop import NIM, Shop, invoice, running_shop
 
 BAKERY = {"clientType": "PM", "name": "Boulangerie Wend Panga", "ifu": "00012345A"}
 
 
 @pytest.fixture
 def reader(shop: Shop) -> Iterator[httpx.Client]:
-    base = f"http://127.0.0.1:{shop.port}"
-    content = {"Accept-Language": "en"}
-    with httpx.Client(
-        base_url=base, timeout=60, verify=PLAIN, cookies=session_of(shop, "reader"), headers=content
-    ) as reader:
+    with Visitor(shop, "reader", "en") as reader:
         yield reader
 
 
@@ -69,10 +65,7 @@ def test_a_shop_that_has_sold_nothing_has_no_empty_table(tmp_path: Path) -> None
     """Where there is nothing yet it says so: without a search nothing was searched for in vain."""
     with running_shop(tmp_path) as shop:
         create_users(shop, ("reader",))
-        base = f"http://127.0.0.1:{shop.port}"
-        with httpx.Client(
-            base_url=base, cookies=session_of(shop, "reader"), headers={"Accept-Language": "en"}
-        ) as reader:
+        with Visitor(shop, "reader", "en") as reader:
             assert journal_text(reader) == "None yet."
             assert journal_text(reader, q="x") == "Nothing found."
             for path in ("/ui/x", "/ui/a"):

@@ -7,14 +7,14 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import create_users, session_of
+from support.browser import Visitor, create_users
 from support.ledgers.ledger import Till
 from support.ledgers.ledger import invoice as sale
 from support.receivers.headquarters import HttpHeadquarters
@@ -40,17 +40,9 @@ def dead(tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-@contextmanager
-def browser(shop: Shop, role: str) -> Iterator[httpx.Client]:
-    base = f"http://127.0.0.1:{shop.port}"
-    with httpx.Client(base_url=base, headers={"Origin": base}, timeout=60) as client:
-        client.cookies.update(session_of(shop, role))
-        yield client
-
-
 def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
     """The list with what was sold meanwhile, the paper to sign in French, and who was notified, once; a reader looks only."""
-    with browser(dead, "manager") as client:
+    with Visitor(dead, "manager") as client:
         screen = client.get("/ui/outages").text
         assert screen.count('data-testid="outage"') == 1
         for part in ("Panne n° 1", "dure encore", "15 000", "été prévenu"):
@@ -61,6 +53,7 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
             "article 7 c",
             "Signature et cachet",
             "1 vente faite entre-temps",
+            "15 000 F CFA",
         ):
             assert part in paper.replace("\N{NO-BREAK SPACE}", " "), paper
         assert client.get("/ui/paper/outage/1", params={"form": "pdf"}).content.startswith(b"%PDF")
@@ -73,7 +66,7 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
         assert refused.status_code == 422
     (outage,) = dead.get("outages").json()["outages"]
     assert outage["notified"] == [{"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30:00.000Z"}]
-    with browser(dead, "reader") as client:
+    with Visitor(dead, "reader") as client:
         assert 'name="reference"' not in client.get("/ui/outages").text
         assert client.post("/ui/outages/1", data=form).status_code == 403
 
@@ -93,7 +86,7 @@ def test_of_many_outages_each_is_reached(tmp_path: Path) -> None:
         asyncio.run(write())
         shop.start()
         create_users(shop, ("reader",))
-        with browser(shop, "reader") as client:
+        with Visitor(shop, "reader") as client:
             numbers, link = [], "/ui/outages"
             while link:
                 screen = client.get(link).text
@@ -114,7 +107,7 @@ def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, l
     with closing(sqlite3.connect(dead.ledger)) as connection, connection:
         connection.execute("UPDATE deferred SET sold_at = sold_at - ?", (hours * HOUR,))
     dead.start_daemon(ready=False)
-    with browser(dead, "manager") as client:
+    with Visitor(dead, "manager") as client:
         state = client.get("/ui/state").text
     assert f'data-level="{banner}"' in state, state
     left = f"il reste {48 - hours - 1} heures" if hours < 48 else "les 48 heures de la loi sont passées"
@@ -134,14 +127,14 @@ def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, l
 
 def test_who_closes_the_day_is_told_of_sales_that_wait(dead: Shop) -> None:
     """They are not in the Z: without a word the drawer seems to have too much."""
-    with browser(dead, "manager") as client:
+    with Visitor(dead, "manager") as client:
         dialogue = client.get("/ui/z").text
     assert "<li>1 vente attend sa certification</li>" in dialogue.replace("\N{NO-BREAK SPACE}", " "), dialogue
 
 
 def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
     """By a decision that was made, with its reason; then its number is free."""
-    with browser(dead, "manager") as client:
+    with Visitor(dead, "manager") as client:
         for form in ({"reason": "le client est parti"}, {"decision": "withdraw", "reason": "no"}):
             assert client.post("/ui/waiting/1", data=form).status_code == 422
         assert "waits" in client.get("/ui/waiting").text
@@ -178,7 +171,7 @@ def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop
         with closing(sqlite3.connect(f"file:{dead.ledger}?mode=ro", uri=True)) as connection:
             return str(connection.execute("SELECT state FROM deferred").fetchone()[0])
 
-    with browser(dead, "manager") as client:
+    with Visitor(dead, "manager") as client:
         assert "1 vente" in client.get("/ui/state").text.replace("\N{NO-BREAK SPACE}", " ")
         assert "waits" in client.get("/ui/waiting").text
         paper = client.get(f"/f/{address}")
@@ -186,7 +179,7 @@ def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop
         form = {"decision": "release", "reason": "pas sur son journal"}
         assert client.post("/ui/waiting/1", data=form).status_code == 303
     wait_for(lambda: state() == "refused", "the refusal")
-    with browser(dead, "technician") as client:
+    with Visitor(dead, "technician") as client:
         screen = client.get("/ui/attention").text
         assert (screen.count('name="case"'), NIM in screen) == (1, True)
         (case,) = re.findall(r'name="case" value="(\w+)"', screen)
@@ -194,7 +187,7 @@ def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop
         assert client.post("/ui/attention", data=form).status_code == 303
     settled = dead.mcfd("machine", "settle", "--json", "--decision", "not-certified", "--reason", "pas sur le journal")
     assert settled.returncode == 0, settled.stderr
-    with browser(dead, "technician") as client:
+    with Visitor(dead, "technician") as client:
         assert 'name="case"' not in client.get("/ui/attention").text
     dead.stop_daemon()
     dead.machines = (first.start(),)
@@ -212,7 +205,7 @@ def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path
     dead.stop_daemon()
     dead.machines = (new.start(),)
     dead.start_daemon()
-    with browser(dead, "manager") as client:
+    with Visitor(dead, "manager") as client:
         state = client.get("/ui/state").text
     assert f"{NIM}, pour laquelle des ventes attendent, n&#39;est plus dans la configuration" in state, state
     (finding,) = (
@@ -239,13 +232,13 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
         create_users(shop, ("reader",))
         shop.machines[0].order("mode", mode="blocked")
         assert shop.certify(invoice("B-0")).status_code == 422
-        with browser(shop, "reader") as client:
+        with Visitor(shop, "reader") as client:
             state = client.get("/ui/state").text
         assert 'data-level="amber"' in state, state
         assert "la prochaine dira si elle les refuse toutes" in state
         assert shop.certify(invoice("B-1")).status_code == 422
         for _ in range(2):
-            with browser(shop, "reader") as client:
+            with Visitor(shop, "reader") as client:
                 state = client.get("/ui/state").text
                 assert 'data-state="attention">refuse toutes les factures<' in client.get("/ui/").text
             assert 'data-level="bad"' in state, state
@@ -262,14 +255,14 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
                 "the reading",
                 60,
             )
-            with browser(shop, "reader") as client:
+            with Visitor(shop, "reader") as client:
                 state = client.get("/ui/state").text
             assert f'data-level="{level}"' in state, state
             assert "Ventes arrêtées depuis" in state
             assert ("la prochaine vente dira" in state) == (level == "amber")
         shop.machines[0].order("mode", mode="active")
         assert shop.certify(invoice("B-0")).status_code == 200
-        with browser(shop, "reader") as client:
+        with Visitor(shop, "reader") as client:
             assert 'data-level="good"' in client.get("/ui/state").text
 
 
@@ -282,7 +275,7 @@ def test_sales_that_wait_for_a_decision_say_so(tmp_path: Path) -> None:
         wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
         assert shop.certify(invoice("waits")).status_code == 202
         for role, link in (("technician", '<a href="/ui/attention">Décider</a>'), ("seller", ">Afficher</a>")):
-            with browser(shop, role) as client:
+            with Visitor(shop, role) as client:
                 state = client.get("/ui/state", headers={"Accept-Language": "fr"}).text
             assert "une décision est attendue" in state, state
             assert link in state, state
@@ -294,13 +287,13 @@ def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path
     with running_shop(tmp_path, config={"upstream": upstream}) as shop:
         create_users(shop, ("reader",))
         shop.closed()
-        with browser(shop, "reader") as client:
+        with Visitor(shop, "reader") as client:
             assert 'data-level="good"' in client.get("/ui/state").text
         shop.stop_daemon()
         with closing(sqlite3.connect(shop.ledger)) as connection, connection:
             connection.execute("UPDATE outbox SET created_at = created_at - ?", (50 * HOUR,))
         shop.start_daemon()
-        with browser(shop, "reader") as client:
+        with Visitor(shop, "reader") as client:
             state = client.get("/ui/state").text
     assert 'data-level="amber"' in state, state
     assert "le siège ne reçoit plus de clôture depuis 2 jours" in state
@@ -316,7 +309,7 @@ def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path:
         new = Machine(tmp_path, "EL02000088-1")
         shop.machines = (new.start(),)
         shop.start_daemon()
-        with browser(shop, "technician") as client:
+        with Visitor(shop, "technician") as client:
             screen = client.get("/ui/attention").text
             assert f">{NIM}<" in screen
             assert "text-red-fg" in screen.partition("<main")[0]
@@ -335,7 +328,7 @@ def test_of_several_machines_the_one_that_is_out_of_order_is_named(tmp_path: Pat
         shop.start()
         create_users(shop, ("reader",))
         second.kill()
-        with browser(shop, "reader") as client:
+        with Visitor(shop, "reader") as client:
             wait_for(
                 lambda: f"en panne\N{NO-BREAK SPACE}: {second.nim}" in client.get("/ui/state").text, "the banner", 60
             )

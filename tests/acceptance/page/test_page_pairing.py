@@ -13,19 +13,13 @@ import httpx
 import pypdf
 import pytest
 from PIL import Image, ImageDraw
-from support.browser import session_of
-from support.shop import NIM, PLAIN, Shop
+from support.browser import Visitor
+from support.shop import NIM, Shop
 from support.tools import need
 
 pytestmark = pytest.mark.long
 
 CARD = "/ui/box/key/card"
-
-
-def client(shop: Shop, name: str) -> httpx.Client:
-    base = f"http://127.0.0.1:{shop.port}"
-    headers = {"Origin": base, "Accept-Language": "fr"}
-    return httpx.Client(base_url=base, verify=PLAIN, cookies=session_of(shop, name), headers=headers, timeout=60)
 
 
 def new_key(technician: httpx.Client) -> str:
@@ -38,7 +32,7 @@ def new_key(technician: httpx.Client) -> str:
 
 def test_a_form_that_comes_twice_makes_one_key(shop: Shop) -> None:
     """A double click, or a screen that is loaded again: the key is shown once more."""
-    with client(shop, "technician") as technician:
+    with Visitor(shop, "technician") as technician:
         found = re.search(r'name="form" value="([\w-]+)"', technician.get("/ui/box/keys").text)
         assert found
         form = {"label": "caisse 9", "role": "seller", "form": found[1]}
@@ -68,7 +62,7 @@ def drawn(page: pypdf.PageObject) -> Image.Image:
 def test_the_card_says_in_codes_what_it_says_in_words(shop: Shop, tmp_path: Path) -> None:
     """One page with embedded fonts; a scanner reads the till's code as address, machine and key, which opens the API, and the page's address."""
     need("zbarimg")
-    with client(shop, "technician") as technician:
+    with Visitor(shop, "technician") as technician:
         key = new_key(technician)
         answer = technician.post(CARD, data={"key": key})
     assert answer.headers["content-type"] == "application/pdf"
@@ -93,9 +87,9 @@ def test_the_card_says_in_codes_what_it_says_in_words(shop: Shop, tmp_path: Path
 
 def test_a_card_is_of_a_key_of_this_machine(shop: Shop) -> None:
     """What is no key of it gives no card, and whoever may not make keys has none."""
-    with client(shop, "technician") as technician:
+    with Visitor(shop, "technician") as technician:
         key = new_key(technician)
         for wrong in ("", "ak_live_nothing", key[:-1], shop.key("test")[:-1]):
             assert technician.post(CARD, data={"key": wrong}).status_code == 404
-    with client(shop, "seller") as seller:
+    with Visitor(shop, "seller") as seller:
         assert seller.post(CARD, data={"key": key}).status_code == 403

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import PASSWORD, session_of
-from support.shop import PLAIN, Shop, invoice
+from support.browser import PASSWORD, create_in_passing, session_of
+from support.shop import NIM, PLAIN, Shop, invoice
 
 from daemon.api.service import PAGE_ROUTES
 from daemon.core.people import ROLES, may
+from daemon.operations import CreateKey
+from daemon.store.tables.keys import list_keys
 
 BecomeRole = Callable[[str], None]
 
@@ -215,6 +217,25 @@ def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_r
     for answer in (refused, client.get("/ui/closures", headers=content)):
         assert 'aria-label="Menu"' in answer.text
         assert 'href="/ui/journal' in answer.text
+
+
+def test_what_another_window_has_ended_is_ended(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
+    """The same key revoked, the same person disabled in a second window that still shows them: as in the first, not an address
+    at which nothing is. A new password for that person is refused with the reason."""
+    as_role("technician")
+    origin = {"Origin": str(client.base_url).rstrip("/")}
+    shop.change(CreateKey(NIM, "live", "second window"))
+    keys = shop.with_store(lambda store: store.ledger.read(list_keys))
+    (key,) = (each.id for each in keys if each.label == "second window")
+    create_in_passing(shop, "fati", "seller")
+    for path in (f"/ui/box/key/{key}/revoke", "/ui/box/person/fati/disable"):
+        first, second = (client.post(path, headers=origin) for _ in range(2))
+        assert (first.status_code, second.status_code) == (303, 303)
+        assert first.headers["location"] == second.headers["location"]
+    form = {"password": "jaune-vert-4242"}
+    refused = client.post("/ui/box/person/fati/password", data=form, headers={**origin, "Accept-Language": "en"})
+    assert refused.status_code == 422
+    assert "fati" in refused.text
 
 
 def test_a_key_ends_when_it_was_said_or_is_not_made(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:

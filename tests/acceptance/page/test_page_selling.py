@@ -9,22 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
-from support.browser import PASSWORD, session_of
-from support.shop import PLAIN, Shop, invoice
+from support.browser import PASSWORD, Visitor
+from support.shop import Shop, invoice
 
 
 @pytest.fixture
 def awa(shop: Shop) -> Iterator[httpx.Client]:
-    base = f"http://127.0.0.1:{shop.port}"
-    headers = {"Accept-Language": "en", "Origin": base}
-    with httpx.Client(
-        base_url=base,
-        timeout=60,
-        verify=PLAIN,
-        cookies=session_of(shop, "seller"),
-        headers=headers,
-        follow_redirects=True,
-    ) as client:
+    with Visitor(shop, "seller", "en", follow_redirects=True) as client:
         yield client
 
 
@@ -71,8 +62,7 @@ def test_the_first_paper_of_a_sale_by_hand_is_no_duplicate(awa: httpx.Client, sh
     sold = awa.post("/ui/sale", data=form)
     first = unescape(re.findall(r'href="(/ui/paper/invoice/[^"]+first=1)"', sold.text)[0])
     assert "DUPLICATA" not in awa.get(first).text
-    manager = session_of(shop, "manager")
-    with httpx.Client(base_url=awa.base_url, timeout=60, verify=PLAIN, cookies=manager) as other:
+    with Visitor(shop, "manager") as other:
         assert "first=1" not in other.get(sold.url.path).text
         assert "DUPLICATA N° 1" in other.get(first).text
     assert "first=1" not in awa.get(sold.url.path).text
@@ -209,9 +199,7 @@ def test_a_form_that_is_refused_comes_once_more(
     shop: Shop, path: str, screen: str, form: dict[str, str], visible: tuple[str, ...]
 ) -> None:
     """On its screen, with what was typed but for passwords, and why; in no other language, which would lose it."""
-    base = f"http://127.0.0.1:{shop.port}"
-    headers = {"Accept-Language": "en", "Origin": base}
-    with httpx.Client(base_url=base, cookies=session_of(shop, "technician"), headers=headers, timeout=60) as client:
+    with Visitor(shop, "technician", "en") as client:
         title = re.search("<h1>[^<]*</h1>", client.get(screen).text)
         answer = client.post(path, data=form)
     assert answer.status_code in (409, 422), answer.text

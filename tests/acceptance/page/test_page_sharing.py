@@ -6,11 +6,10 @@ import io
 import re
 from collections.abc import Callable, Iterator
 
-import httpx
 import pypdf
 import pytest
-from support.browser import FRENCH_PHONE, Person, create_users, fits, session_of
-from support.shop import PLAIN, Shop, invoice, running_shop
+from support.browser import FRENCH_PHONE, Person, Visitor, create_users, fits
+from support.shop import Shop, invoice, running_shop
 
 pytestmark = pytest.mark.long
 
@@ -26,17 +25,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield shop
 
 
-def client(shop: Shop, name: str = "") -> httpx.Client:
-    base = f"http://127.0.0.1:{shop.port}"
-    cookies = session_of(shop, name) if name else {}
-    return httpx.Client(
-        base_url=base, verify=PLAIN, cookies=cookies, headers={"Origin": base, "Accept-Language": "fr"}, timeout=60
-    )
-
-
 def share(shop: Shop, number: str) -> str:
     """The path of a new link, by a form that is sent twice."""
-    with client(shop, "seller") as seller:
+    with Visitor(shop, "seller") as seller:
         seq = re.search(rf'/ui/journal/(\d+)[^"]*">{number}', seller.get(f"/ui/journal?q={number}").text)
         assert seq
         form = re.search(r'/share[?"].*?name="form" value="([^"]+)"', seller.get(f"/ui/journal/{seq[1]}").text)
@@ -51,7 +42,7 @@ def test_whoever_has_the_link_has_the_invoice(own: Shop) -> None:
     """A PDF, marked as the duplicate that was given out; the link may be opened again, and that is no further copy. It is kept by no cache, and shows the
     way to nothing else: no cookie, and no other screen without a login."""
     link = share(own, "SHARED-1")
-    with client(own) as customer:
+    with Visitor(own) as customer:
         for _ in range(2):
             answer = customer.get(link)
             assert answer.status_code == 200
@@ -63,7 +54,7 @@ def test_whoever_has_the_link_has_the_invoice(own: Shop) -> None:
             assert re.search(r"DUPLICATA\s+N°\s+1", text)
         assert customer.get("/ui/journal").headers["location"].startswith("/ui/login")
     again = share(own, "SHARED-1")
-    with client(own) as customer:
+    with Visitor(own) as customer:
         text = pypdf.PdfReader(io.BytesIO(customer.get(again).content)).pages[0].extract_text()
         assert re.search(r"DUPLICATA\s+N°\s+2", text)
 
@@ -86,7 +77,7 @@ def test_nobody_makes_a_link_up(own: Shop) -> None:
         (code,),
         ("é", "~"),
     ]
-    with client(own) as customer:
+    with Visitor(own) as customer:
         answers = [customer.get(f"{head}/{'~'.join(parts)}") for parts in forged]
     assert {answer.status_code for answer in answers} == {404}
     assert len({re.sub(r"[0-9a-f-]{6,}", "", answer.text) for answer in answers}) == 1
@@ -100,7 +91,7 @@ def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempP
         link = share(shop, "SHARED-3")
         shop.stop_daemon()
         shop.start_daemon()
-        with client(shop) as customer:
+        with Visitor(shop) as customer:
             answer = customer.get(link, headers={"Accept-Language": "fr"})
         assert answer.status_code == 404
         assert "demandez-en un autre au magasin" in answer.text

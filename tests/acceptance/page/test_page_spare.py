@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from typing import Self
 
-import httpx
 import pypdf
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import FRENCH_PHONE, Person, create_users, session_of
+from support.browser import FRENCH_PHONE, Person, Visitor, create_users
 from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 from support.till import certified, fresh
 
@@ -37,29 +35,6 @@ def paired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, Mac
             spare.kill()
 
 
-class Visitor:
-    """Somebody who is logged in, without a browser; in French."""
-
-    def __init__(self, shop: Shop, name: str) -> None:
-        base = f"http://127.0.0.1:{shop.port}"
-        headers = {"Accept-Language": "fr", "Origin": base}
-        self.http = httpx.Client(base_url=base, cookies=session_of(shop, name), headers=headers, timeout=60)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.http.close()
-
-    def look(self, path: str) -> str:
-        answer = self.http.get(path, follow_redirects=True)
-        assert answer.status_code == 200, answer.text
-        return answer.text
-
-    def send(self, path: str, **form: str) -> httpx.Response:
-        return self.http.post(path, data=form)
-
-
 def test_a_technician_decides_and_the_day_is_closed_in_both_books(paired: tuple[Shop, Machine]) -> None:
     shop, _ = paired
     code = certified(shop.certify(invoice(fresh(), 1000)))["codeSecef"]
@@ -73,13 +48,13 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
     wait_for(lambda: "sa machine de secours peut prendre la relève" in technician.look("/ui/state"), "the banner")
     page = technician.look("/ui/spare")
     assert "Mettre la machine de secours en service" in page
-    assert technician.send("/ui/spare", m=NIM, decision="take-over", reason="no").status_code == 422
-    assert technician.send("/ui/spare", m=NIM, reason="ne démarre plus").status_code == 422
+    assert technician.submit("/ui/spare", m=NIM, decision="take-over", reason="no").status_code == 422
+    assert technician.submit("/ui/spare", m=NIM, reason="ne démarre plus").status_code == 422
     assert (
-        technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]
+        technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]
         == "/ui/spare"
     )
-    again = technician.send("/ui/spare", m=NIM, decision="take-over", reason="encore une fois")
+    again = technician.submit("/ui/spare", m=NIM, decision="take-over", reason="encore une fois")
     assert again.status_code == 409
     assert f"Cette décision ne convient plus ({SPARE} remplace déjà {NIM})." in again.text
     assert "est réparée" in again.text  # what can be decided now
@@ -100,12 +75,12 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
     found = re.search(r'name="key" value="([^"]+)"', dialogue)
     assert found is not None
     for _ in range(2):  # pressed twice, it is one Z in each book
-        closed = technician.send("/ui/z", key=found[1], m=SPARE)
+        closed = technician.submit("/ui/z", key=found[1], m=SPARE)
         assert closed.headers["location"].startswith("/ui/closures/1")
     (of_spare,) = shop.get("reports").json()["reports"]
     assert (of_spare["certs_count"], of_spare["total_ttc"]) == (1, 500)
     shop.machines[0].start()
-    assert technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée").status_code == 303
+    assert technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée").status_code == 303
     (of_first,) = shop.get("reports").json()["reports"]
     assert (of_first["certs_count"], of_first["total_ttc"]) == (1, 1000)
     assert "without_machine" in shop.get("reports/z/1").json()
@@ -120,13 +95,13 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
     shop, spare = paired
     with Visitor(shop, "technician") as technician:
         wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
-        technician.send("/ui/z", key=fresh(), m=NIM)
-        technician.send("/ui/z", key=fresh(), m=SPARE)
-        technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+        technician.submit("/ui/z", key=fresh(), m=NIM)
+        technician.submit("/ui/z", key=fresh(), m=SPARE)
+        technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         deposit = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
         moved = shop.http.post(f"/v1/mcf/{NIM}/cash", json=deposit, headers=shop.headers())
         assert (moved.status_code, moved.json()["nim"]) == (201, SPARE)
-        technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+        technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         certified(shop.certify(invoice(fresh(), 1000)))
         shop.x_with(1)
         for path in (f"/ui/?m={NIM}", f"/ui/?m={SPARE}", f"/ui/cash?m={NIM}"):
@@ -135,19 +110,19 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         dialogue = technician.look(f"/ui/z?m={NIM}")
         assert f"la période de {SPARE} est clôturée en même temps" in dialogue
         assert 'data-expected="21000"' in dialogue
-        done = technician.send("/ui/z", key=fresh(), m=NIM, counted="21000")
+        done = technician.submit("/ui/z", key=fresh(), m=NIM, counted="21000")
         assert re.search(rf"Clôturé.: Z \d+\. Clôturé.: Z \d+ \({SPARE}\)\.", technician.look(done.headers["location"]))
         assert 'name="counted"' not in technician.look(f"/ui/z?m={NIM}")  # nothing was sold since
         number = done.headers["location"].partition("/ui/closures/")[2].partition("?")[0]
         assert shop.get(f"reports/z/{number}").json()["cash_count"] == {"counted": 1000, "difference": 0}
         sold = _sold(technician.look(f"/ui/?m={NIM}"))
         note = f"{SPARE} a aussi certifié pendant cette période"
-        technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+        technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         number = fresh()
         certified(shop.certify(invoice(number, 1000)))
         assert _sold(technician.look("/ui/")) == sold + 1
         shop.x_with(1)
-        technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+        technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         page = technician.look("/ui/")
         assert _sold(page) == sold + 1
         link = re.search(rf'href="([^"]+)">{number}<', page)
@@ -156,7 +131,7 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         for screen in ("vat", "a", "closures"):
             assert note in technician.look(f"/ui/{screen}?m={NIM}"), screen
         assert note not in technician.look(f"/ui/vat?m={NIM}&month=2025-01")
-        content = technician.http.get("/ui/vat/pdf", params={"m": NIM}).content
+        content = technician.get("/ui/vat/pdf", params={"m": NIM}).content
         assert note in pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
     assert spare.is_running
 
@@ -171,17 +146,17 @@ def _sold(today: str) -> int:
 def _closed_by_a_form_that_is_sent_again(shop: Shop, technician: Visitor) -> None:
     """Both books are to be closed, with what was counted in the one drawer; at first the machine does not answer, and its spare is closed alone."""
     wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine's return")
-    technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+    technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
     assert certified(shop.certify(invoice(fresh(), 200)))["nim"] == SPARE
-    technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+    technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
     assert certified(shop.certify(invoice(fresh(), 300)))["nim"] == NIM
     shop.machines[0].kill()
     wait_for(lambda: "Ventes arrêtées" in technician.look("/ui/state"), "the banner")
     form = {"key": "both", "m": NIM, "counted": "500"}
-    assert technician.send("/ui/z", **form).status_code == 503
+    assert technician.submit("/ui/z", **form).status_code == 503
     shop.machines[0].start()
     wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine's return")
-    assert technician.send("/ui/z", **form).headers["location"].startswith("/ui/closures/2")
+    assert technician.submit("/ui/z", **form).headers["location"].startswith("/ui/closures/2")
     assert shop.get("reports/z/2").json()["cash_count"] == {"counted": 300, "difference": 0}
 
 
@@ -204,7 +179,7 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     assert re.fullmatch(pattern, banner.inner_text())
     assert shop.certify(invoice(fresh())).status_code == 503
     with Visitor(shop, "technician") as technician:
-        technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+        technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         try:
             expect(banner).to_contain_text(f": la machine de secours {SPARE} certifie à la place de {NIM}.")
             assert certified(shop.certify(invoice(sold)))["nim"] == SPARE
@@ -213,12 +188,12 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
             register = technician.look("/ui/outages")
             assert f"<dd>{NIM}</dd>" in register
             form, *_ = re.findall(r'action="(/ui/outages/\d+[^"]*)"', register)
-            noted = technician.send(unescape(form), who="distributor", reference="DGI-9")
+            noted = technician.submit(unescape(form), who="distributor", reference="DGI-9")
             assert noted.headers["location"].startswith("/ui/outages")
             assert "DGI-9" in technician.look("/ui/outages")
         finally:
             shop.machines[0].start()
-            technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+            technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
     seller.context.close()
 
 
@@ -249,7 +224,7 @@ def test_a_doubt_of_a_spare_that_has_gone_is_decided(paired: tuple[Shop, Machine
         wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
         first.order("unplug")
         wait_for(lambda: f"{NIM} ne répond pas" in technician.look("/ui/state"), "the banner")
-        technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+        technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         spare.order("fault", spec="unplug:inf@38h#1")
         assert shop.certify(invoice(number)).status_code == 503
         wait_for(lambda: f"{SPARE} ne répond pas" in technician.look("/ui/state"), "the banner")
@@ -257,7 +232,7 @@ def test_a_doubt_of_a_spare_that_has_gone_is_decided(paired: tuple[Shop, Machine
         first.order("plug")
         wait_for(lambda: f"{NIM} est revenue et peut être reprise" in technician.look("/ui/state"), "the machine")
         assert MENU_COUNT.search(technician.look("/ui/")) is None
-        technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+        technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         page = technician.look("/ui/spare")
         assert re.search(rf"si {SPARE} a certifié {number} \(15.000.F.CFA\)\. À ne pas refaire", page), page
         assert 'href="/ui/attention"' in page.partition("<main")[2]
@@ -275,4 +250,4 @@ def test_a_doubt_of_a_spare_that_has_gone_is_decided(paired: tuple[Shop, Machine
 def test_a_seller_decides_nothing(paired: tuple[Shop, Machine]) -> None:
     shop, _ = paired
     with Visitor(shop, "seller") as seller:
-        assert seller.send("/ui/spare", m=NIM, decision="take-over", reason="je veux").status_code == 403
+        assert seller.submit("/ui/spare", m=NIM, decision="take-over", reason="je veux").status_code == 403

@@ -12,10 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import BOTH_VIEWS, FRENCH_PHONE, PATIENCE_MS, Person, View, create_users, session_of, usable
+from support.browser import (
+    BOTH_VIEWS,
+    FRENCH_PHONE,
+    PATIENCE_MS,
+    Person,
+    View,
+    Visitor,
+    create_users,
+    session_of,
+    usable,
+)
 from support.hurried import HURRIED
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, running_shop, wait_for
@@ -189,9 +198,7 @@ def test_a_disk_is_seen_before_it_is_full(tmp_path: Path, share: float, banner: 
     with Shop(tmp_path, config={"storage": {"reserve_mb": reserve}}) as full:
         full.start(ready=share > 1)
         create_users(full, ["manager"])
-        base = f"http://127.0.0.1:{full.port}"
-        headers = {"Accept-Language": "fr", "Origin": base}
-        with httpx.Client(base_url=base, cookies=session_of(full, "manager"), headers=headers, timeout=60) as manager:
+        with Visitor(full, "manager") as manager:
             wait_for(lambda: banner in manager.get("/ui/state").text, "the banner")
             closed = manager.post("/ui/z", data={"key": "full", "n500": "7"})
             expected = (303, False) if share > 1 else (507, True)

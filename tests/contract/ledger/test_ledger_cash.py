@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from support.ledgers.ledger import MINUTE, Till, opened, opened_till, query, tamper
+from support.ledgers.ledger import MINUTE, Till, opened_till, query, tamper
 
 from daemon.core.audit import Actor, Call
 from daemon.core.clock import DAY
@@ -11,8 +11,7 @@ from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
-from daemon.store.tables.audit import newest_entries
-from daemon.store.tables.book import acts, uniqueness
+from daemon.store.tables.book import acts
 from daemon.store.tables.book.acts import cash_between, cash_moves, cash_of_period
 from daemon.store.tables.book.entries import repair_time
 
@@ -79,18 +78,6 @@ async def test_movements_are_listed_by_time(store: Store, till: Till) -> None:
 def _amount(placed: Placed) -> int:
     assert isinstance(placed.entry, CashMove)
     return placed.entry.amount
-
-
-async def test_the_key_stands_for_the_answer_in_the_same_transaction(path: Path) -> None:
-    """After a crash the retry finds what was told, and the movement once; the audit log has it."""
-    async with opened_till(path) as (_, till):
-        result = await move(till, deposit(5), key="k")
-    async with opened(path) as store:
-        use = store.ledger.peek(uniqueness.find_key, till.book, Call(key="k").key_hash)
-        assert use is not None
-        assert use.answer == result
-        (entry,) = await store.ledger.read(newest_entries, 1)
-    assert (entry.action, entry.detail) == ("cash.moved", {"kind": "deposit", "amount": "5", "reason": "float"})
 
 
 async def test_a_movement_that_was_changed_is_found(till: Till, path: Path) -> None:

@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice
+from support.ledgers.ledger import MINUTE, NIM, Till, invoice
 
 from daemon.core.audit import INTERNAL, Actor, Call
 from daemon.core.errors import KeyReused
 from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT, Record
-from daemon.core.ledger.entries import ReportAct
+from daemon.core.ledger.book import Closure, KeyUse
+from daemon.core.ledger.entries import CashMove, ReportAct
 from daemon.core.ledger.outage import Notice
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.decisions import DecisionNote
@@ -19,7 +20,6 @@ from daemon.store.sqlite.high_water import HighWater
 from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import acts, attempts, outages, uniqueness
-from daemon.store.tables.book.attempts import keep_key
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.events import event_span, events_after
 
@@ -62,71 +62,46 @@ async def test_a_key_is_found_while_its_request_runs(store: Store, till: Till) -
     assert (use.fingerprint, use.record) == (BODY, begun)
 
 
-async def test_a_key_of_a_closure_gives_that_closure(store: Store, till: Till) -> None:
-    """A retried Z with its key is the same Z, also after a restart."""
-    call = Call(key="of a Z", fingerprint=BODY)
-    closure = await till.close(call=call)
-    use = store.ledger.peek(uniqueness.find_key, till.book, call.key_hash)
-    assert use is not None
-    assert (use.closure, use.fingerprint) == (closure, BODY)
-    with pytest.raises(KeyReused):
-        await till.close(call=call)
-    assert (store.ledger.peek(book_state, till.book)).z_number == 1
-
-
-async def test_an_answer_can_be_kept(store: Store, till: Till) -> None:
-    """For requests that leave no record, the answer itself is kept under the key."""
-    await store.ledger.write(keep_key, till.book, KEY, BODY, at=START, answer=b'{"wasPending":false}')
-    use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
-    assert use is not None
-    assert (use.answer, use.record, use.closure) == (b'{"wasPending":false}', None, None)
-    with pytest.raises(KeyReused):
-        await store.ledger.write(keep_key, till.book, KEY, BODY, at=START, answer=b"{}")
-
-
-async def test_each_numbered_act_keeps_its_answer_under_its_key(store: Store, till: Till, path: Path) -> None:
-    """With who asked for it in the audit log; copies and reports of articles are counted from 1."""
-    book, ledger = till.book, store.ledger
+async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till, path: Path) -> None:
+    """A Z itself, the others what was answered; with who asked for it in the audit log. Copies and reports of articles are counted from 1."""
     await till.certify(invoice("F-1"))
-    await ledger.begin_outage(book, "line_lost", at=till.at, lasted=0, refused=False, incident="")
-    report = ReportAct("articles", "", upto_seq=1)
-    later = till.at + 70 * DAY
-
-    async def act(name: str, call: Call) -> bytes:
-        at = later if name == "month" else till.at
-        if name == "notice":
-            note = partial(outages.note_notified, answer=lambda outage: b"%d" % outage.number)
-            return await ledger.write(note, book, 1, Notice("administration", "A-1", at), at=at, call=call)
-        if name == "month":
-            return await ledger.close_calendar(book, "month", "", at=at, call=call)
-        give = partial(acts.give_report, answer=lambda number: b"%d" % number)
-        return (await ledger.write(give, book, report, at=at, call=call)).body.encode()
-
-    for name, key, answer in (
-        ("articles", "a", b"1"),
-        ("articles", "b", b"2"),
-        ("notice", "c", b"1"),
-        ("month", "d", b""),
-    ):
-        call = Call(key=key, fingerprint=BODY, by=Actor("user:awa"))
-        result = await act(name, call)
+    book, ledger, now, later = till.book, store.ledger, till.at, till.at + 70 * DAY
+    await ledger.begin_outage(book, "line_lost", at=now, lasted=0, refused=False, incident="")
+    move, report = CashMove("deposit", 5, "float", "1", "Awa"), ReportAct("articles", "", upto_seq=1)
+    notice = Notice("administration", "A-1", now)
+    give = partial(ledger.write, acts.give_report, book, report, at=now, answer=lambda number: b"%d" % number)
+    note = partial(outages.note_notified, answer=lambda outage: b"%d" % outage.number)
+    calls = [
+        (give, b"1"),
+        (give, b"2"),
+        (partial(ledger.write, note, book, 1, notice, at=now), b"1"),
+        (partial(ledger.write, acts.move_cash, book, move, at=now, answer=lambda _: b"moved"), b"moved"),
+        (till.close, b""),
+        (partial(ledger.close_calendar, book, "month", "2026-01", at=later), b"{"),
+    ]
+    for at, (act, answer) in enumerate(calls):
+        call = Call(key=f"key {at}", fingerprint=BODY, by=Actor("user:awa"))
+        result = await act(call=call)
         use = ledger.peek(uniqueness.find_key, book, call.key_hash)
-        assert use is not None
-        assert (use.answer, use.fingerprint) == (result, BODY)
-        assert result.startswith(answer)
+        if isinstance(result, Closure):
+            assert use == KeyUse(BODY, closure=result)
+        else:
+            assert use == KeyUse(BODY, answer=result.body.encode() if act is give else result)
+            assert use.answer.startswith(answer)
+        with pytest.raises(KeyReused):
+            await act(call=call)
+    assert ledger.peek(book_state, book).z_number == 1
+    placed = ledger.peek(acts.closed_articles, book, 2)
+    assert (placed.entry.number, ledger.peek(acts.issued_report, book, placed.id)) == (2, placed)
     (mark,) = HighWater(path).marks.books.values()
     assert (mark.months, mark.years) == (2, 1)  # durable for a copy that is put back
     assert await ledger.write(acts.give_report, book, report, at=later, call=INTERNAL) == report
-    call = Call(by=Actor("user:awa"))
     copies = [await ledger.write(acts.make_copy, book, "CODE", "F-1", at=later, call=call) for _ in range(2)]
     assert copies == [1, 2]
-    entries = [(entry.action, entry.actor, entry.detail) for entry in await ledger.read(newest_entries, 6)]
-    assert [(action, detail.get("copy", detail.get("number"))) for action, _, detail in entries[:3]] == [
-        ("copy.made", "2"),
-        ("copy.made", "1"),
-        ("report.given", ""),
-    ]
-    assert [action for action, actor, _ in entries if actor == "user:awa"].count("calendar.closed") == 3
+    entries = [(entry.action, entry.actor) for entry in await ledger.read(newest_entries, 7)]
+    actions = [action for action, actor in entries if actor == "user:awa"]
+    assert actions == ["copy.made"] * 2 + ["calendar.closed"] * 3 + ["closure.created"]
+    assert entries[2] == ("report.given", INTERNAL.by.name)
 
 
 async def test_keys_of_two_books_are_two_keys(store: Store, till: Till) -> None:

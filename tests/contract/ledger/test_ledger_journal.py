@@ -15,6 +15,7 @@ from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened
 from daemon.core.ledger.attempt import Record
 from daemon.store.store import Store
 from daemon.store.tables import journal
+from daemon.store.tables.book import attempts
 from daemon.store.tables.journal import Page, of_customer
 
 ALWAYS = 1 << 62
@@ -79,6 +80,12 @@ async def test_by_number_and_state(store: Store, till: Till) -> None:
     found = [await store.journal.page(till.book, Page(0, ALWAYS, state=state)) for state in ("begun", "disputed")]
     assert [[record.id for record in records] for records in found] == [[begun], [disputed]]
     assert await store.journal.page(till.book, Page(0, ALWAYS, number="F-2")) == []
+    await till.certify(invoice("C-1", type_="FA", reference="RRR"))
+    sales = [
+        store.journal.peek(attempts.sales_of_number, *wanted)
+        for wanted in (("live", "F-1"), ("test", "F-1"), ("live", "C-1"))
+    ]
+    assert sales == [[certified], [], []]
     assert [r.id for r in await store.journal.page(till.book, Page(0, ALWAYS, number="F-2", state="begun"))] == [begun]
 
 

@@ -16,7 +16,7 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.numbers import hear
 from daemon.store.maintenance.verify import verify
-from daemon.store.sqlite.high_water import mark_path
+from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
 from daemon.store.store import Store
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key
@@ -210,6 +210,16 @@ async def test_a_book_that_begins_after_a_blind_restore_asks_where_its_machine_w
             till.counters = FiscalCounters(9, 7, 2) if used else till.counters
             await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
             assert (store.ledger.peek(book_state, till.book)).needs_last_z is used
+
+
+async def test_a_question_of_the_high_water_file_is_that_of_the_ledger(path: Path) -> None:
+    """Until it is answered, once."""
+    await close(path, 1)
+    HighWater(path).ask(book_name(NIM, "live", IFU), 7)
+    assert await asks(path) == [True]
+    async with opened_till(path) as (store, till):
+        await store.decisions.say_last_z(till.book, 1)
+    assert await asks(path) == [False]
 
 
 async def test_a_backup_copied_by_hand_onto_a_new_disk_asks(path: Path, copies: tuple[Path, Path]) -> None:

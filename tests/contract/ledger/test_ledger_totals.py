@@ -6,8 +6,11 @@ import asyncio
 import random
 import tempfile
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -16,16 +19,20 @@ from hypothesis import strategies as st
 from support.ledgers.ledger import MINUTE, START, ZONE, Till, invoice, opened, opened_till, query
 
 from common.wire.closure import Withholding
+from daemon.core.events import CERTIFIED
 from daemon.core.invoice.invoice import Psvb
-from daemon.core.ledger.attempt import NOT_SENT, Record
+from daemon.core.ledger.attempt import NOT_SENT, Outcome, Record
 from daemon.core.ledger.book import Closure, Tally
 from daemon.core.ledger.tally import add, contribution, subtract
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.fiscal_reports import a_report, x_report
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
+from daemon.store.tables.book import settlements, totals
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.closures import closures_between
 from daemon.store.tables.book.totals import aggregate_between, day_end, isfs_between, isfs_of_period, tally_between
+from daemon.store.tables.events import EventWriter
 
 HOUR = 60 * MINUTE
 
@@ -210,6 +217,7 @@ async def test_a_sale_at_midnight_sharp_is_of_the_new_day(tmp_path: Path) -> Non
     async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         first = await till.sell()
         midnight = day_end(first.ended_at, ZONE)
+        assert day_end(253_402_300_799_999, ZONE) > 253_402_300_799_999  # the end of the year 9999
         for later in (0, HOUR):
             till.at = midnight + later - MINUTE - 50
             assert (await till.sell()).ended_at == midnight + later
@@ -264,3 +272,35 @@ async def test_a_withholding_stays_as_it_was_certified(store: Store, till: Till,
     closure = await till.close()
     assert msgspec.json.decode(closure.body)["psvb"] == msgspec.to_builtins([*report.psvb])
     assert verify(path).clean
+
+
+async def from_paper(store: Store, till: Till) -> dict[str, Any]:
+    """Two sales are under way in a copy that is put back; the machine tells the second, and the first one comes from its paper. The Z after it."""
+    first, second = invoice("A"), invoice("B")
+    ids = [await till.begin(sale) for sale in (first, second)]
+    word = till.word(first)
+    await till.finish(ids[1], second)
+    outcome = Outcome(word, first, first.total_ttc, till.at + 1, line_ms=1, duration_ms=1, reason="its paper")
+    after = store.ledger.peek(book_state, till.book)
+    await store.ledger.write(settlements.settle_certified, till.book, ids[0], outcome, after)
+    await store.ledger.write(EventWriter({}).write, till.book, CERTIFIED, till.at + 1, ref=ids[0])
+    report: dict[str, Any] = msgspec.json.decode((await till.close()).body)
+    return report
+
+
+@pytest.mark.parametrize("is_of_before", [False, True])
+async def test_a_sale_from_paper_behind_a_later_one_is_the_periods_first(tmp_path: Path, *, is_of_before: bool) -> None:
+    """Its FVC is the first of X and Z; so is not that of a machine that begins to count again. A Z of mcfd 0.15, which has the other, is sound."""
+    async with opened_till(tmp_path / "ledger") as (store, till):
+        await till.sell()
+        await till.close()
+        with mock.patch.object(totals, "value_of", return_value=0) if is_of_before else nullcontext():
+            z = await from_paper(store, till)
+        assert (z["fvc_start"], z["fvc_end"], z["certs_count"]) == (3 if is_of_before else 2, 3, 2)
+        await till.sell()
+        till.counters = FiscalCounters(0, 0, 0)
+        till.book = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-2", at=till.at)
+        await till.sell()
+        z = msgspec.json.decode((await till.close()).body)
+        assert (z["fvc_start"], z["mcf_counters"]["fvc"]) == (4, 1)
+    assert verify(tmp_path / "ledger").problems == ()

@@ -8,7 +8,6 @@ readable until the power goes, and no later sync makes it durable (the kernel ta
 
 from __future__ import annotations
 
-import _sqlite3
 import ctypes
 import errno
 import os
@@ -19,9 +18,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
+from support.sqlite_vfs import Close, Methods, PatchedVfs, Sync, Truncate, WriteAt
 
 SECTOR = 512
 _CREATE, _JOURNALS = 0x4, 0x800 | 0x80000
@@ -165,47 +165,13 @@ class DurableFiles:
         return bytes(image)
 
 
-class _Vfs(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_int) for name in ("version", "file_size", "longest_path")),
-        *((name, ctypes.c_void_p) for name in ("next", "name", "data", "open", *(f"other_{at}" for at in range(15)))),
-    )
-
-
-class _Methods(ctypes.Structure):
-    _fields_ = (
-        ("version", ctypes.c_int),
-        *((name, ctypes.c_void_p) for name in ("close", "read", "write", "truncate", "sync")),
-        *((f"other_{at}", ctypes.c_void_p) for at in range(13)),
-    )
-
-
-_File, _Long = ctypes.c_void_p, ctypes.c_int64
-_Open = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _File, ctypes.c_int, ctypes.c_void_p)
-_Close = ctypes.CFUNCTYPE(ctypes.c_int, _File)
-_WriteAt = ctypes.CFUNCTYPE(ctypes.c_int, _File, ctypes.c_void_p, ctypes.c_int, _Long)
-_Truncate = ctypes.CFUNCTYPE(ctypes.c_int, _File, _Long)
-_Sync = ctypes.CFUNCTYPE(ctypes.c_int, _File, ctypes.c_int)
-
-
-class WatchedVfs:
+class WatchedVfs(PatchedVfs):
     """SQLite's usual VFS, which tells `files` what is written and what is synced. There is one, registered while it is `watching`."""
 
     def __init__(self) -> None:
-        self.files: DurableFiles | None = None
-        self._library = ctypes.CDLL(_sqlite3.__file__)  # whatever SQLite Python itself uses
-        self._library.sqlite3_vfs_find.restype = ctypes.c_void_p
-        self._library.sqlite3_vfs_find.argtypes = [ctypes.c_char_p]
-        self._library.sqlite3_vfs_register.argtypes = [ctypes.c_void_p, ctypes.c_int]
-        sqlite3.connect(":memory:").close()  # SQLite is initialised by the first connection
         # One process alone has the ledger: that one asks the kernel for no locks between processes, and keeps what others share in its own memory.
-        self._before, self._usual = self._library.sqlite3_vfs_find(None), self._library.sqlite3_vfs_find(b"unix-excl")
-        self._vfs = _Vfs.from_buffer_copy(_Vfs.from_address(self._usual))
-        self._usual_open = _Open(self._vfs.open)
-        self._buffers: list[Any] = [ctypes.create_string_buffer(b"watched")]
-        self._vfs.name = ctypes.addressof(self._buffers[0])
-        self._vfs.open = self._pointer(_Open(self._open))
-        self._methods: dict[int, _Methods] = {}
+        super().__init__(b"unix-excl")
+        self.files: DurableFiles | None = None
         self._inodes: dict[int, int] = {}
         self._new: set[int] = set()
         """Journals that were opened and not synced yet: their first sync is their name's too, whoever made them (strace shows the folder's fdatasync)."""
@@ -214,36 +180,23 @@ class WatchedVfs:
     def watching(self, files: DurableFiles | None) -> Iterator[None]:
         """None: it stands there and tells nobody."""
         self.files = files
-        self._library.sqlite3_vfs_register(ctypes.addressof(self._vfs) if files else self._usual, 1)
+        self.register(self.own if files else self.usual)
         try:
             yield
         finally:
-            self._library.sqlite3_vfs_register(self._before, 1)
+            self.register(self.before)
             self.files = None
 
-    def _pointer(self, function: Any) -> int | None:
-        self._buffers.append(function)
-        return ctypes.cast(function, ctypes.c_void_p).value
+    def is_patched(self, path: bytes, file: int, flags: int) -> bool:
+        if not path or self.files is None:
+            return False
+        self._inodes[file] = os.stat(path).st_ino  # noqa: PTH116
+        if flags & _CREATE and flags & _JOURNALS:
+            self._new.add(file)
+        return True
 
-    def _open(self, _: int, name: int | None, file: int, flags: int, flags_out: int) -> int:
-        path = ctypes.string_at(name) if name else b""
-        done: int = self._usual_open(self._usual, name, file, flags, flags_out)
-        if done == 0 and path and self.files is not None:
-            pointer = ctypes.c_void_p.from_address(file)
-            assert pointer.value is not None
-            pointer.value = ctypes.addressof(self._watched(pointer.value))
-            self._inodes[file] = os.stat(path).st_ino  # noqa: PTH116
-            if flags & _CREATE and flags & _JOURNALS:
-                self._new.add(file)
-        return done
-
-    def _watched(self, usual: int) -> _Methods:
-        """SQLite has a table of methods for each way of locking."""
-        if usual in self._methods:
-            return self._methods[usual]
-        was = _Methods.from_address(usual)
-        methods = self._methods[usual] = _Methods.from_buffer_copy(was)
-        close, write, truncate = _Close(was.close), _WriteAt(was.write), _Truncate(was.truncate)
+    def patch(self, methods: Methods) -> None:
+        close, write, truncate = Close(methods.close), WriteAt(methods.write), Truncate(methods.truncate)
 
         def closed(file: int) -> int:
             self._inodes.pop(file, None)
@@ -268,11 +221,10 @@ class WatchedVfs:
                 files.wrote(self._inodes[file], Write(size, None))
             return int(truncate(file, size))
 
-        methods.close = self._pointer(_Close(closed))
-        methods.write = self._pointer(_WriteAt(written))
-        methods.truncate = self._pointer(_Truncate(truncated))
-        methods.sync = self._pointer(_Sync(self._synced))
-        return methods
+        methods.close = self.pointer(Close(closed))
+        methods.write = self.pointer(WriteAt(written))
+        methods.truncate = self.pointer(Truncate(truncated))
+        methods.sync = self.pointer(Sync(self._synced))
 
     def _synced(self, file: int, _: int) -> int:
         if self.files is not None and not self.files.is_over:
@@ -289,7 +241,7 @@ class WatchedVfs:
         """Whoever is killed does not checkpoint first. Python 3.12 has a name for it (`setconfig`); SQLite's handle is a connection's first field."""
         handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__).value
         if handle is not None:
-            self._library.sqlite3_db_config(ctypes.c_void_p(handle), _NO_CHECKPOINT_ON_CLOSE, 1, None)
+            self.library.sqlite3_db_config(ctypes.c_void_p(handle), _NO_CHECKPOINT_ON_CLOSE, 1, None)
         connection.close()
 
 

@@ -167,7 +167,7 @@ class NatsServer:
         self.start()
         await self.wait()
         if streams:
-            client = await self.site.connect(self.url)
+            client = await self.site.connect(self.url.split(","))
             for file in streams:
                 await add_stream(client, file, again_after=again_after)
             await client.close()
@@ -201,14 +201,30 @@ class NatsServer:
             self._process.wait()
 
 
-def cluster(site: NatsSite) -> list[NatsServer]:
-    """Three servers of `three.conf`, not yet started."""
-    names = [f"hq-{n}" for n in (1, 2, 3)]
-    routes = {name: free_port() for name in names}
-    hosts = {f"nats-{n}.hq.example:6222": f"127.0.0.1:{routes[f'hq-{n}']}" for n in (1, 2, 3)}
-    return [
-        NatsServer(site, name, "three.conf", {**hosts, "0.0.0.0:6222": f"127.0.0.1:{routes[name]}"}) for name in names
-    ]
+class NatsCluster(NatsServer):
+    """Three servers of `three.conf`."""
+
+    def __init__(self, site: NatsSite) -> None:
+        self.site = site
+        routes = {f"hq-{n}": free_port() for n in (1, 2, 3)}
+        hosts = {f"nats-{name[3:]}.hq.example:6222": f"127.0.0.1:{port}" for name, port in routes.items()}
+        self.servers = [
+            NatsServer(site, name, "three.conf", {**hosts, "0.0.0.0:6222": f"127.0.0.1:{port}"})
+            for name, port in routes.items()
+        ]
+        self.url = ",".join(server.url for server in self.servers)
+
+    def start(self) -> None:
+        for server in self.servers:
+            server.start()
+
+    async def wait(self, deadline: float = 90.0) -> None:
+        for server in self.servers:
+            await server.wait(deadline)
+
+    def kill(self) -> None:
+        for server in self.servers:
+            server.kill()
 
 
 async def add_stream(client, file: str, deadline: float = 60.0, again_after: float = 0.0) -> None:

@@ -32,7 +32,7 @@ def test_any_change_of_the_core_is_seen(tmp_path: Path) -> None:
     (copy / "bridge" / "__pycache__" / "frame.cpython-311.pyc").write_bytes(b"x")
     changes = {
         "byte": lambda root: (root / "bridge" / "frame.py").write_bytes(
-            (root / "bridge" / "frame.py").read_bytes() + b"#"
+            (root / "bridge" / "frame.py").read_bytes()[:-1] + b"#"
         ),
         "name": lambda root: (root / "bridge" / "frame.py").rename(root / "bridge" / "frames.py"),
         "more": lambda root: (root / "daemon" / "core" / "more.py").write_text(""),

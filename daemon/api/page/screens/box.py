@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from daemon.api.page.views.machine_view import line_charts, machine_view
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, render, screen
 from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
-from daemon.core.errors import InvalidRequest, McfdError
+from daemon.core.errors import InvalidRequest, McfdError, NotFound
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import ROLES, fault_of_name
@@ -153,9 +154,9 @@ async def create_key(visit: Visit) -> Reply:
 
 @screen("/ui/box/key/{key:int}/revoke", "administer", change=True)
 async def revoke_key(visit: Visit) -> Reply:
-    await visit.page.ledger.write(
-        keys_table.revoke_key, int(visit.request.path_params["key"]), at=visit.deps.clock(), by=visit.actor
-    )
+    key, by = int(visit.request.path_params["key"]), visit.actor
+    with suppress(NotFound):  # revoked in another window meanwhile
+        await visit.page.ledger.write(keys_table.revoke_key, key, at=visit.deps.clock(), by=by)
     return redirect(visit.link("/ui/box/keys", done="revoked"))
 
 
@@ -174,7 +175,11 @@ async def add_person(visit: Visit) -> Reply:
 @screen("/ui/box/person/{name:str}/password", "administer", change=True, form=_people, faults=(McfdError,))
 async def change_password(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
-    await visit.page.ledger.write(set_password, name, await _hashed(visit, name), at=visit.deps.clock(), by=visit.actor)
+    password = await _hashed(visit, name)
+    try:
+        await visit.page.ledger.write(set_password, name, password, at=visit.deps.clock(), by=visit.actor)
+    except NotFound:  # disabled in another window meanwhile
+        raise InvalidRequest.at("name", visit.say("there is no user {name}", name=name)) from None
     return redirect(visit.link("/ui/box/people", done="person"))
 
 
@@ -183,7 +188,8 @@ async def disable(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
     if name == visit.session.name:
         raise InvalidRequest.at("name", visit.say("you cannot disable your own account"))
-    await visit.page.ledger.write(disable_person, name, at=visit.deps.clock(), by=visit.actor)
+    with suppress(NotFound):  # disabled in another window meanwhile
+        await visit.page.ledger.write(disable_person, name, at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box/people", done="person"))
 
 

@@ -181,20 +181,25 @@ class BookStart(msgspec.Struct):
     counted_z: int = 0
     counted_id: int = 0
     byte_count: int = 0
+    fvc_epoch: int = 0
+    """The activation of `fvc_start`; not stored."""
 
     @property
     def is_whole(self) -> bool:
         """Nothing was let go of."""
         return (self.seq, self.z_number, self.entry_id) == (0, 0, 0)
 
-    def pass_record(self, seq: int, at: int, link: bytes, tally: Tally, *, kind: str, fvc: int | None) -> None:
-        """`fvc` is None for one that was not certified."""
+    def pass_record(
+        self, seq: int, at: int, link: bytes, tally: Tally, *, kind: str, fvc: int | None, epoch: int = 0
+    ) -> None:
+        """`fvc` is None for one that was not certified. A sale that was entered from paper may lie behind a later one."""
         accumulate(self.running, tally)
         self.seq, self.at, self.hash = seq, at, link
         if fvc is not None:
             self.period_start = self.period_start or at
-            if kind not in CREDITS:
-                self.fvc_start = self.fvc_start or fvc
+            is_lower = fvc < self.fvc_start and epoch == self.fvc_epoch
+            if kind not in CREDITS and (is_lower or not self.fvc_start):
+                self.fvc_start, self.fvc_epoch = fvc, epoch
 
     def pass_closure(self, z_number: int, at: int, link: bytes, period_end: int) -> None:
         self.z_number, self.at, self.hash = z_number, at, link

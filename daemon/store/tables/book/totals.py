@@ -184,15 +184,19 @@ def _fold(
         accumulate(totals.running, read_tally(tally))
         totals.seq, totals.at = seq, ended_at
         if fvc is not None:
-            _note_certified(totals, kind, fvc)
+            _note_certified(connection, book_id, totals, kind, fvc)
         if seq % STRIDE == 0:
             _checkpoint(connection, book_id, totals)
 
 
-def _note_certified(totals: TotalRow, kind: str, fvc: int) -> None:
+def _note_certified(connection: sqlite3.Connection, book_id: int, totals: TotalRow, kind: str, fvc: int) -> None:
+    """A sale that was entered from paper may lie behind a later one; counters that a new activation began again are no
+    lower ones."""
     totals.fvc_end = fvc
     totals.period_start = totals.period_start or totals.at
-    if kind not in CREDITS and not totals.fvc_start:
+    place = (book_id, totals.fvc_start, totals.closed_seq, totals.seq)
+    is_lower = fvc < totals.fvc_start and value_of(connection.execute(_SQL["same_activation"], place))
+    if kind not in CREDITS and (is_lower or not totals.fvc_start):
         totals.fvc_start = fvc
 
 

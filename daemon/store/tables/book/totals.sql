@@ -15,6 +15,12 @@ SELECT last_seq, coalesce(fvc, 0) FROM book WHERE id = ?;
 -- name: ended
 SELECT seq, ended_at, type, fvc, tally FROM certification WHERE book_id = ? AND seq > ? ORDER BY seq LIMIT ?;
 
+-- name: same_activation
+-- Whether the sale with that FVC after the one record and the other record are of one activation.
+SELECT EXISTS (SELECT 1 FROM certification AS sale JOIN certification AS other ON other.book_id = sale.book_id AND other.epoch = sale.epoch
+    WHERE sale.book_id = ?1 AND sale.fvc = ?2 AND sale.seq > ?3 AND sale.seq < ?4 AND other.seq = ?4
+          AND sale.state = 'certified' AND sale.type NOT IN ('FA', 'EA'));
+
 -- name: checkpoint
 INSERT INTO checkpoint (book_id, at, seq, running) VALUES (?, ?, ?, ?);
 

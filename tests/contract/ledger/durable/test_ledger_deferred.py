@@ -12,17 +12,18 @@ import pytest
 from support.ledgers.ledger import NIM, Till, invoice, opened_till, query, tamper
 
 from common.language.reasons import SALE_RESTORED, to_stored
-from daemon.core.audit import Actor
+from daemon.core.audit import Actor, key_hash_of
 from daemon.core.clock import DAY, HOUR
 from daemon.core.invoice.invoice import Deferral
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import Attempt
+from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.numbers import is_copied_by_hand
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.audit import newest_entries
-from daemon.store.tables.book import attempts, deferred, outages
+from daemon.store.tables.book import attempts, deferred, outages, uniqueness
 from daemon.store.tables.book.entries import repair_time
 from daemon.store.tables.book.settlements import read_evidence
 from daemon.store.tables.meta import write_meta
@@ -61,7 +62,9 @@ async def defer(till: Till, number: str, key: str = "") -> DeferredSale:
         *(sold.type, sold.total_ttc, till.at, f"address-{number}-{key}"),
         invoice=sold,
     )
-    return await till.store.ledger.defer(till.book, sale, "requested", TakenFrom())
+    stored = await till.store.ledger.defer(till.book, sale, "requested", TakenFrom())
+    assert till.store.ledger.peek(deferred.by_id, till.book, stored.id) == stored
+    return stored
 
 
 async def begin(till: Till, sale: DeferredSale) -> int:
@@ -91,6 +94,10 @@ async def test_a_ledger_that_was_put_back_believes_nothing_that_may_be_older(pat
             (number, to_stored(SALE_RESTORED)) for number in ("W-1", "W-2", "B-1")
         ]
         for sale in sales:
+            assert store.ledger.peek(deferred.by_address, sale.address) == (till.book.id, sale)
+            assert store.ledger.peek(uniqueness.find_key, till.book, key_hash_of(sale.key)) == KeyUse(
+                sale.fingerprint, sale=sale
+            )
             await store.decisions.write(deferred.release, till.book, sale, "on no paper", at=till.at, by=BY)
         (entry,) = await store.ledger.read(newest_entries, 1)
         assert (entry.action, entry.detail["number"], entry.detail["reason"]) == ("sale.released", "B-1", "on no paper")

@@ -108,10 +108,21 @@ async def test_a_file_that_is_full_at_the_start_is_told(
 
 
 async def test_the_reserve_of_the_file_system(tmp_path: Path) -> None:
-    """Less than the reserve free is full, whoever filled it."""
+    """Less than the reserve free is full, whoever filled it; for a sandbox too."""
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
+    ways: list[int] = []
+
+    async def let_pass() -> None:
+        ways.append(len(ways))
+
     async with opened(tmp_path / "ledger.sqlite3", reserve_bytes=free * 2) as store:
         assert "reserve" in await refused(store)
+        ledger, book = store.sandbox_ledger(let_pass), (await Till.of(store, mode="test")).book
+        with pytest.raises(StorageFull):
+            await ledger.check_free_space(book)
+        assert ledger.time_ahead(book) == 0
+        await ledger.keep_time_ahead(book, 7)
+        assert (ledger.time_ahead(book), ways) == (7, [0, 1])  # a sandbox lets live sales go first, each time
 
 
 async def test_a_sandbox_leaves_the_rest_to_live_sales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.lock import mark_path
 from daemon.store.tables.book.books import book_state, open_book
-from daemon.store.tables.meta import write_meta
+from daemon.store.tables.meta import begin_epoch, read_lineage, write_meta
 
 SALES = 6
 FRAME = 4096 + 24
@@ -152,9 +152,12 @@ async def test_a_copy_put_back_twice_lacks_nothing(tmp_path: Path) -> None:
     for _ in range(2):
         restore(saved, path, at=1)
         assert not (await state_of(path)).lost
-        async with opened_till(path) as (_, till):
+        async with opened_till(path) as (store, till):
             for _ in range(SALES):
                 await till.sell()
+            before = store.ledger.peek(read_lineage).epoch
+            await store.ledger.write(begin_epoch, 1, None)  # without a mark too
+            assert store.ledger.peek(read_lineage).epoch == before + 1
 
 
 async def test_an_older_copy_that_was_put_in_place_by_hand_is_noticed_after_a_restore_too(tmp_path: Path) -> None:

@@ -145,6 +145,15 @@ def test_a_tax_of_nothing_is_no_tax(fields):
         read(body(item(amountTtc=Decimal("10.5"), **fields), pay=11))
 
 
+def test_an_amount_that_is_left_out_holds_no_tax_that_does_not_hold():
+    """Price times quantity is certified, and the till is warned: it adds the tax, or it does not."""
+    line = {name: value for name, value in HOLDS.items() if name != "amountTtc"}
+    assert read(body({"name": "Boisson", "taxGroup": "B", **line}, pay=2218)).total_ttc == 2218
+    for wrong in ({"specificTaxRate": 49}, {"specificTax": 0, "specificTaxRate": 0}, {"specificTax": 0}):
+        invoice = read(body({"name": "Boisson", "taxGroup": "B", **line, **wrong}, pay=2100))
+        assert (invoice.total_ttc, invoice.specific_tax) == (2100, 0)
+
+
 @pytest.mark.parametrize(
     ("amount", "certified", "paid"),
     [

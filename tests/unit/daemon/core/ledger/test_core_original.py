@@ -105,10 +105,11 @@ def test_of_exports_with_one_counter_the_one_that_fits_best_is_meant() -> None:
 
 def test_what_has_no_outcome_yet_is_waited_for() -> None:
     """It may be certified or not: nothing is sent, and the till comes again."""
-    with pytest.raises(MachineBusy, match="nothing was sent"):
-        choose("R", "FA", 600, [sale(1, "FV", 1000, 300, 1000)])
+    for amount in (600, 700):
+        with pytest.raises(MachineBusy, match="nothing was sent"):
+            choose("R", "FA", amount, [sale(1, "FV", 1000, 300, 1000)])
     with pytest.raises(CreditExceedsOriginal):
-        choose("R", "FA", 800, [sale(1, "FV", 1000, 300, 1000)])
+        choose("R", "FA", 701, [sale(1, "FV", 1000, 300, 1000)])
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 60)), min_size=1, max_size=5), st.integers(1, 60))
@@ -125,6 +126,13 @@ def test_none_is_taken_beyond_its_total(exports: list[tuple[int, int]], amount: 
     assert found
     assert found.total_ttc - found.claimed == min(room for room in rooms if room >= amount)
     assert booked_on("EA", amount, candidates) == found.id
+
+
+def test_a_credit_note_that_is_certified_is_booked_wherever_it_may_belong() -> None:
+    """On a sale of its family first, whatever is left of it; on another one where there is none."""
+    assert booked_on("FA", 500, [sale(1, "EV", 500), sale(2, "FV", 400)]) == 2
+    assert booked_on("FA", 500, [sale(1, "EV", 500)]) == 1
+    assert booked_on("FA", 500, []) == 0
 
 
 SOLD = ("EL02000015-1", 7)

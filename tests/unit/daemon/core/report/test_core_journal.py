@@ -178,7 +178,7 @@ def test_a_report_of_articles_of_an_earlier_version_is_read():
     (article,) = report.articles
     counted = Articles()
     counted.add([record(), record(ended_at=AT + 1)])
-    assert (counted.certs_count, counted.first_at) == (2, AT)
+    assert (counted.certs_count, counted.first_at, counted.upto_seq) == (2, AT, 0)
     assert (report.total_ttc, article.unit_price, article.rate, article.price_mode) == (0, 0, 0, "TTC")
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,10 @@ async def writer(connection: SqliteConnection) -> AsyncIterator[Writer]:
 
 def put(word: str):
     return lambda c: c.execute("INSERT INTO entry (word) VALUES (?) RETURNING id", (word,)).fetchone()[0]
+
+
+def put_slowly(word: str):
+    return lambda c: (time.sleep(0.02), put(word)(c))[1]
 
 
 async def leave_a_page(connection: SqliteConnection) -> None:
@@ -145,7 +150,7 @@ class _BlockedJob:
         assert await asyncio.to_thread(self.began.wait, 60)
         coming = []
         for at in range(count):
-            coming.append(asyncio.ensure_future(writer.submit(put(f"held {at}"))))
+            coming.append(asyncio.ensure_future(writer.submit(put_slowly(f"held {at}"))))
             for _ in range(3):
                 await asyncio.sleep(0)
         self._go_on.set()
