@@ -56,7 +56,7 @@ class Fields:
         self.errors.append(FieldError(self.path + name, message))
 
     def text(self, name: str, longest: int, *, required: bool = False) -> str:
-        """Empty when absent or faulty; a required one has to show something."""
+        """Empty when absent, blank, or faulty; a required one has to show something."""
         value = self.values.get(name)
         if value is None or value == "":
             if required:
@@ -72,8 +72,9 @@ class Fields:
             self.fault(name, Text("must have at most {longest} characters", longest=longest))
         elif not value.isprintable() and _UNPRINTABLE.search(value):
             self.fault(name, Text("must not contain control characters"))
-        elif required and not value.strip():
-            self.fault(name, Text("must not be blank"))
+        elif not value.strip():
+            if required:
+                self.fault(name, Text("must not be blank"))
         else:
             return value
         return ""

@@ -36,6 +36,7 @@ def test_what_a_till_leaves_out_is_filled_in():
     assert invoice.customer == Customer("CC")
     assert (invoice.comments, invoice.nature, invoice.reference, invoice.psvb) == ((), "", "", None)
     assert read(body(operatorId="", operatorName="", isf="")) == invoice
+    assert read(body(operatorId=" ", operatorName="\u3000", isf="  ")) == invoice
 
 
 @pytest.mark.parametrize(
