@@ -128,6 +128,13 @@ def test_none_is_taken_beyond_its_total(exports: list[tuple[int, int]], amount: 
     assert booked_on("EA", amount, candidates) == found.id
 
 
+def test_a_credit_note_that_is_certified_is_booked_wherever_it_may_belong() -> None:
+    """On a sale of its family first, whatever is left of it; on another one where there is none."""
+    assert booked_on("FA", 500, [sale(1, "EV", 500), sale(2, "FV", 400)]) == 2
+    assert booked_on("FA", 500, [sale(1, "EV", 500)]) == 1
+    assert booked_on("FA", 500, []) == 0
+
+
 SOLD = ("EL02000015-1", 7)
 ELSEWHERE = ("EL02000099-1", 3)
 
