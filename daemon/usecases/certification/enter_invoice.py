@@ -82,8 +82,7 @@ async def enter(
             await worker.ledger.write(attempts.amend, worker.book, live.id, agreed)
             await machine.pay(agreed.payments)
         await intent
-        if not worker.attempts.is_way_free(live):
-            await worker.attempts.way_free(live)
+        await worker.attempts.way_free(live)
         _check_original(worker, live, agreed)
         check_expiry(expires)
     except LineLost:

@@ -158,8 +158,6 @@ async def _credited(worker: MachineWorker, records: Sequence[Record]) -> dict[in
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
     """The credit notes on a certified sale, oldest first; empty for anything else."""
-    if record.counters is None or record.invoice.is_credit:
-        return ()
     return await worker.journal.read(credits_on, record.id)
 
 
