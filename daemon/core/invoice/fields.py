@@ -42,6 +42,12 @@ def is_visible(number: str) -> bool:
     return not unseen and not _BLANK.search(number)
 
 
+def _shows_nothing(text: str) -> bool:
+    if text.isascii():
+        return not text.strip()
+    return all(char.isspace() or unicodedata.category(char) in _UNSEEN or _BLANK.match(char) for char in text)
+
+
 class Fields:
     """`path` is what stands before a field's name in an error: empty, or as `items[2].`."""
 
@@ -72,7 +78,7 @@ class Fields:
             self.fault(name, Text("must have at most {longest} characters", longest=longest))
         elif not value.isprintable() and _UNPRINTABLE.search(value):
             self.fault(name, Text("must not contain control characters"))
-        elif not value.strip():
+        elif _shows_nothing(value):
             if required:
                 self.fault(name, Text("must not be blank"))
         else:
