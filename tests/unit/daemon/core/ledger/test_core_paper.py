@@ -28,7 +28,8 @@ def test_paper_is_read_as_people_type_it(code, time):
     assert read_paper(code, time) == (PaperInvoice(CODE, "20260105120001"), [])
     confirmed = PaperInvoice(CODE, "20260105120001", as_printed=True)
     assert read_paper(code, time, as_printed=True) == (confirmed, [])
-    assert read_paper(code, time, " 291/409  FV") == (PaperInvoice(CODE, "20260105120001", (291, 409)), [])
+    for counters, read in ((" 291/409  FV", (291, 409)), ("1/1 FV", (1, 1))):
+        assert read_paper(code, time, counters) == (PaperInvoice(CODE, "20260105120001", read), [])
 
 
 @pytest.mark.parametrize(
