@@ -59,7 +59,8 @@ def evidence_at(at, machine_time):
     ("time", "evidence", "may_be"),
     [
         ("20260105120001", None, True),
-        ("20260103120001", None, False),
+        ("20260104120000", None, True),
+        ("20260104115959", None, False),
         ("20260105120001", evidence_at(NOON + HOUR, "20260105130000"), True),
         ("20260107130000", evidence_at(NOON + HOUR, "20260105130000"), False),
         ("20360105120001", evidence_at(NOON + HOUR, "20360105130000"), True),  # the machine is ten years ahead
