@@ -96,6 +96,8 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
             (9, 11),
             FiscalCounters(11, 9, 1),
         ),  # before what is known
+        ("FV", FiscalCounters(12, 9, 2), FiscalCounters(14, 11, 2), (9, 12), FiscalCounters(12, 9, 1)),
+        ("FV", BEFORE, None, (9, 11), FiscalCounters(11, 9, 1)),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 15), None),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 10), None),
     ],
