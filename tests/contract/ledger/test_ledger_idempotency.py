@@ -73,7 +73,7 @@ async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till,
     calls = [
         (give, b"1"),
         (give, b"2"),
-        (partial(ledger.write, note, book, 1, Notice("court", "A-1", now), at=now), b"1"),
+        (partial(ledger.write, note, book, 1, Notice("administration", "A-1", now), at=now), b"1"),
         (partial(ledger.write, acts.move_cash, book, move, at=now, answer=lambda _: b"moved"), b"moved"),
         (till.close, b""),
         (partial(ledger.close_calendar, book, "month", "2026-01", at=later), b"{"),
