@@ -42,6 +42,12 @@ def is_visible(number: str) -> bool:
     return not unseen and not _BLANK.search(number)
 
 
+def _shows_nothing(text: str) -> bool:
+    if text.isascii():
+        return not text.strip()
+    return all(char.isspace() or unicodedata.category(char) in _UNSEEN or _BLANK.match(char) for char in text)
+
+
 class Fields:
     """`path` is what stands before a field's name in an error: empty, or as `items[2].`."""
 
@@ -56,7 +62,7 @@ class Fields:
         self.errors.append(FieldError(self.path + name, message))
 
     def text(self, name: str, longest: int, *, required: bool = False) -> str:
-        """Empty when absent or faulty; a required one has to show something."""
+        """Empty when absent, blank, or faulty; a required one has to show something."""
         value = self.values.get(name)
         if value is None or value == "":
             if required:
@@ -72,8 +78,9 @@ class Fields:
             self.fault(name, Text("must have at most {longest} characters", longest=longest))
         elif not value.isprintable() and _UNPRINTABLE.search(value):
             self.fault(name, Text("must not contain control characters"))
-        elif required and not value.strip():
-            self.fault(name, Text("must not be blank"))
+        elif _shows_nothing(value):
+            if required:
+                self.fault(name, Text("must not be blank"))
         else:
             return value
         return ""
