@@ -179,11 +179,11 @@ async def test_twenty_damaged_entries_are_stored(path: Path) -> None:
     """Whatever their number; nothing is written of what is known."""
     tamper(path, "UPDATE certification SET payload = x'' WHERE seq <= 30")
     async with opened_till(path) as (store, till):
-        for limit, known in ((15, 15), (50, 20)):
+        for limit, size in ((15, 15), (50, 20)):
             await store.journal.page(till.book, Page(0, EVER, before_seq=31, limit=limit))
             commits = store.retention.commits
             await store.journal.page(till.book, Page(0, EVER, before_seq=31, limit=limit))
-            assert (store.retention.commits, len(store.retention.peek(read_damage).entries)) == (commits, known)
+            assert (store.retention.commits, len(store.retention.peek(read_damage).entries)) == (commits, size)
 
 
 async def test_a_damaged_page_costs_its_entries_alone(path: Path) -> None:
