@@ -82,7 +82,8 @@ async def enter(
             await worker.ledger.write(attempts.amend, worker.book, live.id, agreed)
             await machine.pay(agreed.payments)
         await intent
-        await worker.attempts.way_free(live)
+        if not worker.attempts.is_way_free(live):
+            await worker.attempts.way_free(live)
         _check_original(worker, live, agreed)
         check_expiry(expires)
     except LineLost:

@@ -26,7 +26,7 @@ from daemon.usecases.certification.certify import certify_body, number_decided, 
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request, once
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.machine_workers import out_of_order, outage_of, registering_refusal
+from daemon.usecases.worker.machine_workers import out_of_order, registering_refusal
 
 log = structlog.get_logger(__name__)
 
@@ -49,10 +49,10 @@ async def certify_or_defer(
             if reason is None:
                 try:
                     return await certify_body(worker, body, call, arrived=arrived)
-                except (MachineOffline, NothingDone) as error:
+                except (MachineOffline, NothingDone):
                     if not worker.defers:
                         raise
-                    reason = outage_of(error)
+                    reason = out_of_order(worker) or "line_lost"
             return await _defer(worker, book, body, call, reason)
 
     arrived, book = asyncio.get_running_loop().time(), worker.book

@@ -92,9 +92,13 @@ class Attempts:
         """Waits until every end is durable; StorageFull after `patience` seconds."""
         await self._wait(lambda: [live for live in self._live.values() if live.phase is Phase.ENDING], patience)
 
+    def is_way_free(self, mine: LiveAttempt) -> bool:
+        """Whether no other attempt may be certified and not durable. A machine remembers only its last invoice, so
+        `mine` must not send 38h before that."""
+        return not self._before(mine)
+
     async def way_free(self, mine: LiveAttempt, patience: float = STALL) -> None:
-        """Waits until no other attempt may be certified and not durable; StorageFull after `patience` seconds. A machine
-        remembers only its last invoice, so `mine` must not send 38h before that."""
+        """Waits for `is_way_free`; StorageFull after `patience` seconds."""
         await self._wait(lambda: self._before(mine), patience)
 
     def _before(self, mine: LiveAttempt) -> list[LiveAttempt]:
