@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-CORE_VERSION: Final = "15"
+CORE_VERSION: Final = "16"
 PARTS: Final = (
     "bridge",
     "common/numbers.py",

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UnsetType
 
 from common.language import Counted, Text
-from common.numbers import amount, percentage, scaled
+from common.numbers import amount, money, percentage, scaled
 from common.wire.closure import WaitingSales
 from daemon.core.clock import HOUR, millis_text
 from daemon.core.ledger.entries import OutageReason, Recipient
@@ -336,4 +336,4 @@ def _sales(outage: Outage, style: Style) -> Iterator[Element]:
         yield TextLine(say("No sale made meanwhile waits for its invoice on this box."))
         return
     count = Counted("{count} sale made meanwhile", "{count} sales made meanwhile", outage.sales)
-    yield Pair(say(count), f"{amount(outage.sales_total)} XOF", bold=True)
+    yield Pair(say(count), money(outage.sales_total), bold=True)

@@ -37,6 +37,14 @@ class OperatorDecisions(LedgerAccess):
         """What there is to decide on; `fresh` is the machine's state just now, where it could be read."""
         return self.peek(self._case, book=book, fresh=fresh)
 
+    async def open_cases(self) -> list[Case]:
+        """What there is to decide in all books: one query while there is nothing, for each screen of an administrator."""
+        return self.peek(self._open_cases)
+
+    def _open_cases(self, connection: sqlite3.Connection) -> list[Case]:
+        found = [self._case(connection, book) for book in books.books_perhaps_to_decide(connection)]
+        return [case for case in found if case.is_open]
+
     def _case(self, connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:
         state = books.book_state(connection, book)
         open_ones = attempts.unfinished(connection, book, "disputed")

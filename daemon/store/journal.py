@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from daemon.core.errors import StorageError
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Page
 from daemon.store.access import LedgerAccess
@@ -40,6 +40,8 @@ class Journal(LedgerAccess):
 
     async def with_part(self, book: Book, page: Page, make_way: Callable[[], Awaitable[None]]) -> Sequence[Record]:
         """Newest first, with `page.part` in the number; `make_way` between two looks, and others read in between as well."""
+        if page.state in OPEN:
+            return await self.page(book, page)
         found, before = await self.read(journal.newest_with_part, book=book, page=page)
         if not before:
             return found

@@ -155,10 +155,11 @@ class OutageWatch:
         return OutOfOrder(reason, min(since, now), service, asyncio.get_running_loop().time(), incident)
 
     def _is_due(self, found: OutOfOrder, *, is_back: bool) -> bool:
-        """Whether it has to be registered. `box_off` is measured by clocks, which are right once the machine was connected."""
+        """Whether it has to be registered. `blocked` is known only while tills try, so it needs a refused till.
+        `box_off` is measured by clocks, which are right once the machine was connected."""
         if found.refused and not found.is_written:
             return True
-        if not self._was_met() or found.is_written:
+        if not self._was_met() or found.reason == "blocked" or found.is_written:
             return False
         limit, now = self.worker.limits.outage, self.worker.now()
         if is_back and found.reason == "box_off":

@@ -340,3 +340,12 @@ async def test_the_outage_of_a_spare_ends_when_its_machine_is_back(tmp_path: Pat
         await shop.take_back()
         await shop.spare.until(lambda: peek(outages.open_outage, book) is None, "the end of the outage")
         register.cancel()
+
+
+async def test_what_is_refused_without_a_till_is_no_outage(tmp_path: Path) -> None:
+    """Sales that wait, at night: whether the machine refuses all is not known before a till tries."""
+    async with selling(tmp_path, SOON) as shop:
+        shop.worker.refused_numbers |= {"B", "C"}
+        await asyncio.sleep(2 * SOON)
+        assert register(shop) == []
+        await shop.certify("D")

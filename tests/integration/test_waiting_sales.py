@@ -13,7 +13,7 @@ from support.shop import NIM, invoice
 
 from daemon.core.audit import Actor, key_hash_of
 from daemon.core.errors import MachineNonsense, RequestExpired
-from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.machine.agreement import agree
@@ -261,3 +261,17 @@ async def test_two_refused_in_a_row_are_a_fault_of_the_machine(tmp_path: Path) -
         waiting.again_at = 0.0
         await waiting.step()
         assert shop.store.ledger.peek(lambda connection: connection.execute(tried).fetchall())[2:] == [("A",)]
+
+
+async def test_one_whose_machine_falls_silent_says_so(tmp_path: Path) -> None:
+    """What is known of the machine once its line has ended is the reason of the sale and of the outage."""
+    async with MemoryShop(tmp_path / "ledger", timers=quick(), keeps_register=True) as shop:
+        shop.worker.defers = True
+        await shop.connected()
+        await shop.certify("A")
+        shop.session.plan.add("silent:3600@c0h#1")
+        body = invoice("B")
+        sale = (await certify_or_defer(shop.worker, body, shop.call(body, "B"), is_async=False)).value
+        assert isinstance(sale, DeferredSale)
+        assert sale.invoice is not None
+        assert (sale.outage, sale.invoice.deferred) == (1, Deferral(sale.sold_at, "no_answer", 1, NIM))

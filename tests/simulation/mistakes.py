@@ -158,8 +158,8 @@ MISTAKES = (
         12,
         "the till is answered before the outcome is durable",
         ATTEMPT,
-        "        record = await _until_stored(job, store)\n",
-        "        try:\n            record = await store()\n        except StorageError:\n            record = worker.ledger.peek(attempts.find_record, worker.book, job.id)\n",
+        "            break\n        except StorageError as error:\n            await _try_again",
+        "            break\n        except StorageError as error:\n            record = worker.ledger.peek(attempts.find_record, worker.book, job.id)\n            break\n            await _try_again",
     ),
     Mistake(
         195,

@@ -287,15 +287,16 @@ async def fault_page(
 
 
 async def cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
-    """Cases of all machines in the ledger, including ones removed from the configuration."""
-    return [(each, await visit.page.decisions.case(each.book)) for each in visit.deps.workers.everyone()]
+    """Open cases of all machines in the ledger, including ones removed from the configuration."""
+    found = {case.state.book.id: case for case in await visit.page.decisions.open_cases()}
+    return [(each, found[each.book.id]) for each in visit.deps.workers.everyone() if each.book.id in found]
 
 
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
     """A screen with its frame: menu, machine, person, and the fault of a form."""
     fault = visit.fault
     is_back = fault is not None and visit.request.scope["method"] == "GET"
-    to_decide = [each for each in await cases(visit) if each[1].is_open] if visit.may("administer") else []
+    to_decide = await cases(visit) if visit.may("administer") else []
     here = visit.request.scope["path"]
     menu = [
         MenuItem(

@@ -53,7 +53,7 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     expires = request.auth.expires
     if not key:
         return Call(own_id, by=by, strict=strict, expires=expires)
-    method, path, query = scope["method"], scope["path"], _query_of(request)
+    method, path, query = scope["method"], scope["path"], _query_of(request) if scope["query_string"] else ""
     before, nim, after = found.groups() if (found := _MACHINE_PATH.fullmatch(path)) else (path, "", "")
 
     def earlier(nims: Iterable[str]) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ import msgspec
 from common.language import Text, tr
 from common.language.reasons import from_stored
 from common.wire.instants import now_millis
-from daemon.cli.book import live_states, read_book
+from daemon.cli.book import read_book
 from daemon.cli.commands.machine import read_machine
 from daemon.cli.machine_output import counted
 from daemon.cli.options import examples, json_option, settings_option
@@ -139,12 +139,8 @@ def _find(settings: Settings, nim: str | None, fingerprint: str) -> tuple[Case |
 
 
 async def _cases(store: Store, nim: str | None) -> list[Case]:
-    cases = [
-        await store.decisions.case(state.book)
-        for state in await live_states(store)
-        if nim is None or same_machine(nim, state.book.nim)
-    ]
-    return [case for case in cases if case.is_open]
+    books = ((case, case.state.book) for case in await store.decisions.open_cases())
+    return [case for case, book in books if book.mode == "live" and (nim is None or same_machine(nim, book.nim))]
 
 
 async def _read_machine(machine: Machine) -> Evidence | None:

@@ -36,10 +36,14 @@ COMPANY_NAME = "customer.name"
 
 def is_visible(number: str) -> bool:
     """Whether each character shows, or is a plain space: two numbers that look the same must not be two numbers."""
-    if number.isascii():
-        return number.isprintable()
     unseen = any(unicodedata.category(char) in _UNSEEN or (char.isspace() and char != " ") for char in number)
     return not unseen and not _BLANK.search(number)
+
+
+def _shows_nothing(text: str) -> bool:
+    if text.isascii():
+        return not text.strip()
+    return all(char.isspace() or unicodedata.category(char) in _UNSEEN or _BLANK.match(char) for char in text)
 
 
 class Fields:
@@ -56,7 +60,7 @@ class Fields:
         self.errors.append(FieldError(self.path + name, message))
 
     def text(self, name: str, longest: int, *, required: bool = False) -> str:
-        """Empty when absent or faulty; a required one has to show something."""
+        """Empty when absent, blank, or faulty; a required one has to show something."""
         value = self.values.get(name)
         if value is None or value == "":
             if required:
@@ -72,8 +76,9 @@ class Fields:
             self.fault(name, Text("must have at most {longest} characters", longest=longest))
         elif not value.isprintable() and _UNPRINTABLE.search(value):
             self.fault(name, Text("must not contain control characters"))
-        elif required and not value.strip():
-            self.fault(name, Text("must not be blank"))
+        elif _shows_nothing(value):
+            if required:
+                self.fault(name, Text("must not be blank"))
         else:
             return value
         return ""

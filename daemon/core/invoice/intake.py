@@ -310,6 +310,7 @@ def _complete(
     rules: Rules,
 ) -> Invoice:
     errors: list[FieldError] = []
+    credit = head.type in CREDITS
     items = tuple(line.item for line in lines)
     taxes = tax_lines(items, mode)
     due = Due(
@@ -317,11 +318,10 @@ def _complete(
         lines=sum(item.amount_ttc for item in items),
         rounded=sum(line.rounded for line in lines),
         exact=sum((Fraction(line.exact) for line in lines), Fraction()),
-        leeway=len(items) if head.type in CREDITS and mode == "HT" else 0,
+        leeway=len(items) if credit and mode == "HT" else 0,
     )
     _check_sum(due, len(items), errors)
     payments, adjusted = adjust_payments(paid, due, errors)
-    credit = head.type in CREDITS
     duty, duty_warnings = stamp_duty(stamp, payments, rules.stamp_duty, errors, credit=credit)
     if errors:
         raise InvalidRequest(errors)

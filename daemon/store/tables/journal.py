@@ -108,8 +108,6 @@ def reach(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[int, 
 def newest_with_part(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[list[Record], int]:
     """The newest entries whose number has the part, and the `before_seq` for older ones, 0 at the end. A frequent part
     is found soon this way."""
-    if page.state in OPEN:
-        return list(_open_ones(connection, book, page)), 0
     after, newest = reach(connection, book, page)
     walked = max(after, newest - WALKED)
     found = _newest_first(connection, book, page, (walked, newest, page.start, page.end))

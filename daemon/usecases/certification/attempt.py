@@ -242,9 +242,8 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
     )
     job.step(Step.UNKNOWN)
     worker.publish(IN_DOUBT, ref=job.id, detail=sentence(unknown.cause))
-    if isinstance(
-        unknown.cause, CertifiedElsewhere
-    ):  # durable first: this machine would later say that it certified nothing
+    if isinstance(unknown.cause, CertifiedElsewhere):
+        # durable first: this machine would later say that it certified nothing
         await _until_stored(job, partial(recover.hold, worker, job.id, unknown.cause))
     if isinstance(unknown.cause, LineLost):
         worker.drop(machine, sentence(unknown.cause))
@@ -258,9 +257,13 @@ async def _until_stored(job: AttemptRun, store: Callable[[], Awaitable[T]]) -> T
         try:
             return await store()
         except StorageError as error:
-            names = {"nim": job.worker.book.nim, "invoice_number": job.invoice.number}
-            log.error("certification.not_stored", **names, cause=str(error))  # noqa: TRY400  no trace needed
-            await asyncio.sleep(STORE_RETRY)
+            await _try_again(job, error)
+
+
+async def _try_again(job: AttemptRun, error: StorageError) -> None:
+    names = {"nim": job.worker.book.nim, "invoice_number": job.invoice.number}
+    log.error("certification.not_stored", **names, cause=str(error))
+    await asyncio.sleep(STORE_RETRY)
 
 
 async def _settled(job: AttemptRun) -> Record:
@@ -273,25 +276,25 @@ async def _settled(job: AttemptRun) -> Record:
 async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
     """Stores the outcome and retries until it is durable: the machine has certified, so no other end is possible."""
     worker = job.worker
-
-    async def store() -> Record:
+    while True:
         elapsed = asyncio.get_running_loop().time() - job.arrived
-        outcome = Outcome(
-            certified,
-            invoice,
-            invoice.total_ttc,
-            worker.now(),
-            line_ms=job.line_ms,
-            duration_ms=round(elapsed * 1000),
-            unexplained=unexplained,
-        )
-        return await worker.ledger.write(worker.ledger.certify, worker.book, job.id, outcome)
-
-    try:
-        record = await _until_stored(job, store)
-    except Exception:
-        _give_up(job)
-        raise
+        try:
+            outcome = Outcome(
+                certified,
+                invoice,
+                invoice.total_ttc,
+                worker.now(),
+                line_ms=job.line_ms,
+                duration_ms=round(elapsed * 1000),
+                unexplained=unexplained,
+            )
+            record = await worker.ledger.write(worker.ledger.certify, worker.book, job.id, outcome)
+            break
+        except StorageError as error:
+            await _try_again(job, error)
+        except Exception:
+            _give_up(job)
+            raise
     job.step(Step.STORED)
     worker.take_name(record.nim)
     worker.after_answers(partial(announce, worker, record))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from uuid import uuid4
 
 import msgspec
 import structlog
@@ -26,7 +25,7 @@ from daemon.usecases.certification.certify import certify_body, number_decided, 
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request, once
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.machine_workers import out_of_order, outage_of, registering_refusal
+from daemon.usecases.worker.machine_workers import out_of_order, registering_refusal
 
 log = structlog.get_logger(__name__)
 
@@ -49,10 +48,10 @@ async def certify_or_defer(
             if reason is None:
                 try:
                     return await certify_body(worker, body, call, arrived=arrived)
-                except (MachineOffline, NothingDone) as error:
+                except (MachineOffline, NothingDone):
                     if not worker.defers:
                         raise
-                    reason = outage_of(error)
+                    reason = out_of_order(worker) or "line_lost"
             return await _defer(worker, book, body, call, reason)
 
     arrived, book = asyncio.get_running_loop().time(), worker.book
@@ -65,7 +64,7 @@ async def _defer(
     """`reason`: why the machine is out of order; None for a till that does not wait."""
     arrived = asyncio.get_running_loop().time()
     if not call.key:  # the till sets no headers
-        call = msgspec.structs.replace(call, key=f"mcfd-{uuid4().hex}")
+        call = msgspec.structs.replace(call, key=f"mcfd-{secrets.token_hex(16)}")
     while True:
         check_expiry(call.expires)
         numbered, is_ours = numbers.numbered(worker, body, credit=False)

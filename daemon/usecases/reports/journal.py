@@ -158,8 +158,6 @@ async def _credited(worker: MachineWorker, records: Sequence[Record]) -> dict[in
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
     """The credit notes on a certified sale, oldest first; empty for anything else."""
-    if record.counters is None or record.invoice.is_credit:
-        return ()
     return await worker.journal.read(credits_on, record.id)
 
 
@@ -264,7 +262,7 @@ async def search_exactly(worker: MachineWorker, query: Search) -> Found:
 
 async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
     code = text.replace("-", "").replace(" ", "").upper()
-    if record := await worker.journal.read(find_code, worker.book, code):
+    if code and (record := await worker.journal.read(find_code, worker.book, code)):
         return [record] if page.fits(record) else []
     return list(await worker.journal.page(worker.book, msgspec.structs.replace(page, number=normalised(text))))
 

@@ -71,8 +71,9 @@ def test_every_document_in_every_form(shop: Shop) -> None:
             page = shop.get(f"{path}/ticket", format="html", width=width, lang=language)
             assert f'<html lang="{language}">' in page.text
             assert "img-src data:; style-src 'unsafe-inline'; sandbox" in page.headers["content-security-policy"]
-        headers = {**shop.headers(), "Accept": "text/html, */*"}
-        assert "text/html" in shop.http.get(f"/v1/mcf/{NIM}/{path}/ticket", headers=headers).headers["content-type"]
+        for accepted in ("text/html, */*", "application/pdf;q=0.4, text/html;q=0.9", "application/pdf;q=0, text/html"):
+            headers = {**shop.headers(), "Accept": accepted}
+            assert "text/html" in shop.http.get(f"/v1/mcf/{NIM}/{path}/ticket", headers=headers).headers["content-type"]
 
 
 @pytest.mark.long
@@ -236,6 +237,7 @@ def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: Rec
 
         assert shop.close_period().json()["z_number"] == 1
         printer.wait()
+        wait_for(lambda: not unprinted(), "the note that Z 1 is printed")
         printer.takes = 10
         assert shop.close_period().json()["z_number"] == 2
         assert printer.hangs.wait(60)

@@ -53,6 +53,7 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
             "article 7 c",
             "Signature et cachet",
             "1 vente faite entre-temps",
+            "15 000 F CFA",
         ):
             assert part in paper.replace("\N{NO-BREAK SPACE}", " "), paper
         assert client.get("/ui/paper/outage/1", params={"form": "pdf"}).content.startswith(b"%PDF")

@@ -94,7 +94,7 @@ def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempP
         with Visitor(shop) as customer:
             answer = customer.get(link, headers={"Accept-Language": "fr"})
         assert answer.status_code == 404
-        assert "demandez-en un autre au magasin" in answer.text
+        assert "demandez-en un autre à la boutique" in answer.text
         assert "Retour à aujourd" not in answer.text
 
 

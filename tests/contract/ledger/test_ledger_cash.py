@@ -13,7 +13,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
 from daemon.store.tables.book import acts
 from daemon.store.tables.book.acts import cash_between, cash_moves, cash_of_period
-from daemon.store.tables.book.entries import repair_time
+from daemon.store.tables.book.entries import hours_ahead, repair_time
 
 
 def deposit(amount: int) -> CashMove:
@@ -98,7 +98,9 @@ async def test_a_movement_of_a_wrong_clock_is_set_right_with_its_book(store: Sto
     await till.sell()
     await store.ledger.aggregate(till.book)
     right = till.at - 3653 * DAY + MINUTE
-    await store.decisions.write(repair_time, till.book, now=right, ahead=3653 * DAY, reason="wrong year")
+    await store.decisions.write(
+        repair_time, till.book, now=right, ahead=hours_ahead(till.at, right), reason="wrong year"
+    )
     assert await store.ledger.read(cash_between, till.book, 0, right + 1) == CashTotal(9, 0)
     assert query(path, "SELECT count(*) FROM entry WHERE chained_at IS NOT NULL") == [(1,)]
     assert verify(path).problems == ()

@@ -68,13 +68,12 @@ async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till,
     book, ledger, now, later = till.book, store.ledger, till.at, till.at + 70 * DAY
     await ledger.begin_outage(book, "line_lost", at=now, lasted=0, refused=False, incident="")
     move, report = CashMove("deposit", 5, "float", "1", "Awa"), ReportAct("articles", "", upto_seq=1)
-    notice = Notice("administration", "A-1", now)
     give = partial(ledger.write, acts.give_report, book, report, at=now, answer=lambda number: b"%d" % number)
     note = partial(outages.note_notified, answer=lambda outage: b"%d" % outage.number)
     calls = [
         (give, b"1"),
         (give, b"2"),
-        (partial(ledger.write, note, book, 1, notice, at=now), b"1"),
+        (partial(ledger.write, note, book, 1, Notice("administration", "A-1", now), at=now), b"1"),
         (partial(ledger.write, acts.move_cash, book, move, at=now, answer=lambda _: b"moved"), b"moved"),
         (till.close, b""),
         (partial(ledger.close_calendar, book, "month", "2026-01", at=later), b"{"),

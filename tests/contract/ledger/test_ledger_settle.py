@@ -24,7 +24,7 @@ from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.attempts import unfinished
-from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.books import book_state, books_perhaps_to_decide, new_book
 from daemon.store.tables.book.epochs import book_of_taxpayer
 from daemon.store.tables.book.settlements import read_evidence
 from daemon.store.tables.events import events_after
@@ -166,6 +166,15 @@ async def test_what_the_machine_said_in_attention_is_kept(store: Store, till: Ti
     evidence = await store.decisions.read(read_evidence, till.book)
     assert evidence is not None
     assert (evidence.at, evidence.state) == (till.at, till.state(invoice("F-9")))
+
+
+async def test_a_book_is_to_decide_once_it_is_in_attention(store: Store, till: Till) -> None:
+    """Of several books only this one is read; in a ledger in good order none is."""
+    await store.ledger.write(new_book, "EL02000077-1", "live")
+    assert store.ledger.peek(books_perhaps_to_decide) == await store.decisions.open_cases() == []
+    await store.ledger.set_attention(till.book, Text("a"), at=till.at)
+    (case,) = await store.decisions.open_cases()
+    assert store.ledger.peek(books_perhaps_to_decide) == [case.state.book] == [till.book]
 
 
 async def test_whatever_sets_attention_is_an_event(store: Store, till: Till) -> None:

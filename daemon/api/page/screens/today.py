@@ -339,9 +339,9 @@ attention = screen("/ui/attention", "administer")(_attention)
 
 @screen("/ui/attention", "administer", change=True, form=_attention, faults=(InvalidRequest,))
 async def decide(visit: Visit) -> Reply:
-    form, found = visit.form, await cases(visit)
-    case_of_form = next((each for each in found if each[1].fingerprint == form.get("case")), None)
-    worker, case = case_of_form or next(each for each in found if each[0] is visit.worker)
+    form = visit.form
+    case_of_form = next((each for each in await cases(visit) if each[1].fingerprint == form.get("case")), None)
+    worker, case = case_of_form or (visit.worker, await visit.page.decisions.case(visit.worker.book))
     decision = cast("Decision", form.get("decision", ""))
     fields = form.get("code", ""), form.get("time", ""), form.get("counters", "")
     as_printed = bool(form.get("as_printed"))

@@ -71,6 +71,11 @@ def all_books(connection: sqlite3.Connection) -> list[Book]:
     return list(read_as(Book, connection.execute(_SQL["all"])))
 
 
+def books_perhaps_to_decide(connection: sqlite3.Connection) -> list[Book]:
+    """All books with an open case, and few others."""
+    return list(read_as(Book, connection.execute(_SQL["perhaps_to_decide"])))
+
+
 def former_books(connection: sqlite3.Connection, book: Book) -> list[Book]:
     """Of the taxpayers that the machine had before."""
     short = short_nim(book.nim)

@@ -10,6 +10,11 @@ INSERT INTO total (book_id, running, closed) VALUES (?, ?, ?);
 -- name: all
 SELECT id, nim, mode FROM book ORDER BY id;
 
+-- name: perhaps_to_decide
+-- Every book with an open case (daemon/core/ledger/decision.py) is among them.
+SELECT id, nim, mode FROM book
+WHERE attention <> '' OR restored_at > 0 OR EXISTS (SELECT 1 FROM take_over WHERE book.id IN (book_id, spare_id)) ORDER BY id;
+
 -- name: former
 SELECT id, nim, mode FROM book WHERE mode = ? AND (nim = ? OR nim GLOB ?) AND id <> ? AND in_use = 0 ORDER BY id;
 

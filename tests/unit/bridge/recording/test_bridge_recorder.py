@@ -67,6 +67,18 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     ]
 
 
+def test_who_takes_the_events_is_called_for_the_first_and_at_once_for_an_incident() -> None:
+    """Not for each byte; and for the first again once all were taken."""
+    calls: list[bool] = []
+    notes = Recorder(calls.append)
+    for data in (b"a", b"b"):
+        notes.sent(data)
+    notes.odd("why")
+    notes.take()
+    notes.received(b"c")
+    assert calls == [False, True, False]
+
+
 def test_what_goes_on_and_on_is_more_than_one_incident() -> None:
     """What follows within a minute belongs to it, for ten minutes; after a quiet minute, or beyond those ten, another one begins."""
     now = 5 * LONGEST_INCIDENT

@@ -48,6 +48,7 @@ SOCKET = Path("/run/control")
         (PeriodNotOver("", "2026-01"), ("since 2026-01",)),
         (PeriodNotOver("", ""), ("nothing is over yet",)),
         (CreditExceedsOriginal(f"{NIM}-5", 15000, 16001), (f"{NIM}-5", "15000", "16001")),
+        (CreditExceedsOriginal(f"{NIM}-5", 15000, 16001, 99), (f"{NIM}-5", "15000", "16001", "99")),
         (TooManyCashMoves(60, 7), ("60 times",)),
         (MachineRefused("FOND DE CAISSE"), ("refused: FOND DE CAISSE",)),
         (NothingDone(OSError("cable"), "nothing was cancelled"), ("(cable)", "nothing was cancelled")),
@@ -84,6 +85,7 @@ def failure_from(reason: str, state: str = "abandoned") -> tuple[type[McfdError]
     "error",
     [
         CreditExceedsOriginal(f"{NIM}-5", 15000, 16001),
+        CreditExceedsOriginal(f"{NIM}-5", 15000, 16001, 99),
         InvalidRequest.at("items[0].name", "must be a string: none"),
         RequestExpired(),
         *(kind("why") for kind in (MachineBusy, MachineOffline, NumberReserved, PairNotCompared, StorageFull)),

@@ -36,6 +36,7 @@ def test_what_a_till_leaves_out_is_filled_in():
     assert invoice.customer == Customer("CC")
     assert (invoice.comments, invoice.nature, invoice.reference, invoice.psvb) == ((), "", "", None)
     assert read(body(operatorId="", operatorName="", isf="")) == invoice
+    assert read(body(operatorId=" ", operatorName="\u3000", isf="\u200b")) == invoice
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,7 @@ def test_a_business_has_a_name_and_an_ifu(kind):
     business = {"clientType": kind, "ifu": "00012345X", "name": "SARL"}
     assert read(body(customer=business)).customer == Customer(kind, "00012345X", "SARL")
     for field in ("ifu", "name"):
-        for value in (None, "", "  "):
+        for value in (None, "", "  ", "\u200b"):
             assert faults(body(customer={**business, field: value})) == [f"customer.{field}"]
     for walk_in in ("CC", None):
         assert read(body(customer={"clientType": walk_in})).customer == Customer("CC")

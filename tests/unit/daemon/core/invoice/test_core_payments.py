@@ -3,8 +3,9 @@
 from fractions import Fraction
 
 import pytest
+from support.core_samples import body, credit_body, item, read
 
-from daemon.core.errors import FieldError
+from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.payments import Due, Paid, adjust_payments
 
 WHOLE = "must be a whole number"
@@ -56,3 +57,21 @@ def test_what_does_not_come_to_the_total_is_told_with_both(
     errors: list[FieldError] = []
     adjust_payments([Paid("p", "E", amount) for amount in amounts], wanted, errors)
     assert [str(error.message) for error in errors] == faults
+
+
+@pytest.mark.parametrize(
+    ("mode", "credit", "most"), [("HT", True, 2), ("TTC", True, 0), ("TTC", False, 0), ("HT", False, 0)]
+)
+def test_who_repays_a_credit_note_in_ht_mode_may_be_off_by_a_franc_for_each_line(
+    mode: str, credit: bool, most: int
+) -> None:
+    """Its till does not know on which side of a franc the machine rounds its VAT; everywhere else the sum is exact."""
+    line = item(amountTtc=None, unitPrice=100, taxGroup="A")
+    of_kind = credit_body if credit else body
+    for off in range(-3, 4):
+        request = of_kind(line, line, pay=200 + off, priceMode=mode)
+        if abs(off) <= most:
+            assert sum(payment.amount for payment in read(request, credit=credit).payments) == 200
+        else:
+            with pytest.raises(InvalidRequest, match="payments"):
+                read(request, credit=credit)

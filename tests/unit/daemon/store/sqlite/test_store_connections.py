@@ -58,6 +58,8 @@ async def test_a_store_that_is_closed_ends_what_it_was_given(tmp_path: Path) -> 
         return go_on.wait(60)
 
     async with opened(tmp_path / "deep" / "below" / "ledger.sqlite3") as store:
+        with pytest.raises(sqlite3.ProgrammingError):  # a mistake of ours stays one
+            store.ledger.peek(lambda connection: connection.execute("SELECT ?"))
         waiting = [asyncio.ensure_future(store.ledger.write(blocked_job))]
         assert await asyncio.to_thread(began.wait, 60)
         waiting.append(asyncio.ensure_future(store.retention.write(write_meta, "name", "value")))

@@ -35,11 +35,13 @@ async def test_an_outcome_is_waited_for_as_long_as_there_is_time(tmp_path: Path)
             assert await waiting == record
         other = await till.begin(invoice("B"))
         worker.closing = True
-        with pytest.raises(LineLost, match="not known yet"):
+        with pytest.raises(LineLost, match="not known yet") as caught:
             await outcome_of(worker, other)
+        assert caught.type is LineLost
         worker.attempts.attention = "another machine"
-        with pytest.raises(MachineAttention, match="another machine"):
+        with pytest.raises(MachineAttention, match="another machine") as caught:
             await outcome_of(worker, other)
+        assert caught.type is MachineAttention
 
 
 async def test_the_first_request_of_a_key_is_waited_for_as_long_as_it_may_take(tmp_path: Path) -> None:

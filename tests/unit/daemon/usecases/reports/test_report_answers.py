@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 from support.ledgers.ledger import MINUTE, START, Till, opened
 from support.ledgers.worker import worker_of
 
+from daemon.core.audit import INTERNAL
 from daemon.core.clock import millis_text
+from daemon.core.errors import InvalidRequest
+from daemon.usecases.reports.close_period import close_calendar
 from daemon.usecases.reports.report import a_report, articles_report, articles_since, x_between, x_report
 
 EVER = START + 365 * 24 * 60 * MINUTE
@@ -30,5 +34,8 @@ async def test_each_report_has_what_is_its_own(tmp_path: Path) -> None:
         a = await a_report(worker, *range_)
         assert (a.total_ttc, [each.z_number for each in a.closures]) == (3000, [1])
         assert (await articles_since(worker))[1].from_ == millis_text(first.ended_at)
+        for kind, period in (("month", "2026"), ("month", "2026-13"), ("year", "2026-01")):
+            with pytest.raises(InvalidRequest):
+                await close_calendar(worker, kind, period, INTERNAL)
         articles = await articles_report(worker, 0, EVER)
         assert sum(each.amount for each in articles.articles) == 3000

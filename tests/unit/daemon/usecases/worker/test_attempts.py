@@ -34,3 +34,13 @@ async def test_a_disk_that_takes_nothing_is_waited_for_a_while_only() -> None:
     attempts.intend("A").phase = Phase.ENDING
     with pytest.raises(StorageFull, match="the invoice before this one"):
         await attempts.all_durable(patience=0.02)
+
+
+async def test_who_waits_for_news_is_woken_each_time() -> None:
+    """And waits for the next ones until the end."""
+    attempts = Attempts()
+    live = attempts.intend("A")
+    for step, is_over in ((Step.UNKNOWN, False), (Step.SETTLED, True)):
+        news = live.news
+        attempts.step(live, step)
+        assert (news.done(), live.news.done()) == (True, is_over)
