@@ -174,7 +174,9 @@ def test_without_room_for_the_copy_the_start_says_so(ledger: Path, monkeypatch: 
     assert old.exists()
 
 
-def test_old_files_are_two_at_the_most(ledger: Path) -> None:
+def test_old_files_are_two_at_the_most(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the file system has no hard links."""
+    monkeypatch.setattr(os, "link", refused(errno.EPERM))
     for _ in range(4):
         fail(ledger)
         assert sold(ledger) == SOLD
