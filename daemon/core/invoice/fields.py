@@ -36,8 +36,6 @@ COMPANY_NAME = "customer.name"
 
 def is_visible(number: str) -> bool:
     """Whether each character shows, or is a plain space: two numbers that look the same must not be two numbers."""
-    if number.isascii():
-        return number.isprintable()
     unseen = any(unicodedata.category(char) in _UNSEEN or (char.isspace() and char != " ") for char in number)
     return not unseen and not _BLANK.search(number)
 

@@ -30,13 +30,11 @@ _REFERENCE = re.compile("([A-Z]{2}[0-9]{8})(?:-([0-9]{1,9}))?-([0-9]{1,18})")
 
 def normalised(number: str) -> str:
     """The stored form of an invoice number (decision 37): NFC, since characters may come composed or decomposed."""
-    return number if number.isascii() else unicodedata.normalize("NFC", number)
+    return unicodedata.normalize("NFC", number)
 
 
 def number_key(number: str) -> str:
     """One key for all spellings of a number: NFC in capitals, as a machine may store it."""
-    if number.isascii():
-        return number.upper()
     return normalised(normalised(number).casefold().upper())
 
 

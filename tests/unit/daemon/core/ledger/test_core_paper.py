@@ -59,7 +59,8 @@ def evidence_at(at, machine_time):
     ("time", "evidence", "may_be"),
     [
         ("20260105120001", None, True),
-        ("20260103120001", None, False),
+        ("20260104120000", None, True),
+        ("20260104115959", None, False),
         ("20260105120001", evidence_at(NOON + HOUR, "20260105130000"), True),
         ("20260107130000", evidence_at(NOON + HOUR, "20260105130000"), False),
         ("20360105120001", evidence_at(NOON + HOUR, "20360105130000"), True),  # the machine is ten years ahead
@@ -95,6 +96,8 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
             (9, 11),
             FiscalCounters(11, 9, 1),
         ),  # before what is known
+        ("FV", FiscalCounters(12, 9, 2), FiscalCounters(14, 11, 2), (9, 12), FiscalCounters(12, 9, 1)),
+        ("FV", BEFORE, None, (9, 11), FiscalCounters(11, 9, 1)),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 15), None),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 10), None),
     ],
