@@ -25,7 +25,7 @@ CONNECT_SECONDS = 5.0
 NEGOTIATION_SECONDS = 12.0
 """Longer than pyserial's own limits (connection, options, speed)."""
 _CHUNK = 4096
-_RESET_ON_CLOSE = struct.pack("ii", True, 0)
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 5, socket.TCP_KEEPINTVL: 2, socket.TCP_KEEPCNT: 3}
 _REASONS: dict[int, tuple[Why, str]] = {
     errno.ECONNREFUSED: ("missing", CONNECTION_REFUSED),

@@ -203,15 +203,18 @@ class Boxes:
 
     async def _watch(self, nim: str, boot: str, answers: Answers) -> None:
         """Raises BoxSilent if no answer can come any more: the box has restarted or reconnected, perhaps after it got
-        the request."""
+        the request, or it carries out no request: this one or its answer was lost, as when nats-server reloads."""
         box = self._box(nim)
+        replies: dict[str, RelayedReply] = {}
         try:
-            there = {each: reply.line for each, reply in (await self._who(nim)).items()}
+            replies = await self._who(nim)
+            there = {each: reply.line for each, reply in replies.items()}
         except BoxOffline:
             there = {boot: ""}
         if len(there) > 1:
             self._two(nim, there.keys())
-        if there and there.get(boot) != box.line and not answers:
+        is_idle = boot in replies and replies[boot].under_way == 0
+        if there and (is_idle or there.get(boot) != box.line) and not answers:
             box.line, box.generation = there.get(boot, ""), 0
             raise BoxSilent
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gettext
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -111,22 +112,23 @@ def chosen(choice: str, accept_language: str, configured: Language) -> Language:
     )
 
 
+def by_weight(accepted: str) -> list[str]:
+    """The values of an Accept or Accept-Language header in small letters, the highest weight first, without those of
+    weight 0. Only `LONGEST_WISH` characters are read: a long header from a stranger must not cost time."""
+    found = []
+    for part in accepted[:LONGEST_WISH].split(","):
+        name, *options = (each.strip() for each in part.lower().split(";"))
+        weight = next((each.removeprefix("q=") for each in options if each.startswith("q=")), "1")
+        with suppress(ValueError):
+            found.append((float(weight), name))
+    return [name for weight, name in sorted(found, key=lambda each: -each[0]) if weight > 0]
+
+
 def preferred(accept_language: str, otherwise: Language = "en") -> Language:
     """The supported language with the highest weight in an Accept-Language header; `otherwise` (English, for programs)
-    if there is none. Only `LONGEST_WISH` characters are read: a long header from a stranger must not cost time."""
-    best, weight = otherwise, 0.0
-    for part in accept_language[:LONGEST_WISH].split(","):
-        name, _, options = part.strip().partition(";")
-        weight_text = options.strip().removeprefix("q=")
-        try:
-            value = float(weight_text) if weight_text else 1.0
-        except ValueError:
-            continue
-        primary = name.strip().lower().partition("-")[0]
-        match = next((language for language in LANGUAGES if language == primary), None)
-        if match and value > weight:
-            best, weight = match, value
-    return best
+    if there is none."""
+    primaries = [name.partition("-")[0] for name in by_weight(accept_language)]
+    return next((language for name in primaries for language in LANGUAGES if language == name), otherwise)
 
 
 def tr(message: str, /, **values: object) -> str:

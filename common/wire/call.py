@@ -95,6 +95,8 @@ class RelayedReply(Shape, frozen=True, omit_defaults=True):
     """Names the box's connection: no reply comes to a call that arrived by an earlier one."""
     nim: str = ""
     """With status 0: the name under which the machine's presences are published."""
+    under_way: int | None = None
+    """With status 0: calls for that machine which the box carries out; None from boxes before 0.16."""
     status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
     headers: Headers = ()
     body: bytes = b""

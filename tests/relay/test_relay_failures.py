@@ -3,6 +3,7 @@
 | what happens | the test |
 |---|---|
 | the box is not connected | `test_a_box_that_is_off`, with `Prefer: respond-async` `test_a_sale_for_a_box_that_is_off` |
+| a request or its answer is lost between the two | `test_a_request_that_is_lost` |
 | no answer in time; it comes too late | `test_an_answer_that_comes_too_late` |
 | the relay, the box or nats-server dies, at each step | `test_relay_kills.py` |
 | a key that is revoked, expired, of another NIM, of the other lane, mistyped | `test_keys_that_are_refused`, `test_relay_answers.py` |
@@ -42,6 +43,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
+from nats.aio.msg import Msg
 from support.hurried import PATIENT, STILL
 from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
@@ -61,10 +63,11 @@ from support.shop import invoice
 from support.signing_client import signed
 
 from common.turns import ended
-from common.wire.call import LaterCall, RelayedCall, encode, key_id_of
+from common.wire.call import LaterCall, RelayedCall, RelayedReply, encode, key_id_of
 from common.wire.keys import PUBLIC, LaneWord, PrivateKey, decode, read_credentials, seal
 from common.wire.nats_headers import LANE, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsServers
+from common.wire.presence import read_presence
 from daemon.core.keys import KeyTerms
 from daemon.operations import CreateKey
 from headquarters.cli.main import cli
@@ -251,6 +254,31 @@ async def test_an_answer_that_comes_too_late(tmp_path: Path, http: httpx.AsyncCl
         found = await http.get(f"{url}/requests/k-1", headers=bearer(key))
         assert found.json()["receipt"] == again.json()
         check_once(site.shop, {"k-1": again.json()})
+
+
+async def test_a_request_that_is_lost(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """As at a reload of nats-server: the box says that it carries out none, and the client hears within seconds that the outcome is unknown, not after
+    a minute and a half; where it says that it carries one out, the client waits for it."""
+    key = site.key()
+    url = await answering(site, http, key)
+    boot = read_presence((await last_presence(site)).data).boot
+    site.shop.kill_daemon()
+    client = await site.nats.connect(site.server.url, site.nats.shop)
+    under_way = 0
+
+    async def reply(msg) -> None:  # of a box that has not got the request
+        if not msg.data:
+            await msg.respond(encode(RelayedReply(boot, "line", NIM, under_way=under_way)))
+
+    await client.subscribe(f"mcf.{NIM}.call", cb=reply)
+    await client.flush()
+    for _ in range(2):  # the first one finds another connection of the box, too
+        answer = await asyncio.wait_for(http.get(f"{url}/info", headers=bearer(key)), 30)
+        assert (answer.status_code, answer.json()["code"]) == (504, "OUTCOME_UNKNOWN")
+    under_way = 1
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(http.get(f"{url}/info", headers=bearer(key)), 20)
+    await client.close()
 
 
 async def test_keys_that_are_refused(site: RelaySite, http: httpx.AsyncClient) -> None:
@@ -625,14 +653,17 @@ async def waiting(site: RelaySite) -> int:
         await client.close()
 
 
-async def lane_keys(site: RelaySite) -> set[str]:
-    """Those that the last presence names."""
+async def last_presence(site: RelaySite) -> Msg:
     client = await site.nats.connect(site.server.url)
     try:
-        msg = await client.request(f"$JS.API.DIRECT.GET.{PRESENCE_STREAM}.mcf.{NIM}.{PRESENCE}", b"", timeout=10)
+        return await client.request(f"$JS.API.DIRECT.GET.{PRESENCE_STREAM}.mcf.{NIM}.{PRESENCE}", b"", timeout=10)
     finally:
         await client.close()
-    word = LaneWord.read((msg.headers or {}).get(LANE, ""))
+
+
+async def lane_keys(site: RelaySite) -> set[str]:
+    """Those that the last presence names."""
+    word = LaneWord.read(((await last_presence(site)).headers or {}).get(LANE, ""))
     return set(word.key_ids) if word else set()
 
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from litestar.types import Receive
 
-from common.language import Text
+from common.language import Text, by_weight
 from common.numbers import whole_number
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Headers
@@ -256,8 +256,8 @@ def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
 
 
 def accepted_form(request: ApiRequest, forms: Mapping[str, str], usual: str) -> str:
-    """The form of the first media type of `Accept` that is one of `forms`; `usual` if there is none."""
-    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
+    """The form of the media type of `Accept` with the highest weight among `forms`; `usual` if there is none."""
+    kinds = by_weight(request.headers.get("accept", ""))
     return next((forms[kind] for kind in kinds if kind in forms), usual)
 
 

@@ -91,19 +91,19 @@ class CallPlaces:
     """Limits the calls in progress: `OF_ONE_NIM` for a NIM and `OF_ONE_KEY` for a key."""
 
     def __init__(self) -> None:
-        self._taken: Counter[str] = Counter()
+        self.taken: Counter[str] = Counter()
 
     def take(self, nim: str, key: str) -> bool:
-        if self._taken[nim] >= OF_ONE_NIM or self._taken[key] >= OF_ONE_KEY:
+        if self.taken[nim] >= OF_ONE_NIM or self.taken[key] >= OF_ONE_KEY:
             return False
-        self._taken.update((nim, key))
+        self.taken.update((nim, key))
         return True
 
     def leave(self, nim: str, key: str) -> None:
         for name in (nim, key):
-            self._taken[name] -= 1
-            if not self._taken[name]:
-                del self._taken[name]
+            self.taken[name] -= 1
+            if not self.taken[name]:
+                del self.taken[name]
 
 
 @dataclass
@@ -265,7 +265,8 @@ class Calls:
             return
         if call is None or call.boot != self._runtime.boot:
             name = next((receiver.name_of(worker.book.nim) for worker in self._workers_of(nim)), "")
-            _reply(client, msg, RelayedReply(boot=self._runtime.boot, line=self._line, nim=name))
+            taken = self._places.taken[nim]
+            _reply(client, msg, RelayedReply(boot=self._runtime.boot, line=self._line, nim=name, under_way=taken))
             return
         self._clock.heard(call.sent_at)
         if not call.sealed:
@@ -384,13 +385,10 @@ def _scope(call: RelayedCall, relayed: RelayedRequest) -> dict[str, Any]:
 
 def _opened(credentials: Credentials | None, call: RelayedCall) -> RelayedCall | None:
     """The decrypted call; None if it was not sealed for this box."""
-    if credentials is None:
-        return None
-    try:
-        opened = read_call(unseal(call.sealed, credentials.seed))
-    except (NotSealed, BadEvent):
-        return None
-    return None if opened.sealed else opened
+    with contextlib.suppress(NotSealed, BadEvent):
+        if credentials is not None and not (opened := read_call(unseal(call.sealed, credentials.seed))).sealed:
+            return opened
+    return None
 
 
 def _reply(client: Client, msg: Msg, reply: RelayedReply) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from uuid import uuid4
 
 import msgspec
 import structlog
@@ -65,7 +64,7 @@ async def _defer(
     """`reason`: why the machine is out of order; None for a till that does not wait."""
     arrived = asyncio.get_running_loop().time()
     if not call.key:  # the till sets no headers
-        call = msgspec.structs.replace(call, key=f"mcfd-{uuid4().hex}")
+        call = msgspec.structs.replace(call, key=f"mcfd-{secrets.token_hex(16)}")
     while True:
         check_expiry(call.expires)
         numbered, is_ours = numbers.numbered(worker, body, credit=False)

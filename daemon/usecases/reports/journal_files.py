@@ -32,7 +32,7 @@ from daemon.usecases.reports.journal import BATCH, ReportSource, read_in_slices
 
 EXCEL_FR: Final = "excel-fr"
 FORMATS: Final = ("csv", EXCEL_FR, "jsonl")
-PIECE: Final = 16_384
+PIECE: Final = 16 * 1024
 """Bytes given at once, at the least."""
 
 Line = tuple[Record | Placed, int]

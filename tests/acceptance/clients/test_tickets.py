@@ -71,8 +71,9 @@ def test_every_document_in_every_form(shop: Shop) -> None:
             page = shop.get(f"{path}/ticket", format="html", width=width, lang=language)
             assert f'<html lang="{language}">' in page.text
             assert "img-src data:; style-src 'unsafe-inline'; sandbox" in page.headers["content-security-policy"]
-        headers = {**shop.headers(), "Accept": "text/html, */*"}
-        assert "text/html" in shop.http.get(f"/v1/mcf/{NIM}/{path}/ticket", headers=headers).headers["content-type"]
+        for accepted in ("text/html, */*", "application/pdf;q=0.4, text/html;q=0.9", "application/pdf;q=0, text/html"):
+            headers = {**shop.headers(), "Accept": accepted}
+            assert "text/html" in shop.http.get(f"/v1/mcf/{NIM}/{path}/ticket", headers=headers).headers["content-type"]
 
 
 @pytest.mark.long

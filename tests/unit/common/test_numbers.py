@@ -29,6 +29,8 @@ def test_numbers_are_grouped_in_threes_and_lose_no_digit():
         ("", "fr;q=0.4, en;q=0.9", "en"),
         ("de", "de", "fr"),
         ("", "", "fr"),
+        ("", "en;q=0", "fr"),
+        ("", "en;q=x, nan;q=nan, EN-us;q=0.1", "en"),
     ],
 )
 def test_the_language_of_a_page(choice, accepted, language):
