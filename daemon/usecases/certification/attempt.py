@@ -104,10 +104,6 @@ class AttemptRun:
             self.step(Step.WRITTEN)
             self.intent.set_result(None)
 
-    @property
-    def line_ms(self) -> int:
-        return round((self.line_ended - self.line_started) * 1000)
-
 
 async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
     """The certified record; otherwise raises the error with the outcome."""
@@ -284,7 +280,7 @@ async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexpl
                 invoice,
                 invoice.total_ttc,
                 worker.now(),
-                line_ms=job.line_ms,
+                line_ms=round((job.line_ended - job.line_started) * 1000),
                 duration_ms=round(elapsed * 1000),
                 unexplained=unexplained,
             )

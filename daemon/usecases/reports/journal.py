@@ -193,8 +193,6 @@ async def _all(worker: ReportSource, page: Page) -> AsyncGenerator[Record, None]
 
 async def dated(worker: ReportSource, records: Sequence[Record], upto_z: int = sys.maxsize) -> list[Dated]:
     """The records with their Z; a Z after `upto_z` counts as 0, since its records were in the open period then."""
-    if not records:
-        return []
     periods = await worker.journal.read(periods_of, worker.book, records)
     return [(record, z if z <= upto_z else 0) for record, z in zip(records, periods, strict=True)]
 
