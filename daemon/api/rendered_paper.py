@@ -18,13 +18,18 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.box import Paper
 from daemon.api.document.describe import choice, query
 from daemon.api.http.answers import Answer, Header
+from daemon.api.http.middleware import language_of
+from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import accepted_form, read_query
-from daemon.core.errors import InvalidRequest
+from daemon.core.errors import InvalidRequest, McfdError
+from daemon.core.ledger.attempt import Record
+from daemon.core.report.receipt import Adjustment, PaperDocument
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
 from daemon.paper.layout import WIDTHS, Document, Width, as_text
-from daemon.paper.pdf import as_pdf
+from daemon.paper.pdf import PdfFailed, as_pdf
 from daemon.paper.shop import Style
+from daemon.usecases.reports import inspect
 
 MEDIA: Final = {
     "text": b"text/plain; charset=utf-8",
@@ -59,6 +64,9 @@ SHAPE: Final = (
     ),
     *STYLE,
 )
+
+DOCUMENT: Final = query("document", "The invoice on paper as well, within the answer (`document`)", choice(*MEDIA))
+_NO_DOCUMENT: Final = Text("the invoice is certified, but its document could not be made; GET …/ticket makes it again")
 
 
 class DocumentRequest(msgspec.Struct, frozen=True):
@@ -100,6 +108,28 @@ def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
     _check("format", form, MEDIA)
     style = Style(cast("Language", language), is_duplicate=copy == "duplicate")
     return DocumentRequest(form, cast("Width", int(width)), style)
+
+
+def read_document(request: ApiRequest) -> DocumentRequest | None:
+    """The form that a certification's answer has to include. Raises before anything is sent to the machine."""
+    form = read_query(request, "document").get("document")
+    if form is None:
+        return None
+    _check("document", form, MEDIA)
+    paper = deps_of(request).paper
+    return DocumentRequest(form, paper.width, Style(paper.language))
+
+
+async def document_of(request: ApiRequest, record: Record, wanted: DocumentRequest) -> PaperDocument | Adjustment:
+    """The document of a certified invoice, or a warning: a failure here takes no certification back."""
+    worker = request.auth.worker
+    try:
+        await inspect.learn_taxpayer(worker)
+        document = await deps_of(request).paper.invoice(worker, record, wanted.style)
+        answer = await rendered(request, document, wanted)
+    except (PdfFailed, TooManyRequests, McfdError):
+        return Adjustment("DOCUMENT_FAILED", _NO_DOCUMENT.in_language(language_of(request.scope)))
+    return PaperDocument(MEDIA[wanted.form].decode(), answer.body)
 
 
 def _check(name: str, value: str, allowed: Any) -> None:

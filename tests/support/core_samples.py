@@ -77,30 +77,25 @@ def recorded(invoice, /, **fields):
 
 def book_state(**fields):
     """Of a machine that nothing is known of."""
-    return BookState(
-        **{
-            "book": BOOK,
-            "counters": None,
-            "last_number": "",
-            "last_at": 0,
-            "last_seq": 0,
-            "rates": {},
-            "ifu": "",
-            "attention": "",
-            "unexplained": 0,
-            "z_number": 0,
-            "epoch": 1,
-            "needs_last_z": False,
-            "is_restored": False,
-            "last_code": "",
-            "lost": "",
-            "accepted_to": 0,
-            "time_repairs": 0,
-            "seen": None,
-            "in_use": True,
-            **fields,
-        }
-    )
+    machine = {
+        "counters": None,
+        "last_number": "",
+        "last_at": 0,
+        "last_seq": 0,
+        "rates": {},
+        "ifu": "",
+        "attention": "",
+    }
+    numbers = {
+        "unexplained": 0,
+        "z_number": 0,
+        "epoch": 1,
+        "needs_last_z": False,
+        "is_restored": False,
+        "last_code": "",
+    }
+    repairs = {"lost": "", "accepted_to": 0, "time_repairs": 0, "seen": None, "in_use": True}
+    return BookState(**{"book": BOOK} | machine | numbers | repairs | fields)
 
 
 def closure(**fields):

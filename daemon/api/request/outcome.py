@@ -63,8 +63,8 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
 
 
 def _query_of(request: ApiRequest) -> str:
-    """The parameters that the operation knows, sorted; a dry run stores no key."""
-    names = request.route_handler.opt["queries"] - {"dry_run"}
+    """The parameters that the operation knows, sorted. A dry run stores no key, and a document changes nothing."""
+    names = request.route_handler.opt["queries"] - {"dry_run", "document"}
     found = sorted(each for each in request.query_params.multi_items() if each[0] in names)
     return f"?{urlencode(found)}" if found else ""
 

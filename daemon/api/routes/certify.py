@@ -16,8 +16,8 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRICT, described
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
-from daemon.api.rendered_paper import SHAPE, no_head, read_wanted, rendered
-from daemon.api.request.body import json_of, read_bytes
+from daemon.api.rendered_paper import DOCUMENT, SHAPE, document_of, no_head, read_document, read_wanted, rendered
+from daemon.api.request.body import json_of, read_bytes, read_query
 from daemon.api.request.outcome import (
     RequestOutcome,
     accepted,
@@ -32,7 +32,7 @@ from daemon.core.invoice.request import CertifyBody, CreditNoteBody
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.take_over import MachineIsSpare
-from daemon.core.report.receipt import Preview, Receipt, preview, receipt
+from daemon.core.report.receipt import Adjustment, PaperDocument, Preview, Receipt, preview, receipt
 from daemon.paper.invoice import waiting_document
 from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
@@ -59,12 +59,22 @@ _described = partial(described, tag="certification", right="certify")
 
 
 async def _dry_run(request: ApiRequest, raw: bytes, body: dict[str, Any], *, credit: bool) -> Answer:
+    if read_query(request, "document"):
+        raise InvalidRequest.at("document", Text("a dry run has no document"))
     invoice = await dry_run(request.auth.selling, body, call_of(request, raw), credit=credit)
     return encoded(_warned(request, preview(invoice, language_of(request.scope))))
 
 
-def _certified(request: ApiRequest, done: Answered[Any], record: Record) -> Answer:
-    return encoded(_warned(request, receipt(record, language_of(request.scope))), replayed=done.replayed)
+def _certified(
+    request: ApiRequest, done: Answered[Any], record: Record, paper: PaperDocument | Adjustment | None
+) -> Answer:
+    """`paper`: the document that the request wants, or why it could not be made."""
+    answer = _warned(request, receipt(record, language_of(request.scope)))
+    if isinstance(paper, PaperDocument):
+        answer = msgspec.structs.replace(answer, document=paper)
+    elif paper is not None:
+        answer = msgspec.structs.replace(answer, warnings=(*answer.warnings, paper))
+    return encoded(answer, replayed=done.replayed)
 
 
 def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview:
@@ -81,7 +91,7 @@ def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview
 `Idempotency-Key` the same request always gets the same answer, after a power cut too. A specific tax that does not
 hold the two invariants is folded into the price and never refused; `warnings` says so, and names each field that is not
 known with the one that was probably meant. The certification enters the
-reports about two seconds later. With `dry_run=true` it is a `Preview`: all is checked, nothing is stored or sent. With
+reports about two seconds later. With `document=pdf` (or text, html, escpos) the answer has the invoice on paper as well. With `dry_run=true` it is a `Preview`: all is checked, nothing is stored or sent. With
 `Prefer: respond-async` the sale is stored with its number taken and answered 202; it is certified as soon as the machine can, within the
 48 hours of the law.""",
         answer=Receipt | Preview,
@@ -89,7 +99,7 @@ reports about two seconds later. With `dry_run=true` it is a `Preview`: all is c
         also={202: (RequestOutcome, "Stored, to be certified later")},
         body=CertifyBody,
         example=INVOICE_EXAMPLE,
-        parameters=(ONCE, STRICT, DRY_RUN, PREFER),
+        parameters=(ONCE, STRICT, DRY_RUN, DOCUMENT, PREFER),
         problems=(*CERTIFYING, NumberWaits, KeyRequired, MachineIsSpare),
     ),
 )
@@ -98,10 +108,12 @@ async def certify_invoice(request: ApiRequest) -> Answer:
     body = json_of(request.scope["headers"], raw)
     if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=False)
+    wanted = read_document(request) if request.scope["query_string"] else None
     is_async = prefers_async(value.decode("latin-1") for name, value in request.scope["headers"] if name == b"prefer")
     done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
     if isinstance(done.value, Record):
-        return _certified(request, done, done.value)
+        paper = await document_of(request, done.value, wanted) if wanted else None
+        return _certified(request, done, done.value, paper)
     found = await find_request(request.auth.worker, done.value.key)
     return accepted(request, done.value, found, replayed=done.replayed, is_async=is_async)
 
@@ -118,7 +130,7 @@ it, so the answer may take a minute. Credits of one original never exceed it in 
         answer_text="Certified, or what it would be",
         body=CreditNoteBody,
         example=CREDIT_NOTE_EXAMPLE,
-        parameters=(ONCE, STRICT, DRY_RUN),
+        parameters=(ONCE, STRICT, DRY_RUN, DOCUMENT),
         problems=(*CERTIFYING, NumberWaits, CreditExceedsOriginal, MachineIsSpare),
     ),
 )
@@ -127,8 +139,10 @@ async def certify_credit_note(request: ApiRequest) -> Answer:
     body = json_of(request.scope["headers"], raw)
     if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=True)
+    wanted = read_document(request) if request.scope["query_string"] else None
     done = await certify(request.auth.selling, body, call_of(request, raw), credit=True)
-    return _certified(request, done, done.value)
+    paper = await document_of(request, done.value, wanted) if wanted else None
+    return _certified(request, done, done.value, paper)
 
 
 @get(

@@ -59,6 +59,13 @@ class DeferredWord(msgspec.Struct, frozen=True, rename="camel"):
     ] = msgspec.UNSET
 
 
+class PaperDocument(msgspec.Struct, frozen=True, rename="camel"):
+    """The invoice on paper, within the answer that certifies it."""
+
+    media_type: Annotated[str, Meta(description="As `application/pdf`")]
+    content: Annotated[bytes, Meta(description="The document in Base64")]
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`specific_tax` is what was certified separately; `certified_at` is our own time, `date_time` the machine's."""
 
@@ -108,6 +115,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     copies: Annotated[
         int | msgspec.UnsetType,
         Meta(description="Duplicates that were given out; left out where there are none, and in the answer to a till"),
+    ] = msgspec.UNSET
+    document: Annotated[
+        PaperDocument | msgspec.UnsetType, Meta(description="With `?document=`: the invoice on paper; else left out")
     ] = msgspec.UNSET
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import subprocess
+from base64 import b64decode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -74,6 +75,27 @@ def test_every_document_in_every_form(shop: Shop) -> None:
         for accepted in ("text/html, */*", "application/pdf;q=0.4, text/html;q=0.9", "application/pdf;q=0, text/html"):
             headers = {**shop.headers(), "Accept": accepted}
             assert "text/html" in shop.http.get(f"/v1/mcf/{NIM}/{path}/ticket", headers=headers).headers["content-type"]
+
+
+def test_the_answer_of_certify_has_the_paper_where_it_is_wanted(shop: Shop) -> None:
+    """In each form, and under the same key with it or without; a form that there is not certifies nothing, and a dry run has no paper."""
+
+    def certify(number: str, path: str = "certify", **query: str) -> httpx.Response:
+        headers = {**shop.headers(), "Idempotency-Key": number}
+        return shop.http.post(f"/v1/mcf/{NIM}/{path}", json=invoice(number), params=query, headers=headers)
+
+    first = certify("T-D", document="text").json()
+    ticket = shop.get(f"certifications/{first['codeSecef']}/ticket")
+    paper = first.pop("document")
+    assert (b64decode(paper["content"]).decode(), paper["mediaType"]) == (ticket.text, "text/plain; charset=utf-8")
+    again = certify("T-D")
+    assert (again.headers["Idempotency-Replayed"], again.json()) == ("true", first)
+    for form, start in (("pdf", b"%PDF-"), ("html", b"<!doctype html>"), ("escpos", b"\x1b@")):
+        assert b64decode(certify("T-D", document=form).json()["document"]["content"])[:15].startswith(start)
+    for query in ({"document": "docx"}, {"document": "pdf", "dry_run": "true"}):
+        refused = certify("T-E", **query)
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "document")
+    assert shop.get("requests/T-E").status_code == 404
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from daemon.core.invoice.invoice import Deferral
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import Attempt
 from daemon.core.ledger.book import KeyUse
-from daemon.core.ledger.deferred import DeferredSale, NotWaiting
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting, NumberWaits
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.numbers import is_copied_by_hand
 from daemon.store.maintenance.verify import verify
@@ -85,6 +85,8 @@ async def test_a_ledger_that_was_put_back_believes_nothing_that_may_be_older(pat
         await store.ledger.write(outages.give_sign_of_life, till.book, till.at)
         await store.ledger.write(write_meta, BACKUP_AT, str(till.at))
         assert store.ledger.peek(outages.sign_of_life, till.book)
+        with pytest.raises(NumberWaits):
+            await defer(till, "W-1", key="of another request")
         await store.decisions.write(mark_restored, till.at)
         assert store.ledger.peek(read_evidence, till.book) is None
         assert store.ledger.peek(outages.sign_of_life, till.book) == 0

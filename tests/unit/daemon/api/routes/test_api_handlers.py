@@ -8,8 +8,11 @@ from structlog.testing import capture_logs
 from support.api import NIM, NOW, Serve, Served
 
 from common.language import Text
+from daemon.api import rendered_paper
 from daemon.api.routes import health
 from daemon.core.delivery import Backlog
+from daemon.core.errors import OutcomeNotStored
+from daemon.paper.pdf import PdfFailed
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 
@@ -105,3 +108,23 @@ async def test_a_key_has_two_reports_by_article_at_a_time(served: Served, monkey
     may_end.set()
     assert [answer.status_code for answer in await asyncio.gather(*two)] == [200, 200]
     assert (await served.get("reports/articles?from=2026-01-01")).status_code == 200
+
+
+@pytest.mark.parametrize("error", [PdfFailed("no font"), OutcomeNotStored()])
+async def test_a_certification_is_answered_without_the_paper_that_could_not_be_made(
+    served: Served, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The invoice is certified: a warning says that the document is left out."""
+
+    def fails(_: object) -> bytes:
+        raise error
+
+    monkeypatch.setattr(rendered_paper, "as_pdf", fails)
+    plain = (await served.post(json={})).json()
+    answer = await served.post(json={}, params={"document": "pdf"})
+    assert (answer.status_code, answer.json()["codeSecef"], "document" in answer.json()) == (
+        200,
+        plain["codeSecef"],
+        False,
+    )
+    assert answer.json()["warnings"][-1]["code"] == "DOCUMENT_FAILED"

@@ -256,6 +256,12 @@ def test_the_ifu_of_a_business_has_the_official_form_in_a_local_sale(kind, ifu, 
     assert read(credit_body(customer=business, invoiceType="EA"), credit=True).customer.ifu == ifu
     other = msgspec.structs.replace(DEFAULTS, rules=Rules(ifu_pattern="IFU|[a-z0-9A-Z]{8,9}"))
     assert read_invoice(body(customer=business), defaults=other, rates=RATES).customer.ifu == ifu
+    strict = msgspec.structs.replace(DEFAULTS, rules=Rules(ifu_pattern="Z"))
+    with pytest.raises(InvalidRequest, match="has not the form of an IFU: Z"):
+        read_invoice(body(customer=business), defaults=strict, rates=RATES)
+    if not is_one:
+        with pytest.raises(InvalidRequest, match="eight digits and a capital letter"):
+            read(body(customer=business))
 
 
 def test_a_customer_has_an_address_and_more():

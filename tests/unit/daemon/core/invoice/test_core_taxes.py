@@ -12,7 +12,7 @@ from support.core_samples import DEFAULTS, RATES, as_json, body, credit_body, it
 from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import Psvb, TaxLine
 from daemon.core.invoice.rules import Rules
-from daemon.core.invoice.taxes import percent, tax_line
+from daemon.core.invoice.taxes import at_present_rates, percent, tax_line
 from daemon.core.ledger.tally import contribution
 from daemon.core.report.receipt import receipt
 
@@ -157,3 +157,17 @@ def half_up(value):
 def test_rates_are_shown_in_percent(rate, expected):
     """Whole where they are whole."""
     assert str(percent(rate)) == expected
+
+
+def test_a_sale_that_waited_has_the_rates_of_now():
+    """Its total is what was paid, and stays; where the rate changes that, in HT mode or with a specific tax, nothing is changed, and the machine refuses."""
+    now = {"A": 0, "B": 2000}
+    sale = read(body(item(amountTtc=1200), item(taxGroup="A", amountTtc=500)))
+    found = at_present_rates(sale, now)
+    assert [line.rate for line in found.items] == [2000, 0]
+    assert (found.total_ttc, found.taxes) == (1700, (TaxLine("A", 0, 500, 0, 500), TaxLine("B", 2000, 1000, 200, 1200)))
+    assert [warning.code for warning in found.warnings] == ["VAT_RATE_CHANGED"]
+    assert at_present_rates(sale, {}) is sale
+    in_ht = read(body(item(amountTtc=None, unitPrice=1000), pay=1180, priceMode="HT"))
+    taxed = read(body(item(unitPrice=1050, quantity=2, amountTtc=2218, specificTax=100, specificTaxRate=50)))
+    assert all(at_present_rates(each, now) is each for each in (in_ht, taxed))

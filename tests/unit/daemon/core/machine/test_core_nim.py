@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.core.machine.state import is_named, present_nim, same_machine, short_nim
+from daemon.core.machine.state import is_named, present_nim, same_machine, short_nim, taxpayer_of
 
 BARE, FIRST, SECOND = "EL02000015", "EL02000015-1", "EL02000015-2"
 
@@ -33,3 +33,10 @@ def test_which_paths_name_a_machine(nim: str, named: bool) -> None:
     assert short_nim(FIRST) == short_nim(BARE) == BARE
     assert same_machine(FIRST, BARE)
     assert not same_machine(FIRST, "EL02000016-1")
+
+
+@pytest.mark.parametrize("ifu", ["00084440Y", "12", "A 1"])
+def test_what_is_no_taxpayer_is_none(ifu: str) -> None:
+    """Before its activation a machine sends one character again and again, blanks or rubbish."""
+    assert taxpayer_of(ifu) == ifu
+    assert not any(map(taxpayer_of, ("", "000000000", "0-0", "   ", "Y", f"{ifu}\n", f"{ifu}é")))

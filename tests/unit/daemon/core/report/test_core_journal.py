@@ -20,7 +20,7 @@ from daemon.core.invoice.request import CUSTOMER_TEXTS, INVOICE_TEXTS, ITEM_TEXT
 from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
 from daemon.core.report.articles import Articles, ArticlesReport, certified_amounts
-from daemon.core.report.journal import certify_request, exact, journal_entry, journal_record, reason_text
+from daemon.core.report.journal import certify_request, exact, is_credited, journal_entry, journal_record, reason_text
 from daemon.core.report.journal_csv import COLUMNS, csv_cash, csv_header, csv_lines, csv_row
 from daemon.core.report.receipt import receipt
 
@@ -82,8 +82,10 @@ def test_what_was_not_given_is_left_out():
 
 
 def test_an_entry_of_a_certification():
-    """With the answer that the till got, byte for byte, and the Z that it is in."""
+    """With the answer that the till got, byte for byte, and the Z that it is in. Credit notes may take something of it, and of nothing else."""
     sale = record()
+    others = (record(state="disputed", counters=None), record(credit_body(item()), credit=True))
+    assert [is_credited(each) for each in (sale, *others)] == [True, False, False]
     entry = as_sent(journal_record(sale, 7))
     assert msgspec.json.encode(journal_record(sale, 7).receipt) == msgspec.json.encode(receipt(sale))
     assert (entry["seq"], entry["state"], entry["zNumber"], entry["codeSecef"]) == (1, "certified", 7, sale.code)
