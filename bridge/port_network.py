@@ -125,9 +125,9 @@ async def _connect(place: str) -> socket.socket:
 
 
 def _set_up(connection: socket.socket) -> None:
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, True)
     for option, value in _KEEPALIVE.items():
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
 

@@ -614,7 +614,7 @@ MISTAKES = (
         "        except RelayProblem:\n            return 0\n",
     ),
     Mistake(
-        104,
+        234,
         "an answer that is lost is told as a call that was not sent",
         BOXES,
         "            raise (BoxSilent if is_sent else BoxOffline) from None\n",
@@ -628,7 +628,7 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        598,
+        989,
         "a call that is late sets the time that limits are counted in",
         CALLS,
         "        if self._ahead is None or ahead >= self._ahead or loop >= self._valid_until:\n",

@@ -34,7 +34,7 @@ class BoxClock(msgspec.Struct, frozen=True):
     """`millis` since 1970, UTC; `synchronised` says whether a service (timesyncd, chrony) vouches for it at this moment."""
 
     millis: Callable[[], int]
-    synchronised: Callable[[], bool] = lambda: False
+    synchronised: Callable[[], bool]
 
 
 class BookClock:

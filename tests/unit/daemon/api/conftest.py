@@ -60,8 +60,8 @@ def workers() -> MachineWorkers:
     ledger = cast("Any", QuietLedger())  # no use case runs here that would ask it
     return MachineWorkers(
         [
-            MachineWorker(Book(1, NIM, "live"), ledger, ledger, ledger, BoxClock(lambda: NOW), defaults),
-            MachineWorker(Book(2, NIM, "test"), ledger, ledger, ledger, BoxClock(lambda: NOW), defaults),
+            MachineWorker(Book(1, NIM, "live"), ledger, ledger, ledger, BoxClock(lambda: NOW, lambda: False), defaults),
+            MachineWorker(Book(2, NIM, "test"), ledger, ledger, ledger, BoxClock(lambda: NOW, lambda: False), defaults),
         ]
     )
 

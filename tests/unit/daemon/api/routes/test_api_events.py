@@ -42,7 +42,7 @@ def deps(till: Till) -> dict[str, Any]:
         till.store.ledger,
         till.store.journal,
         till.store.events,
-        BoxClock(lambda: 0),
+        BoxClock(lambda: 0, lambda: False),
         Defaults("1", "Caisse 1", "1"),
     )
     return {"workers": MachineWorkers([worker]), "notifier": EventNotifier(), "event_streams": ConcurrencyLimit(1)}
