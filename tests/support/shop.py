@@ -215,7 +215,7 @@ class Shop:
         self._per_machine = per_machine or {}
         self.more_config = ""
         """Further sections, as text."""
-        self._first = first
+        self.first_act = first
         self.options: tuple[str, ...] = ()
         """More of the daemon's command line."""
         self._process: Process | None = None
@@ -239,7 +239,7 @@ class Shop:
         self._write_config()
         arguments = ["run", "--config", str(self.config_file), *self.options]
         if self.command == INSTALLED:
-            self._process = start_program("mcfd", arguments, self.log_file, self.environ, self._first)
+            self._process = start_program("mcfd", arguments, self.log_file, self.environ, self.first_act)
             return
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen([*self.command, *arguments], stderr=log, stdout=log, env=self.environ)

@@ -303,12 +303,12 @@ class Lane:
 
     def end_hurry(self) -> None:
         """Of the processes that are started from now on."""
-        self.shop.first = armed(self._crash)
+        self.shop.first_act = armed(self._crash)
 
     def mcfd(self, *arguments: str) -> tuple[int, str]:
         """A command of the command line on this lane's configuration, as a process of its own: exit code and output."""
         words = [*arguments, "--config", str(self.shop.config_file)]
-        done = run_program("mcfd", words, self.shop.environ, first=self.shop.first)
+        done = run_program("mcfd", words, self.shop.environ, first=self.shop.first_act)
         return done.returncode, done.stdout + done.stderr
 
     # -- processes ----------------------------------------------------------------------------------------------------
