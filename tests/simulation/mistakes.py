@@ -628,13 +628,6 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        989,
-        "a call that is late sets the time that limits are counted in",
-        CALLS,
-        "        if self._ahead is None or ahead >= self._ahead or loop >= self._valid_until:\n",
-        "        if True:\n",
-    ),
-    Mistake(
         8,
         "a closure comes from its machine by another name than it says",
         "daemon.upstream.options",
