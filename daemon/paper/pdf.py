@@ -51,14 +51,17 @@ def poster(size: PaperSize) -> bytes:
 
 
 def _in_process(kind: str, data: bytes) -> bytes:
-    process = subprocess.run(  # noqa: S603  this module, with our own data on standard input
-        [sys.executable, "-W", "ignore", "-m", __name__, kind],
-        input=data,
-        capture_output=True,
-        check=False,
-        timeout=_LONGEST_S,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+    try:
+        process = subprocess.run(  # noqa: S603  this module, with our own data on standard input
+            [sys.executable, "-W", "ignore", "-m", __name__, kind],
+            input=data,
+            capture_output=True,
+            check=False,
+            timeout=_LONGEST_S,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PdfFailed(str(error)) from None
     if process.returncode:
         raise PdfFailed(process.stderr.decode(errors="replace")[-300:])
     return process.stdout

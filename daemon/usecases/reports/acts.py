@@ -39,7 +39,7 @@ async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.S
 async def note_z_paper(worker: MachineWorker, reference: str) -> None:
     """The paper of a Z, by its number, was made: it is not announced any more if it had not printed itself."""
     number = whole_number(reference)
-    if number in worker.ledger.peek(z_papers.unprinted, worker.book):
+    if number is not None and number in worker.ledger.peek(z_papers.unprinted, worker.book):
         await worker.ledger.write(z_papers.note, worker.book, number, is_printed=True)
 
 

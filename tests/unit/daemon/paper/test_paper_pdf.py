@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from fontTools.ttLib import TTFont
 
 from daemon.cli import root
+from daemon.paper import pdf
 from daemon.paper.layout import Document, Pair, QrCode, Rule, Table, TextLine, Title
 from daemon.paper.pdf import FONTS, as_pdf
 
@@ -83,3 +84,10 @@ def test_the_fonts_have_the_letters_of_the_country(name):
     letters = "ɛƐɔƆɩƖʋƲŋŊɲƝɓƁɗƊƴƳãẽĩõũÃẼĨÕŨ\N{COMBINING TILDE}ʼ№"
     font = TTFont(FONTS / f"{name}.ttf")
     assert {ord(letter) for letter in letters} <= set(font.getBestCmap())
+
+
+def test_a_pdf_that_takes_too_long_has_failed(monkeypatch):
+    """As one that cannot be made: whoever has certified answers without it."""
+    monkeypatch.setattr(pdf, "_LONGEST_S", 0.001)
+    with pytest.raises(pdf.PdfFailed):
+        as_pdf(Document("FV-1", "fr", (TextLine("head"),)))
