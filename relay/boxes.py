@@ -205,17 +205,16 @@ class Boxes:
         """Raises BoxSilent if no answer can come any more: the box has restarted or reconnected, perhaps after it got
         the request, or it carries out no request: this one or its answer was lost, as when nats-server reloads."""
         box = self._box(nim)
-        replies: dict[str, RelayedReply] = {}
         try:
-            replies = await self._who(nim)
-            there = {each: reply.line for each, reply in replies.items()}
+            there = await self._who(nim)
         except BoxOffline:
-            there = {boot: ""}
+            there = {boot: RelayedReply(boot=boot)}
         if len(there) > 1:
             self._two(nim, there.keys())
-        is_idle = boot in replies and replies[boot].under_way == 0
-        if there and (is_idle or there.get(boot) != box.line) and not answers:
-            box.line, box.generation = there.get(boot, ""), 0
+        reply = there.get(boot)
+        is_lost = reply is None or reply.line != box.line or reply.under_way == 0
+        if there and is_lost and not answers:
+            box.line, box.generation = reply.line if reply else "", 0
             raise BoxSilent
 
 

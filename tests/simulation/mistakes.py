@@ -622,8 +622,8 @@ MISTAKES = (
         more=(
             (
                 BOXES,
-                '            box.line, box.generation = there.get(boot, ""), 0\n            raise BoxSilent\n',
-                '            box.line, box.generation = there.get(boot, ""), 0\n            raise BoxOffline\n',
+                '            box.line, box.generation = reply.line if reply else "", 0\n            raise BoxSilent\n',
+                '            box.line, box.generation = reply.line if reply else "", 0\n            raise BoxOffline\n',
             ),
         ),
     ),
