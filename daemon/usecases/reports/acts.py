@@ -39,9 +39,9 @@ async def note_z_paper(worker: MachineWorker, reference: str) -> None:
     """The paper of a Z, by its number or `report_id`, was made: it is not announced any more if it had not printed itself."""
     unprinted = [(each, number) for each in worker.pair for number in each.ledger.peek(z_papers.unprinted, each.book)]
     if reference and unprinted:
-        made = await closure(worker, reference)
+        found = await closure(worker, reference)
         for each, number in unprinted:
-            if (await closure(each, str(number))).report_id == made.report_id:
+            if (await closure(each, str(number))).report_id == found.report_id:
                 await each.ledger.write(z_papers.note, each.book, number, is_printed=True)
 
 
