@@ -13,10 +13,12 @@ import msgspec
 
 from common.language import Text, tr
 from common.language.system import reason
+from common.one_line import NOT_BLANK, ONE_LINE
 
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 _LONGEST_VALUE: Final = 80
 """Characters of a wrong value in a message, at most."""
+_LINES: Final = (ONE_LINE, NOT_BLANK)
 _STEP: Final = re.compile(r"[^.\[\]]+|\.\.\.")
 _INDEX: Final = re.compile(r"\[.*?\]")
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
@@ -117,6 +119,8 @@ def describe_type(kind: msgspec.inspect.Type) -> Text:
         case msgspec.inspect.LiteralType(values=values):
             *others, last = map(str, values)
             text = Text("{choices} or {last}", choices=", ".join(others), last=last) if others else Text(last)
+        case msgspec.inspect.StrType(min_length=least, max_length=int(most), pattern=pattern) if pattern in _LINES:
+            text = Text("one line of {least} to {most} characters", least=least or 0, most=most)
         case msgspec.inspect.StrType(min_length=least):
             text = Text("text, not empty") if least else Text("text")
         case msgspec.inspect.BoolType():
