@@ -18,7 +18,7 @@ from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.screens.closures import LONGEST_KEY, count_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
-from daemon.api.page.views.sales_state import sales_state
+from daemon.api.page.views.sales_state import last_z_unknown, sales_state
 from daemon.api.page.visit import (
     POLICY,
     Visit,
@@ -32,7 +32,15 @@ from daemon.api.page.visit import (
 )
 from daemon.core.audit import Call
 from daemon.core.clock import HOUR
-from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound, PeriodEnded, StorageError
+from daemon.core.errors import (
+    FieldError,
+    InvalidRequest,
+    MachineError,
+    NotFound,
+    PeriodEnded,
+    StorageError,
+    ZNumberUnknown,
+)
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
@@ -174,7 +182,8 @@ confirm_z = screen("/ui/z", "close")(_dialogue)
 async def _waiting(visit: Visit) -> list[str]:
     """What the Z will not include yet, and what headquarters lacks."""
     worker, say = visit.worker, visit.say
-    found = [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
+    found = last_z_unknown(visit, [each.book for each in worker.pair])
+    found += [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
     if later := (await worker.ledger.read(backlog, worker.book)).count:
         one, several = "{count} sale waits for its certification", "{count} sales wait for their certification"
         found.append(say(Counted(one, several, later)))
@@ -214,7 +223,13 @@ def _whole(text: str, wrong: FieldError) -> int:
     return number
 
 
-@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest, PeriodEnded, StorageError))
+@screen(
+    "/ui/z",
+    "close",
+    change=True,
+    form=_dialogue,
+    faults=(MachineError, InvalidRequest, PeriodEnded, StorageError, ZNumberUnknown),
+)
 async def close_z(visit: Visit) -> Reply:
     """If the machine does not answer, the dialogue is shown again with the same key. A repetition with another count
     names the valid one."""
