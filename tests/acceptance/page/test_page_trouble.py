@@ -222,11 +222,11 @@ def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Pat
         shop.mcfd("restore", str(copy), "--yes", check=True)
         shop.start_daemon()
         with Visitor(shop, "manager") as manager:
-            asked = f"mcfd machine last-z {NIM}"
+            remedy = f"mcfd machine last-z {NIM}"
             state = manager.look("/ui/state")
             assert 'data-level="amber"' in state, state
-            assert asked in state
-            assert asked in manager.look("/ui/z").partition("<main")[2]
+            assert remedy in state
+            assert remedy in manager.look("/ui/z").partition("<main")[2]
             closed = manager.post("/ui/z", data={"key": "asks", "n500": "7"})
             assert (closed.status_code, 'value="7"' in closed.text) == (409, True)
             shop.mcfd("machine", "last-z", NIM, "1", "--yes", check=True)

@@ -4,19 +4,20 @@ After the first start: whether the machine answers, and a free test invoice."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from heapq import merge
 from typing import Any, Final, cast
 
 import msgspec
 
-from common.language import Counted, Speaker, Text, tell
+from common.language import Counted, Text, tell
 from common.language.reasons import from_stored
 from common.numbers import money, whole_number
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.screens.closures import LONGEST_KEY, count_of
 from daemon.api.page.screens.paper import printed
+from daemon.api.page.views.cash_count import COINS, NOTES, read_count
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
 from daemon.api.page.views.sales_state import last_z_unknown, sales_state
 from daemon.api.page.visit import (
@@ -28,7 +29,6 @@ from daemon.api.page.visit import (
     redirect,
     render,
     screen,
-    without_thousands,
 )
 from daemon.core.audit import Call
 from daemon.core.clock import HOUR
@@ -44,7 +44,6 @@ from daemon.core.errors import (
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
-from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book.deferred import backlog
@@ -58,10 +57,6 @@ from daemon.usecases.reports.report import latest, sales_between, totals_by_hour
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 LATEST: Final = 8
-NOTES: Final = (10_000, 5000, 2000, 1000, 500)
-COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
-"""Of the CFA franc."""
-MOST_DIGITS: Final = 13
 AGAIN: Final = 2.7
 """Seconds until a second notification of a screen, after the next tick."""
 BEAT: Final = 5.0
@@ -197,30 +192,6 @@ async def _waiting(visit: Visit) -> list[str]:
     if unsent := sum(each.waiting for each in await visit.backlogs()):
         found.append(say("closures that headquarters has not had yet: {count}", count=unsent))
     return found
-
-
-def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
-    """The cash count: notes and coins, or one total; None if not counted. Raises InvalidRequest."""
-    pieces = [
-        (value, form.get(f"{kind}{value}", "")) for kind, values in (("n", NOTES), ("c", COINS)) for value in values
-    ]
-    typed = form.get("counted", "")
-    if not typed and not any(text for _, text in pieces):
-        return None
-    wrong = FieldError("counted", say("must be a whole number of francs, 0 or more"))
-    sums = [value * _whole(text, wrong) for value, text in pieces if text]
-    total = sum(sums) if sums else _whole(typed, wrong)
-    if sums and typed and _whole(typed, wrong) != total:
-        raise InvalidRequest.at("counted", say("notes and coins come to another sum"))
-    if total > MAX_AMOUNT:
-        raise InvalidRequest([wrong])
-    return total
-
-
-def _whole(text: str, wrong: FieldError) -> int:
-    if (number := whole_number(without_thousands(text), MOST_DIGITS)) is None:
-        raise InvalidRequest([wrong])
-    return number
 
 
 @screen(

@@ -213,8 +213,8 @@ def _call(visit: Visit, *causes: str) -> str:
 
 def last_z_unknown(visit: Visit, books: Sequence[Book]) -> list[str]:
     """A sentence for each of the books that cannot be closed after a restore (decision 30)."""
-    asked = [each for each in books if visit.worker.ledger.peek(book_state, each).needs_last_z]
-    return [str(tell(ZNumberUnknown(each.nim), visit.language)) for each in asked]
+    unknown = [each for each in books if visit.worker.ledger.peek(book_state, each).needs_last_z]
+    return [str(tell(ZNumberUnknown(each.nim), visit.language)) for each in unknown]
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
