@@ -224,8 +224,8 @@ def test_output_that_goes_nowhere_is_no_traceback(mcfd: Command, streams: str, c
         ["sh", "-c", f'"$0" config doc {streams}', MCFD],
         env=mcfd.environ(), check=False, text=True, capture_output=True,
     )  # fmt: skip
-    said = "mcfd: the output is incomplete: no space left\n" if code else ""
-    assert (done.returncode, done.stderr) == (code, said)
+    complaint = "mcfd: the output is incomplete: no space left\n" if code else ""
+    assert (done.returncode, done.stderr) == (code, complaint)
 
 
 def test_a_closed_stdin_is_no_terminal(mcfd: Command) -> None:
