@@ -52,7 +52,7 @@ from daemon.store.tables.z_papers import unprinted
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import journal, report
-from daemon.usecases.reports.close_period import close_period
+from daemon.usecases.reports.close_period import check_closable, close_period
 from daemon.usecases.reports.report import latest, sales_between, totals_by_hour
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -210,6 +210,8 @@ async def close_z(visit: Visit) -> Reply:
     if (other := await _closed_together(visit, key)) is not None:
         if not _is_current(visit, key, [last := await report.last_z(visit.worker)]):
             raise PeriodEnded(last)
+        if not _has_closed(visit, visit.worker, key):
+            await check_closable(visit.worker)  # before the other's Z is made
         before = await close_period(other, _call_of_z(visit, other, key), after=after_other)
         query = {"other": before.value.z_number}
         drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
