@@ -119,10 +119,8 @@ def describe_type(kind: msgspec.inspect.Type) -> Text:
         case msgspec.inspect.LiteralType(values=values):
             *others, last = map(str, values)
             text = Text("{choices} or {last}", choices=", ".join(others), last=last) if others else Text(last)
-        case msgspec.inspect.StrType(min_length=least, max_length=int(most), pattern=pattern) if pattern in _LINES:
-            text = Text("one line of {least} to {most} characters", least=least or 0, most=most)
-        case msgspec.inspect.StrType(min_length=least):
-            text = Text("text, not empty") if least else Text("text")
+        case msgspec.inspect.StrType() as string:
+            text = _text(string)
         case msgspec.inspect.BoolType():
             text = Text("true or false")
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType() as number:
@@ -137,6 +135,12 @@ def plain_type(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
     if isinstance(kind, msgspec.inspect.UnionType):
         return next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
     return kind
+
+
+def _text(kind: msgspec.inspect.StrType) -> Text:
+    if kind.pattern in _LINES and kind.max_length:
+        return Text("one line of {least} to {most} characters", least=kind.min_length or 0, most=kind.max_length)
+    return Text("text, not empty") if kind.min_length else Text("text")
 
 
 def _number(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> Text:

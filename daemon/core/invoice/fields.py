@@ -14,7 +14,7 @@ import msgspec
 
 from common.language import Text, sentence
 from common.language.reasons import TEXT_CUT, TEXT_REPLACED, to_stored
-from common.one_line import BLANK, UNSEEN, fault_of_line, fault_of_label, shows_nothing
+from common.one_line import BLANK, UNSEEN, fault_of_label, fault_of_line, shows_nothing
 from daemon.core import money
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
