@@ -16,6 +16,7 @@ from common.sockets import is_loopback
 from common.wire.upstream_kinds import UpstreamKindName
 from daemon.core.clock import zone
 from daemon.core.invoice.number import NumberScope, Series
+from daemon.core.invoice.request import LONGEST_DEFAULT
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.state import same_machine, short_nim
@@ -23,8 +24,6 @@ from daemon.settings import paper
 from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-LONGEST_DEFAULT = 64
-"""Characters of an ISF, an operator or its name."""
 Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_DEFAULT, pattern=NOT_BLANK)]
 DestinationName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
 Url = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/]+(/\S*)?\Z")]

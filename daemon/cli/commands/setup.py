@@ -20,10 +20,10 @@ from common.language import tr
 from daemon.cli.options import check_line, check_name, check_nim, examples, json_option
 from daemon.cli.output import FOUND_WRONG, Failure, complain, print_json
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
+from daemon.core.invoice.request import LONGEST_DEFAULT
 from daemon.core.keys import LONGEST_LABEL
 from daemon.core.machine.state import same_machine
 from daemon.core.people import fault_of_name
-from daemon.settings.model import LONGEST_DEFAULT
 from daemon.setup.carry_out import carry_out
 from daemon.setup.plan import NETWORKS, Network, SetupPlan, checked, machine_before, network_of, previous, tables
 from daemon.setup.request import FirstPerson, PortResult

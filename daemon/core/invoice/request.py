@@ -32,6 +32,8 @@ MIDDLE_LENGTH = 100
 SHORT_LENGTH = 40
 """Of numbers and identifiers: in characters, and for those that share the frame of C0h also in bytes as escaped."""
 UNIT_LENGTH = 20
+LONGEST_DEFAULT = 64
+"""Of an ISF, an operator or its name in the configuration."""
 MAX_ITEMS = 1000
 MAX_PAYMENTS = 100
 MAX_COMMENTS = 8

@@ -31,8 +31,8 @@ from daemon.api.page.visit import POLICY, fault_page, html, language_of, redirec
 from daemon.api.refusals import Refusal, TooManyRequests
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.invoice.request import LONGEST_DEFAULT
 from daemon.core.people import fault_of_name
-from daemon.settings.model import LONGEST_DEFAULT
 from daemon.setup.request import SetupResult, for_till
 
 COOKIE: Final = "mcfd_first_start"
