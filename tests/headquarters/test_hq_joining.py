@@ -202,5 +202,5 @@ async def test_a_shop_with_another_name(client, store):
     assert (await client.post(page, data={"label": " Bobo ", "region": ""}, headers=own)).status_code == 303
     box = store.register.box(NIM[:10])
     assert (box.label, box.region, store.register.keys(NIM[:10])) == ("Bobo", "", [key])
-    nobody = await client.post("/ui/shops/EL99999999-1", data={"label": "Bobo"}, headers=own)
-    assert nobody.status_code == 404
+    unknown = await client.post("/ui/shops/EL99999999-1", data={"label": "Bobo"}, headers=own)
+    assert unknown.status_code == 404
