@@ -93,6 +93,21 @@ def test_a_bad_migration_goes_back_by_itself(shop: Shop) -> None:
     shop.assert_it_sells(good)
 
 
+@pytest.mark.parametrize("point", ["files", "judgement"])
+def test_after_a_power_cut_another_package_goes_back_to_the_version_that_served(shop: Shop, point: str) -> None:
+    """An upgrade is cut short once its files are there, or while its version is judged; somebody installs a package instead of having dpkg go on.
+    What it goes back to is the version that served last, not the one in between, which never did."""
+    good = shop.version()
+    shop.sell()
+    shop.box.run("dpkg", "--unpack", shop.box.bring(other_version(shop.package, "9.2.1", breaks_at_the_start)))
+    if point == "judgement":
+        shop.box.run("cp", "-a", LEDGER, COPY)
+        shop.box.path(f"{PREVIOUS}/migrating").touch()
+        shop.box.path(f"{PREVIOUS}/in-use").unlink()
+    assert shop.upgrade("9.2.2", breaks_at_the_start, check=False).returncode != 0
+    shop.assert_it_sells(good)
+
+
 def test_a_daemon_that_did_not_run_is_not_waited_for(shop: Shop) -> None:
     """Stopped by a person before the upgrade, it says nothing about the new version: one that does not serve yet, and would have gone back
     if it had been waited for, stays. What a person has disabled stays so, and nothing else is."""
