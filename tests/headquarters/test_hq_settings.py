@@ -101,6 +101,7 @@ def test_command_line(tmp_path):
         ("boxes", "code", "EL02000015-1", "--region", "a\nb"),
         ("boxes", "retire", "\udcff"),
         ("keys", "create", "--role", "reader", "--label", "\udcff"),
+        ("keys", "create", "--role", "reader", "--label", "a\nb"),
     ],
 )
 def test_odd_arguments_are_refused_in_one_line(tmp_path, arguments):
