@@ -13,6 +13,7 @@ import msgspec
 from common.language import Counted, Text, tell
 from common.language.reasons import from_stored
 from common.numbers import money, whole_number
+from common.one_line import fault_of_label
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.screens.closures import LONGEST_KEY, count_of
@@ -30,7 +31,7 @@ from daemon.api.page.visit import (
     render,
     screen,
 )
-from daemon.core.audit import Call
+from daemon.core.audit import LONGEST_REASON, Call
 from daemon.core.clock import HOUR
 from daemon.core.errors import (
     FieldError,
@@ -300,15 +301,14 @@ OBSTACLES: dict[Obstacle, Text] = {
 }
 REASON = Text("a reason is needed; it is kept in the ledger")
 SHORTEST_REASON = 4
-LONGEST_REASON = 200
 
 
 def reason_of(visit: Visit) -> str:
-    """The reason of a decision, for the ledger. Raises InvalidRequest if it is too short."""
+    """The reason of a decision, for the ledger. Raises InvalidRequest if it is too short, too long or not one line."""
     reason = visit.form.get("reason", "").strip()
-    if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
-    return reason[:LONGEST_REASON]
+    if fault := REASON if len(reason) < SHORTEST_REASON else fault_of_label(reason, LONGEST_REASON):
+        raise InvalidRequest.at("reason", fault)
+    return reason
 
 
 async def _attention(visit: Visit) -> Reply:
