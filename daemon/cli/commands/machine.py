@@ -20,7 +20,7 @@ from daemon.cli.machine_output import (
     take_over_word,
 )
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import Failure, complain, find_machine, print_json, print_pairs, print_table, say
+from daemon.cli.output import Failure, complain, find_machine, print_json, print_pairs, print_table, read_reason, say
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.errors import MachineBusy
 from daemon.core.ledger.attempt import Record
@@ -224,10 +224,8 @@ def _pair(settings: Settings, nim: str) -> SparePair:
 
 
 def _decide(settings: Settings, pair: SparePair, reason: str, *, is_back: bool) -> None:
-    if not (reason := reason.strip()):
-        raise click.UsageError(tr("a reason is needed; it is kept in the ledger"))
     try:
-        change(settings, DecideSpare(pair.first.book, pair.spare.book, reason, pair.at, is_back))
+        change(settings, DecideSpare(pair.first.book, pair.spare.book, read_reason(reason), pair.at, is_back))
     except (TakeOverRefused, MachineBusy) as error:
         raise Failure(error) from None
 
