@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final, cast, get_args
+from typing import Annotated, cast, get_args
 
 import msgspec
 from msgspec import Meta
@@ -17,7 +17,6 @@ from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of
 from daemon.core.ledger.entries import OutageReason, Recipient
 from daemon.core.ledger.outage import SLACK, Notice, Outage
 from daemon.core.report.ranges import read_instant
-
 
 
 class NotifiedBody(msgspec.Struct, kw_only=True, rename="camel"):
