@@ -12,11 +12,16 @@ Exit codes, the same everywhere:
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import click
 
 from common.language import ambient, tell, tr
+from common.language.system import reason
 from daemon.cli.groups import LazyGroup, Member, install
-from daemon.cli.output import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE, complain
+from daemon.cli.output import FOUND_WRONG, INTERRUPTED, NO_ROOM, UNAVAILABLE, WRONG_USE, complain
 from daemon.core.errors import InvalidRequest, McfdError, StorageError
 
 COMMANDS = {
@@ -77,10 +82,17 @@ root = click.version_option(package_name="mcfd", message="mcfd %(version)s", hel
 
 def main() -> int:
     """Runs this process's command line; returns the exit code."""
+    _open_closed_streams()
     try:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
     except (click.ClickException, click.Abort, KeyboardInterrupt, McfdError) as error:
         return _report_error(error)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        complain("the output is incomplete: {why}", why=reason(error))
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  # what the old one still has would fail again at the exit
+        return UNAVAILABLE
     except Exception as error:
         from common.settings import SettingsError  # loaded already if it was raised; other commands do without
 
@@ -88,6 +100,13 @@ def main() -> int:
             raise
         complain(str(error))
         return WRONG_USE
+
+
+def _open_closed_streams() -> None:
+    """A stream with which the process was started closed is None to Python, and its file number would be the next file's."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # as long as the process
 
 
 def _report_error(error: BaseException) -> int:

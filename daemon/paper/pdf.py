@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from itertools import zip_longest
@@ -68,7 +69,8 @@ def _in_process(kind: str, data: bytes) -> bytes:
 
 
 def new_pdf(language: str, title: str, size: PaperSize = "A4", orientation: Literal["P", "L"] = "P") -> FPDF:
-    from fpdf import FPDF  # noqa: PLC0415  42 MB, in this process alone
+    with warnings.catch_warnings(action="ignore"):  # Pillow, which the package leaves out (packaging/libraries.py)
+        from fpdf import FPDF  # noqa: PLC0415  42 MB, in this process alone
 
     pdf = FPDF(orientation=orientation, format=size)
     pdf.set_lang(language)

@@ -197,6 +197,10 @@ def _closure(report: ZReport, style: Style) -> Iterator[Element]:
 def _calendar(report: CalendarReport, style: Style) -> Iterator[Element]:
     say, grand = style.say, report.grand_total
     yield Rule()
+    if report.supplements is not msgspec.UNSET:
+        yield TextLine(
+            say("Supplement to closure No. {number}, made too early by a fast clock", number=report.supplements)
+        )
     numbers = f"{report.first_z} - {report.last_z}" if report.z_count else "-"
     yield Pair(say("Z reports ({count})", count=report.z_count), numbers)
     yield TextLine(say("Grand total since the beginning"), bold=True)

@@ -19,7 +19,17 @@ from common.wire.instants import now_millis
 from common.wire.joining import MOST_MACHINES
 from headquarters.core.checks import machine_of
 from headquarters.intake.joining import JoinService
-from headquarters.page.shared import THROTTLED, AnyRequest, Screens, form_of, name_of_caller, page_of, text_of
+from headquarters.page.shared import (
+    NO_NAME,
+    THROTTLED,
+    AnyRequest,
+    Screens,
+    form_of,
+    name_of_caller,
+    names_of,
+    page_of,
+    text_of,
+)
 from headquarters.store.findings import MOST_ID
 from headquarters.store.people import ROLES
 from headquarters.store.register import is_name, is_nim
@@ -76,15 +86,13 @@ async def make_code(request: AnyRequest, screens: Screens, joining: JoinService)
     """The only time that the code is shown."""
     form = await form_of(request)
     nims = tuple(dict.fromkeys(str(form.get("nims", "")).upper().replace(",", " ").split()))
-    label, region = (str(form.get(name, "")).strip() for name in ("label", "region"))
-    problem = None
+    named, problem = names_of(form), None
     if not 0 < len(nims) <= MOST_MACHINES or not all(map(is_nim, nims)):
         problem = Text("A NIM is two capital letters and eight digits, as EL02000015-1.")
-    elif not (is_name(label) and is_name(region)):
-        problem = Text("A name has at most 64 characters that can be seen.")
-    if problem is not None:
+    if problem is not None or named is None:
+        problem = problem or NO_NAME
         return screens.render(request, "join.html", 422, **await _codes(screens), problem=problem, form=form)
-    link = await joining.make_code(nims, by=name_of_caller(request), label=label, region=region)
+    link = await joining.make_code(nims, by=name_of_caller(request), **named)
     return screens.render(request, "join.html", **{**await _codes(screens), "link": str(link), "nims": nims})
 
 

@@ -31,6 +31,7 @@ from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
 from headquarters.intake.threads import Threads
 from headquarters.store.people import HqPerson
+from headquarters.store.register import is_name
 from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]
@@ -49,6 +50,7 @@ RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
 """From one address, which a whole building may share: twenty at once, then five a minute. For one account from unknown
 devices: five at once, then six an hour."""
 ROLE_NAMES = {"reader": Text("Reader"), "accountant": Text("Accountant"), "admin": Text("Administrator")}
+NO_NAME = Text("A name has at most 64 characters that can be seen.")
 NOT_PERMITTED = Text("Your role does not permit this.")
 THROTTLED = Text("Too many tries for now; try again later.")
 FOREIGN = Text("This request comes from another site.")
@@ -222,6 +224,12 @@ async def form_of(request: AnyRequest) -> FormMultiDict:
         return await request.form()
     except (UnicodeError, LookupError, RecursionError):
         raise ClientException from None
+
+
+def names_of(form: FormMultiDict) -> dict[str, str] | None:
+    """Label and region of a shop; None if one is no name."""
+    named = {name: str(form.get(name, "")).strip() for name in ("label", "region")}
+    return named if all(map(is_name, named.values())) else None
 
 
 def page_of(request: AnyRequest) -> int:

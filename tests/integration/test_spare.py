@@ -19,13 +19,14 @@ from daemon.core.ledger.take_over import NumberReserved, TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.settings import load
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables import z_papers
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries
 from daemon.store.tables.book.originals import taken_of
 from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import take_back
 from daemon.usecases.reports import journal, report
-from daemon.usecases.reports.acts import move_cash
+from daemon.usecases.reports.acts import move_cash, note_z_paper
 from daemon.usecases.reports.close_period import close_period
 
 pytestmark = pytest.mark.quick_timers
@@ -367,3 +368,19 @@ async def test_a_number_that_either_machine_cannot_keep_is_refused_at_both(tmp_p
     file.write_text('[storage]\npath = "l"\n[sandbox]\nenabled = false\n' + machine(NIM, 1) + machine(SPARE, 2) + spare)
     async with runtime.build(load(file, {})) as built:
         assert [worker.defaults.code_page for worker in built.workers] == ["cp1252"] * 2
+
+
+async def test_paper_of_the_other_machines_z_is_noted_in_its_book(shop: PairedShop) -> None:
+    """By `report_id`, which names a Z of either machine; a Z of the own book with the same number stays unprinted."""
+    ledger = shop.store.ledger
+    books = [each.worker.book for each in (shop.first, shop.spare)]
+    for book in books:
+        await ledger.write(z_papers.resume, book)
+    await shop.take_over()
+    closures = [(await each.close_period()).value for each in (shop.first, shop.spare)]
+    for book in books:
+        await ledger.write(z_papers.note, book, 1, is_printed=False)
+    await note_z_paper(shop.first.worker, closures[1].report_id)
+    assert [ledger.peek(z_papers.unprinted, book) for book in books] == [(1,), ()]
+    await note_z_paper(shop.first.worker, closures[0].report_id)
+    assert [ledger.peek(z_papers.unprinted, book) for book in books] == [(), ()]

@@ -66,7 +66,8 @@ def _calendar(kind: CalendarKind) -> tuple[HTTPRouteHandler, ...]:
             summary=f"Close the {kind}",
             description=f"""A {kind} is closed by itself with the first Z or certification after it; this closes what is over at once, and answers with the last of
 it. With `period`: that {kind}, also where it is closed already. It holds the Zs that were made in it; sales after the last of them are of
-the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is over: a {kind} is never closed early, and never twice.""",
+the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is over: a {kind} is never closed early by a right clock. One that a fast
+clock closed has, after the repair of the time, a second closure with the Zs since (`supplements`) when it is over.""",
             answer=CalendarReport,
             status=201,
             answer_text="Closed, now or before",
@@ -104,7 +105,7 @@ the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is 
         **_described(
             f"get_{kind}",
             summary=f"One closure of a {kind}",
-            description=f"As it was closed: by its number, or by its {kind}, as {EXAMPLES[kind]}.",
+            description=f"As it was closed: by its number, or by its {kind}, as {EXAMPLES[kind]} (the last one, where another `supplements` the first).",
             answer=CalendarReport,
         ),
     )

@@ -21,7 +21,7 @@ from daemon.operations import NoteDeed
 from daemon.owner import as_owner, by_owner
 from daemon.settings import Settings
 from daemon.store.maintenance import year_lines
-from daemon.store.maintenance.year_lines import ArchiveYear, archive_year, closed_years
+from daemon.store.maintenance.year_lines import ArchiveYear, closed_years
 from daemon.whole_box.signature import BoxKey, NoKey, key_file, own_key
 from daemon.whole_box.year_archive import archive_name, faults, write_archive
 
@@ -54,9 +54,9 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
     with reading(ledger) as connection:
         connection.execute("BEGIN")
         years = [
-            archive_year(connection, book, closed)
-            for book, closed in closed_years(connection)
-            if year in ("", closed) and (not nim or same_machine(book.nim, nim))
+            each
+            for each in closed_years(connection)
+            if year in ("", each.year) and (not nim or same_machine(each.book.nim, nim))
         ]
     for each in years:
         target = into / archive_name(each.book.nim, each.ifu, each.year, each.number)

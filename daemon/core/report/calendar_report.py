@@ -51,6 +51,12 @@ class CalendarReport(Totals, frozen=True, kw_only=True):
     z_chain_head: Annotated[str, Meta(description="Hash, in hex, of the last Z in it; empty without one")]
     chain_previous: Annotated[str, Meta(description="SHA-256, in hex, of what the closure is chained to in its book")]
     letterhead: Annotated[str, Meta(description="Which letterhead stands on its paper, for ever")] = ""
+    supplements: Annotated[
+        int | msgspec.UnsetType,
+        Meta(
+            description="Number of the closure of the same month or year that a fast clock made too early; this one holds the Zs since. Left out for all others"
+        ),
+    ] = msgspec.UNSET
 
 
 def calendar_report(
@@ -71,6 +77,7 @@ def calendar_report(
     chain_previous: bytes,
     letterhead: str,
     stands_for: str = "",
+    supplements: int = 0,
 ) -> CalendarReport:
     """`zs` are number and hash of each Z in it, `before` and `running` the totals of the book before the first and after the last of them."""
     grand = totals_of(book, running, cash, labels)
@@ -98,6 +105,7 @@ def calendar_report(
         isfs=tuple(isfs),
         stands_for=stands_for or msgspec.UNSET,
         letterhead=letterhead,
+        supplements=supplements or msgspec.UNSET,
     )
 
 

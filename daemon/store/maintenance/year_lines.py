@@ -43,25 +43,24 @@ class ArchiveYear(NamedTuple):
     end: Placed
 
 
-def closed_years(connection: sqlite3.Connection) -> list[tuple[Book, str]]:
-    """Of live books, oldest first."""
+def closed_years(connection: sqlite3.Connection) -> list[ArchiveYear]:
+    """Of live books, oldest first; a year that was closed too early and again is two."""
     return [
-        (book, year)
+        _archive_year(connection, book, number)
         for book in all_books(connection)
         if book.mode == "live"
-        for (year,) in connection.execute(_SQL["years"], (book.id,))
+        for (number,) in connection.execute(_SQL["years"], (book.id,))
     ]
 
 
-def archive_year(connection: sqlite3.Connection, book: Book, year: str) -> ArchiveYear:
-    """NotFound while it is not closed."""
-    end = find_calendar_closure(connection, book, "year", year)
+def _archive_year(connection: sqlite3.Connection, book: Book, number: int) -> ArchiveYear:
+    end = find_calendar_closure(connection, book, "year", number)
     closed, state = end.entry_of(CalendarClosed), book_state(connection, book)
     start, after_seq, began_at = GENESIS, 0, 0
     if closed.after_z:
         before = find_closure(connection, book, closed.after_z)
         start, after_seq, began_at = before.hash, before.last_seq, before.created_at
-    return ArchiveYear(state.book, state.ifu, year, closed.number, closed.after_z, after_seq, start, began_at, end)
+    return ArchiveYear(state.book, state.ifu, closed.period, number, closed.after_z, after_seq, start, began_at, end)
 
 
 def chain_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:

@@ -1,7 +1,7 @@
 -- name: years
-SELECT json_extract(CAST(body AS TEXT), '$.period') FROM entry
+SELECT json_extract(CAST(body AS TEXT), '$.number') AS number FROM entry
 WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar' AND json_extract(CAST(body AS TEXT), '$.kind') = 'year'
-ORDER BY json_extract(CAST(body AS TEXT), '$.number');
+ORDER BY number;
 
 -- name: records
 SELECT {record} FROM certification WHERE book_id = ? AND seq > ? AND seq <= ? ORDER BY seq;

@@ -9,6 +9,7 @@ from daemon.core.audit import Call
 from daemon.core.errors import MachineAttention, MachineBusy
 from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.number import Series
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.phases import Phase, Step
@@ -22,26 +23,35 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import registering_refusal
 
 
-async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:
-    """`body` is the parsed JSON. Raises any error of `core.errors` except NotFound and those of the start.
+async def certify(
+    worker: MachineWorker, body: object, call: Call, *, credit: bool = False, series: Series | None = None
+) -> Answered[Record]:
+    """`body` is the parsed JSON; `series`: of a number where the shop has none (`[numbering]`). Raises any error of
+    `core.errors` except NotFound and those of the start.
 
     One task runs from the key to the end of the attempt, and continues when the caller disconnects."""
     arrived = asyncio.get_running_loop().time()
 
     async def run() -> Record:
         with registering_refusal(worker):
-            return await certify_body(worker, body, call, credit=credit, arrived=arrived)
+            return await certify_body(worker, body, call, credit=credit, arrived=arrived, series=series)
 
     return await worker.see_through(once(worker, call, run, lambda use: use.record), "certify")
 
 
 async def certify_body(
-    worker: MachineWorker, body: object, call: Call, *, credit: bool = False, arrived: float
+    worker: MachineWorker,
+    body: object,
+    call: Call,
+    *,
+    credit: bool = False,
+    arrived: float,
+    series: Series | None = None,
 ) -> Record:
     """Certifies under a key that this request owns; `arrived` in loop time."""
     deadline = arrived + worker.limits.patience
     while True:
-        numbered, is_ours = numbers.numbered(worker, body, credit=credit)
+        numbered, is_ours = numbers.numbered(worker, body, credit=credit, series=series)
         invoice = read_body(worker, numbered, call, credit=credit)
         try:
             return await certify_invoice(worker, invoice, call, arrived=arrived, deadline=deadline)

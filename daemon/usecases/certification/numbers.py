@@ -14,7 +14,7 @@ import msgspec
 
 from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice, Warn
-from daemon.core.invoice.number import number_key, read_reference
+from daemon.core.invoice.number import Series, number_key, read_reference
 from daemon.core.invoice.taxes import withheld_again
 from daemon.core.ledger.original import FIELD, ORIGINAL_NUMBER, one_reference, read_original_number
 from daemon.core.machine.state import activation_of
@@ -78,9 +78,10 @@ def _checked(invoice: Invoice, *, is_ours: bool) -> Invoice:
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, Warn("ORIGINAL_NOT_CHECKED", to_stored(text))))
 
 
-def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[object, bool]:
-    """The request with a number, and whether the box gave it: the shop has a series and the till sent no number."""
-    series = worker.defaults.series
+def numbered(worker: MachineWorker, body: object, *, credit: bool, series: Series | None = None) -> tuple[object, bool]:
+    """The request with a number, and whether the box gave it: the till sent none, and the shop has a series, or the
+    caller."""
+    series = worker.defaults.series or series
     if (
         series is None
         or not isinstance(body, dict)

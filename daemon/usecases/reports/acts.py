@@ -6,7 +6,6 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from common.numbers import whole_number
 from daemon.core.audit import Call
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind
@@ -15,7 +14,7 @@ from daemon.core.report.articles import ArticlesReport
 from daemon.store.tables import z_papers
 from daemon.store.tables.book import acts
 from daemon.usecases.certification.idempotency import Answered, once
-from daemon.usecases.reports.report import articles_since
+from daemon.usecases.reports.report import articles_since, closure
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -37,10 +36,13 @@ async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.S
 
 
 async def note_z_paper(worker: MachineWorker, reference: str) -> None:
-    """The paper of a Z, by its number, was made: it is not announced any more if it had not printed itself."""
-    number = whole_number(reference)
-    if number is not None and number in worker.ledger.peek(z_papers.unprinted, worker.book):
-        await worker.ledger.write(z_papers.note, worker.book, number, is_printed=True)
+    """The paper of a Z, by its number or `report_id`, was made: it is not announced any more if it had not printed itself."""
+    unprinted = [(each, number) for each in worker.pair for number in each.ledger.peek(z_papers.unprinted, each.book)]
+    if reference and unprinted:
+        found = await closure(worker, reference)
+        for each, number in unprinted:
+            if (await closure(each, str(number))).report_id == found.report_id:
+                await each.ledger.write(z_papers.note, each.book, number, is_printed=True)
 
 
 async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:

@@ -44,14 +44,22 @@ async def close_period(
     (decision 15), unless that is no longer configured or its spare certifies in its place."""
 
     async def run() -> Closure:
-        if worker.is_retired or (worker.is_replaced and not worker.connected):
-            await worker.ledger.check_free_space(worker.book)
-            return await _close_without_machine(worker, call, counted, after)
-        worker.check_turn()
-        await worker.ledger.check_free_space(worker.book)
-        return await _close(worker, call, counted, after)
+        close = _close if await check_closable(worker) else _close_without_machine
+        return await close(worker, call, counted, after)
 
     return await worker.see_through(once(worker, call, run, lambda use: use.closure), "close period")
+
+
+async def check_closable(worker: MachineWorker) -> bool:
+    """Whether a Z reads the machine. MachineAttention, MachineOffline or StorageFull if none can be made now, as far as is
+    known without the machine."""
+    needs_machine = not (worker.is_retired or (worker.is_replaced and not worker.connected))
+    if needs_machine:
+        worker.check_turn()
+    elif question := worker.time.question():
+        raise MachineAttention(question)
+    await worker.ledger.check_free_space(worker.book)
+    return needs_machine
 
 
 async def _close(worker: MachineWorker, call: Call, counted: int | None, after: int | None) -> Closure:
@@ -69,8 +77,6 @@ async def _close(worker: MachineWorker, call: Call, counted: int | None, after: 
 
 async def _close_without_machine(worker: MachineWorker, call: Call, counted: int | None, after: int | None) -> Closure:
     """Closes by the last counters in the ledger, which the Z states. An attempt in doubt is left to an operator."""
-    if question := worker.time.question():
-        raise MachineAttention(question)
     at = worker.now()
     closure = await worker.ledger.close_period(
         worker.book,

@@ -271,13 +271,14 @@ def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: Rec
         assert event.data["reason"].startswith("Z 2: ")
         assert unprinted() == ["2"]
         printer.offline = NO_PAPER
-        assert shop.close_period().json()["z_number"] == 3
+        third = shop.close_period().json()
+        assert third["z_number"] == 3
         wait_for(lambda: unprinted() == ["2", "3"], "the notice")
         assert post(shop, "reports/z/3/print")[0] == 503
         assert unprinted() == ["2", "3"]
         printer.offline = FINE
-        for number in (2, 3):
-            assert post(shop, f"reports/z/{number}/print")[0] == 200
+        for reference in (2, third["report_id"]):
+            assert post(shop, f"reports/z/{reference}/print")[0] == 200
         assert unprinted() == []
         assert shop.stop_daemon() == 0
         shop.start_daemon()

@@ -48,7 +48,8 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
     wait_for(lambda: "sa machine de secours peut prendre la relève" in technician.look("/ui/state"), "the banner")
     page = technician.look("/ui/spare")
     assert "Mettre la machine de secours en service" in page
-    assert technician.submit("/ui/spare", m=NIM, decision="take-over", reason="no").status_code == 422
+    for reason in ("no", "ne démarre\nplus", "x" * 201):
+        assert technician.submit("/ui/spare", m=NIM, decision="take-over", reason=reason).status_code == 422
     assert technician.submit("/ui/spare", m=NIM, reason="ne démarre plus").status_code == 422
     assert (
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]
@@ -144,7 +145,8 @@ def _sold(today: str) -> int:
 
 
 def _closed_by_a_form_that_is_sent_again(shop: Shop, technician: Visitor) -> None:
-    """Both books are to be closed, with what was counted in the one drawer; at first the machine does not answer, and its spare is closed alone."""
+    """Both books are to be closed, with what was counted in the one drawer. While the machine is away nothing is closed; when it goes at its own Z, the
+    spare's is made, and the form that is sent again makes the other one."""
     wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine's return")
     technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
     assert certified(shop.certify(invoice(fresh(), 200)))["nim"] == SPARE
@@ -152,9 +154,17 @@ def _closed_by_a_form_that_is_sent_again(shop: Shop, technician: Visitor) -> Non
     assert certified(shop.certify(invoice(fresh(), 300)))["nim"] == NIM
     shop.machines[0].kill()
     wait_for(lambda: "Ventes arrêtées" in technician.look("/ui/state"), "the banner")
+    note = f"la période de {SPARE} est clôturée en même temps"
+    wait_for(lambda: note in technician.look(f"/ui/z?m={NIM}"), "the spare's sale in its totals")
     form = {"key": "both", "m": NIM, "counted": "500"}
     assert technician.submit("/ui/z", **form).status_code == 503
+    assert technician.get(f"/ui/closures/2?m={SPARE}").status_code == 404
     shop.machines[0].start()
+    wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine's return")
+    shop.machines[0].order("fault", spec="unplug:inf@C1h#1")
+    assert technician.submit("/ui/z", **form).status_code == 503
+    assert technician.get(f"/ui/closures/2?m={SPARE}").status_code == 200
+    shop.machines[0].order("plug")
     wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine's return")
     assert technician.submit("/ui/z", **form).headers["location"].startswith("/ui/closures/2")
     assert shop.get("reports/z/2").json()["cash_count"] == {"counted": 300, "difference": 0}

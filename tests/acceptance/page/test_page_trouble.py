@@ -27,7 +27,7 @@ from support.browser import (
 from support.hurried import HURRIED
 from support.ledgers.ledger import tamper
 from support.receivers.headquarters import HttpHeadquarters
-from support.shop import Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Shop, invoice, running_shop, wait_for
 
 from daemon.store.tables.audit import newest_entries
 
@@ -182,6 +182,8 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     number = shop.close_period().json()["z_number"]
     wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["parked"] == 1, "the refusal", 60)
     tech = person("technician")
+    expect(tech.go("/ui/").get_by_test_id("state")).to_have_attribute("data-level", "amber")
+    expect(tech.page.get_by_test_id("state")).to_contain_text("le siège a refusé 1 clôture")
     tech.go("/ui/box")
     tech.page.get_by_role("button", name="Renvoyer ce qui a été refusé").click()
     expect(tech.page.get_by_role("status")).to_contain_text("renvoyé")
@@ -203,6 +205,32 @@ def test_a_disk_is_seen_before_it_is_full(tmp_path: Path, share: float, banner: 
             closed = manager.post("/ui/z", data={"key": "full", "n500": "7"})
             expected = (303, False) if share > 1 else (507, True)
             assert (closed.status_code, 'value="7"' in closed.text) == expected
+
+
+def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:
+    """After a restore onto a new disk no day can be closed before the last Z is told (decision 30): the banner and the screen that closes say so
+    before anybody counts, and what was counted stays in its form."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ["manager"])
+        assert shop.certify(invoice("R-1")).status_code == 200
+        shop.closed()
+        shop.mcfd("backup", "--into", str(tmp_path / "stick"), check=True)
+        shop.stop_daemon()
+        for file in tmp_path.glob("mcfd.sqlite3*"):
+            file.unlink()
+        (copy,) = (tmp_path / "stick").glob("*.sqlite3")
+        shop.mcfd("restore", str(copy), "--yes", check=True)
+        shop.start_daemon()
+        with Visitor(shop, "manager") as manager:
+            remedy = f"mcfd machine last-z {NIM}"
+            state = manager.look("/ui/state")
+            assert 'data-level="amber"' in state, state
+            assert remedy in state
+            assert remedy in manager.look("/ui/z").partition("<main")[2]
+            closed = manager.post("/ui/z", data={"key": "asks", "n500": "7"})
+            assert (closed.status_code, 'value="7"' in closed.text) == (409, True)
+            shop.mcfd("machine", "last-z", NIM, "1", "--yes", check=True)
+            assert 'data-level="good"' in manager.look("/ui/state")
 
 
 def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +15,7 @@ import pytest
 from support.ledgers.ledger import Till, invoice, opened_till, tamper
 
 from daemon.core.audit import INTERNAL
-from daemon.core.clock import DAY, HOUR, millis
+from daemon.core.clock import DAY, HOUR, millis, millis_text
 from daemon.core.errors import PeriodNotOver
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.machine.state import FiscalCounters
@@ -224,28 +225,52 @@ async def test_how_many_months_and_years_a_later_state_may_have_closed(
     assert store.ledger.peek(most_numbers, till.book, when) == expected
 
 
-@pytest.mark.parametrize("ahead", [20, 400])
-async def test_months_that_a_wrong_clock_closed_stay_and_those_that_come_are_closed(
-    store: Store, till: Till, path: Path, ahead: int
+@pytest.mark.parametrize(
+    ("ahead", "months", "years"),
+    [
+        (20, [(11, 1000), (11, 6000), (12, 8000)], [15000]),
+        (50, [(11, 1000), (12, 0), (11, 6000), (12, 8000)], [1000, 14000]),
+        (400, [(11, 1000), (12, 0), (11, 6000), (12, 8000)], [1000, 14000]),
+    ],
+)
+async def test_a_month_that_a_fast_clock_closed_is_closed_again_with_the_zs_since(
+    path: Path, ahead: int, months: list[tuple[int, int]], years: list[int]
 ) -> None:
-    """A clock that is days or a year ahead, and is set right: every Z is in one month, none is left out until that far day comes."""
-    till.at = at(11, 14)
-    await till.sell(1000)
-    await till.close()
-    till.at += ahead * DAY
-    await till.sell(2000)
-    await till.close()
-    await store.decisions.write(repair_time, till.book, now=at(11, 15), ahead=ahead * DAY, reason="wrong day")
-    for month, day_, amount in ((11, 28, 4000), (12, 28, 8000)):
-        till.at = at(month, day_)
-        await till.sell(amount)
+    """A clock that is days or a year ahead, and is set right: the closure stands; when the month is over the later one names it, and together they hold the Zs that were
+    made in the month."""
+    async with opened_till(path) as (store, till):
+        till.at = at(11, 14)
+        await till.sell(1000)
         await till.close()
-    till.at = at(1, 2, year=2027)
-    await till.close()
-    months, years = await reports(store, till), await reports(store, till, "year")
-    assert months[-1].period == "2026-12"
-    assert sum(month.total_ttc for month in months) == sum(year.total_ttc for year in years) == 15000
-    assert months[-1].grand_total.total_ttc == 15000
+        till.at += ahead * DAY
+        await till.sell(2000)
+        await till.close()
+        await store.decisions.write(repair_time, till.book, now=at(11, 15), ahead=ahead * DAY, reason="wrong day")
+        with pytest.raises(PeriodNotOver):
+            await store.ledger.close_calendar(till.book, "month", "2026-11", at=at(11, 16), call=INTERNAL)
+        for month, day_, amount in ((11, 28, 4000), (12, 28, 8000)):
+            till.at = at(month, day_)
+            await till.sell(amount)
+            await till.close()
+        till.at = at(1, 2, year=2027)
+        await till.close()
+        zs = Counter[str]()
+        for z in await store.ledger.read(closures_between, till.book, **ALL):
+            zs[millis_text(z.created_at)[:7]] += z.total_ttc
+        for kind, expected in (
+            ("month", [(f"2026-{month}", total) for month, total in months]),
+            ("year", [("2026", total) for total in years]),
+        ):
+            found = await reports(store, till, kind)
+            ours = [report for report in found if report.period[:4] == "2026"]
+            assert [(report.period, report.total_ttc) for report in ours] == expected
+            before: dict[str, int] = {}
+            for report in found:
+                assert report.supplements == before.get(report.period, msgspec.UNSET)
+                before[report.period] = report.number
+            assert sum(report.total_ttc for report in found) == found[-1].grand_total.total_ttc == 15000
+        for period in ("2026-11", "2026-12"):
+            assert sum(month.total_ttc for month in await reports(store, till) if month.period == period) == zs[period]
     assert verify(path).problems == ()
 
 

@@ -305,3 +305,37 @@ async def test_a_sale_from_paper_behind_a_later_one_is_the_periods_first(tmp_pat
         z = msgspec.json.decode((await till.close()).body)
         assert (z["fvc_start"], z["mcf_counters"]["fvc"]) == (4, 1)
     assert verify(tmp_path / "ledger").problems == ()
+
+
+async def test_a_range_with_a_sale_from_paper_has_its_lowest_and_highest_fvc(store: Store, till: Till) -> None:
+    """The same as the open period's, whatever came after them on the day; afterwards the last FVC known is the highest, and that of a machine that begins to count
+    again is its own."""
+    since = till.at
+    first, second = invoice("A"), invoice("B")
+    await till.sell()
+    ids = [await till.begin(sale) for sale in (first, second)]
+    word = till.word(first)
+    later = await till.finish(ids[1], second)
+    outcome = Outcome(word, first, first.total_ttc, till.at + MINUTE, line_ms=1, duration_ms=1, reason="its paper")
+    after = store.ledger.peek(book_state, till.book)
+    entered = await store.ledger.write(settlements.settle_certified, till.book, ids[0], outcome, after)
+    till.at = entered.ended_at
+    await till.close()
+    till.at += HOUR
+    till.counters = FiscalCounters(0, 0, 0)
+    till.book = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-2", at=till.at)
+    anew = await till.sell()
+    till.at += HOUR
+    await till.sell()
+    await store.ledger.aggregate(till.book)
+    for start, end, expected in (
+        (since, entered.ended_at + 1, (1, 3)),
+        (later.ended_at, entered.ended_at + 1, (2, 3)),
+        (entered.ended_at, entered.ended_at + 1, (2, 2)),
+        (entered.ended_at + 1, entered.ended_at + 2, (0, 3)),
+        (entered.ended_at + HOUR // 2, entered.ended_at + HOUR // 2 + 1, (0, 3)),
+        (since, anew.ended_at + 1, (1, 1)),
+        (anew.ended_at + 1, anew.ended_at + 2, (0, 1)),
+    ):
+        found = await store.ledger.read(aggregate_between, till.book, start, end)
+        assert (found.fvc_start, found.fvc_end) == expected, (start - since, end - since)

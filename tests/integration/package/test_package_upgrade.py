@@ -68,6 +68,14 @@ def hangs_at_the_start(root: Path) -> None:
     (root / RUN).write_text("import time\ntime.sleep(3600)\n")
 
 
+def ends_without_a_word(root: Path) -> None:
+    """As on a disk that is full, or that gives errors."""
+    script = root / "usr/share/mcfd/take-over"
+    first = 'as_owner mv -fT "$copy.new" "$copy"'
+    assert first in script.read_text()
+    script.write_text(script.read_text().replace(first, "false"))
+
+
 def serves_once_it_may(root: Path) -> None:
     impatient(root / "usr/share/mcfd/take-over")
     own = (root / RUN).read_text()
@@ -90,6 +98,28 @@ def test_a_bad_migration_goes_back_by_itself(shop: Shop) -> None:
     shop.sell()
     again = shop.box.run("dpkg", "--configure", "mcfd", check=False)
     assert again.returncode != 0
+    shop.assert_it_sells(good)
+
+
+@pytest.mark.parametrize("point", ["files", "judgement"])
+def test_after_a_power_cut_another_package_goes_back_to_the_version_that_served(shop: Shop, point: str) -> None:
+    """An upgrade is cut short once its files are there, or while its version is judged; somebody installs a package instead of having dpkg go on.
+    What it goes back to is the version that served last, not the one in between, which never did."""
+    good = shop.version()
+    shop.sell()
+    shop.box.run("dpkg", "--unpack", shop.box.bring(other_version(shop.package, "9.2.1", breaks_at_the_start)))
+    if point == "judgement":
+        shop.box.run("cp", "-a", LEDGER, COPY)
+        shop.box.path(f"{PREVIOUS}/migrating").touch()
+        shop.box.path(f"{PREVIOUS}/in-use").unlink()
+    assert shop.upgrade("9.2.2", breaks_at_the_start, check=False).returncode != 0
+    shop.assert_it_sells(good)
+
+
+def test_an_upgrade_that_ends_in_its_middle_leaves_a_daemon_that_runs(shop: Shop) -> None:
+    """Whatever command of it fails: the version before sells, also before somebody looks at dpkg's error."""
+    good = shop.version()
+    assert shop.upgrade("9.2.3", ends_without_a_word, check=False).returncode != 0
     shop.assert_it_sells(good)
 
 

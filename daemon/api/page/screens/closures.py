@@ -21,18 +21,18 @@ from daemon.api.page.screens.paper import pdf_answer, printed
 from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
 from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyCashMoves
-from daemon.core.ledger.entries import CalendarKind
+from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
 from daemon.core.report.journal_csv import Cell
 from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title
 from daemon.paper.shop import Style, mark_of_test
 from daemon.store.tables.book import take_overs
+from daemon.store.tables.book.calendar_closures import calendar_closures_of
 from daemon.store.tables.book.closures import closures_between
 from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.acts import cash_moves, move_cash
-from daemon.usecases.reports.close_period import calendar_closure
 
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120
@@ -63,20 +63,16 @@ async def closures(visit: Visit) -> Reply:
         most=most,
         closures=list(reversed(found)),
         elsewhere=await _elsewhere(visit, (start, end)),
-        closed=[
-            each for each in [await _closed(visit, "month", month), await _closed(visit, "year", month[:4])] if each
-        ],
+        closed=[*await _closed(visit, "month", month), *await _closed(visit, "year", month[:4])],
         before=visit.link("/ui/closures", month=beside(month, -1)),
         after=visit.link("/ui/closures", month=beside(month, 1)),
     )
 
 
-async def _closed(visit: Visit, kind: CalendarKind, period: str) -> CalendarReport | None:
-    """The month's or year's closure; None if there is none."""
-    try:
-        return msgspec.json.decode(await calendar_closure(visit.worker, kind, period), type=CalendarReport)
-    except NotFound:
-        return None
+async def _closed(visit: Visit, kind: CalendarKind, period: str) -> list[CalendarReport]:
+    """The month's or year's closure, none before it is over; after it the one that it supplements."""
+    found = await visit.worker.ledger.read(calendar_closures_of, visit.worker.book, kind, period)
+    return [msgspec.json.decode(each.entry_of(CalendarClosed).body, type=CalendarReport) for each in found]
 
 
 @screen("/ui/closures/{z:int}", "report")

@@ -2,7 +2,8 @@
 a reader.
 
 A month is over once the book has a time after it: no Z can fall into it any more. Then all open months are closed in
-order, also one without a Z; December closes its year."""
+order, also one without a Z; December closes its year. A month that a fast clock closed too early, repaired since, gets
+a supplementary closure with its later Zs when it is over (decision 42)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Placed
 from daemon.core.report.calendar_report import bounds_of, calendar_report, following, month_of, months_from
 from daemon.store.sqlite.file import load, read_as, value_of
-from daemon.store.tables.book.books import read_head, read_start
+from daemon.store.tables.book.books import book_state, read_head, read_start
 from daemon.store.tables.book.entries import COLUMNS, append
 from daemon.store.tables.book.totals import running_at
 
@@ -74,11 +75,15 @@ _read_body = msgspec.json.Decoder(_Body).decode
 
 
 def open_month(connection: sqlite3.Connection, book: Book, zone: tzinfo) -> str:
-    """The oldest month that is not closed; empty for an empty book. Months that were closed by a fast clock, repaired
-    since, are closed again when they are over by the book's time."""
-    if (last := last_closed(connection, book, "month")) is not None:
-        present = month_of(read_head(connection, book.id).at, zone)
-        return present if last.period > present else following(last.period)
+    """The oldest month that is not closed, or since a time repair has Zs that no closure holds; empty for an empty
+    book."""
+    if (placed := _newest(connection, book, "month")) is not None:
+        last = placed.entry_of(CalendarClosed)
+        after = following(last.period)
+        if not book_state(connection, book).time_repairs:
+            return after
+        found = connection.execute(_SQL["first_z_since_repair"], (book.id, last.upto_z, placed.id)).fetchone()
+        return min(after, month_of(found[0], zone)) if found else after
     start = read_start(connection, book.id)
     found = connection.execute(_SQL["first_at"], (book.id, start.seq, start.z_number)).fetchone()[0]
     return "" if found is None else month_of(found, zone)
@@ -123,6 +128,7 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
     highest = terms.numbers.months if kind == "month" else terms.numbers.years
     number = max(last.number if last else 0, highest) + 1
     newest = newest_letterhead(connection, book)
+    same = next(iter(calendar_closures_of(connection, book, kind, period)), None)
     report = calendar_report(
         book,
         kind=kind,
@@ -140,6 +146,7 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
         stands_for=next((day.stands_for for day in reversed(days) if day.stands_for), ""),
         chain_previous=read_head(connection, book.id).hash,
         letterhead=newest[0].hex() if newest else "",
+        supplements=same.entry_of(CalendarClosed).number if same else 0,
     )
     body = msgspec.json.encode(report).decode()
     closed = CalendarClosed(kind, number, period, after_z, upto_z, upto_seq, running, body)
@@ -161,8 +168,12 @@ def _days(
 
 
 def last_closed(connection: sqlite3.Connection, book: Book, kind: CalendarKind) -> CalendarClosed | None:
-    placed = next(read_as(Placed, connection.execute(_SQL["last"], (book.id, kind))), None)
+    placed = _newest(connection, book, kind)
     return None if placed is None else placed.entry_of(CalendarClosed)
+
+
+def _newest(connection: sqlite3.Connection, book: Book, kind: CalendarKind) -> Placed | None:
+    return next(read_as(Placed, connection.execute(_SQL["last"], (book.id, kind))), None)
 
 
 def numbers(connection: sqlite3.Connection, book: Book) -> IssuedNumbers:
@@ -186,14 +197,21 @@ def most_numbers(connection: sqlite3.Connection, book: Book, at: int) -> IssuedN
 
 def find_calendar_closure(connection: sqlite3.Connection, book: Book, kind: CalendarKind, wanted: int | str) -> Placed:
     """By its number, or by its month or year: the newest of that name."""
-    column = "by_number" if isinstance(wanted, int) else "by_period"
-    for placed in read_as(Placed, connection.execute(_SQL[column], (book.id, kind, wanted))):
+    for placed in calendar_closures_of(connection, book, kind, wanted):
         return placed
     raise NotFound(
         Text("there is no closure of a month {wanted}", wanted=wanted)
         if kind == "month"
         else Text("there is no closure of a year {wanted}", wanted=wanted)
     )
+
+
+def calendar_closures_of(
+    connection: sqlite3.Connection, book: Book, kind: CalendarKind, wanted: int | str
+) -> list[Placed]:
+    """The one of that number, or all of that month or year, newest first: a repeated one supplements those before."""
+    column = "by_number" if isinstance(wanted, int) else "by_period"
+    return list(read_as(Placed, connection.execute(_SQL[column], (book.id, kind, wanted))))
 
 
 def calendar_list(

@@ -12,7 +12,14 @@ WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar' AN
 SELECT {columns} FROM entry
 WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar' AND json_extract(CAST(body AS TEXT), '$.kind') = ?
     AND json_extract(CAST(body AS TEXT), '$.period') = ?
-ORDER BY json_extract(CAST(body AS TEXT), '$.number') DESC LIMIT 1;
+ORDER BY json_extract(CAST(body AS TEXT), '$.number') DESC;
+
+-- name: first_z_since_repair
+-- When the first Z after that number was made, if a time was repaired after that entry.
+SELECT created_at FROM closure
+WHERE book_id = ?1 AND z_number > ?2
+      AND EXISTS (SELECT 1 FROM entry WHERE book_id = ?1 AND id > ?3 AND json_extract(CAST(body AS TEXT), '$.type') = 'time')
+ORDER BY z_number LIMIT 1;
 
 -- name: list
 SELECT {columns} FROM entry

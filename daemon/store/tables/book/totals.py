@@ -84,18 +84,19 @@ def tally_between(connection: sqlite3.Connection, book: Book, start: int, end: i
 
 def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Aggregate:
     """The totals of a range as an Aggregate: `running` is the range, `closed` empty, `period_start` is `start`.
-    `fvc_start`: FVC of its first sale, 0 without one; `fvc_end`: of its last, else the last one known before `end`."""
+    `fvc_start`: lowest FVC of its sales, 0 without one; `fvc_end`: the highest, else the last one known before `end`."""
     totals = read_totals(connection, book.id)
     after, upto = bracket(connection, book, start, end)
-    place = (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end)
-    first, last = (value_of(connection.execute(_SQL[name], place)) for name in ("first_sale", "last_sale"))
+    upto = totals.seq if upto is None else min(upto, totals.seq)
+    place = {"book": book.id, "after": after, "upto": upto, "start": start, "end": end}
+    first, last = connection.execute(_SQL["fvc_range"], place).fetchone()
     return Aggregate(
         seq=totals.seq,
         at=totals.at,
         running=tally_between(connection, book, start, end),
         closed={},
         period_start=start,
-        fvc_start=first,
+        fvc_start=first or 0,
         fvc_end=last or _fvc_before(connection, book, end, totals),
     )
 
@@ -126,9 +127,8 @@ def _fvc_before(connection: sqlite3.Connection, book: Book, end: int, totals: To
     if end > totals.at:
         return totals.fvc_end
     _, upto = bracket(connection, book, end, end)
-    certified = connection.execute(_SQL["fvc_before"], (book.id, totals.seq if upto is None else upto, end))
-    closed = connection.execute(_SQL["closed_before"], (book.id, end))
-    return int(max(value_of(certified), value_of(closed)))
+    place = {"book": book.id, "upto": totals.seq if upto is None else upto, "end": end}
+    return int(value_of(connection.execute(_SQL["fvc_before"], place)))
 
 
 def bracket(connection: sqlite3.Connection, book: Book, start: int, end: int) -> tuple[int, int | None]:

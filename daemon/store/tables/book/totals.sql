@@ -38,22 +38,40 @@ ORDER BY at DESC, seq DESC LIMIT 1;
 -- name: tallies
 SELECT tally FROM certification WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at < ? ORDER BY seq;
 
--- name: first_sale
-SELECT fvc FROM certification
-WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ?
-      AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq LIMIT 1;
-
--- name: last_sale
-SELECT fvc FROM certification
-WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ?
-      AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq DESC LIMIT 1;
+-- name: fvc_range
+-- The lowest FVC of the sales of a range and the highest; a new activation counts anew. A sale that a person has entered may lie behind a later one.
+WITH entered AS MATERIALIZED (
+    SELECT sale.id, epoch, fvc FROM settlement CROSS JOIN certification AS sale ON sale.id = settlement.attempt_id
+    WHERE settlement.book_id = :book AND decision = 'certified' AND seq > :after AND seq <= :upto AND ended_at >= :start AND ended_at < :end
+          AND state = 'certified' AND type NOT IN ('FA', 'EA')
+)
+SELECT
+    (SELECT fvc FROM (SELECT * FROM (SELECT epoch, fvc FROM certification
+                                     WHERE book_id = :book AND seq > :after AND seq <= :upto AND ended_at >= :start AND ended_at < :end
+                                           AND state = 'certified' AND type NOT IN ('FA', 'EA') ORDER BY seq LIMIT 1)
+                      UNION ALL SELECT epoch, fvc FROM entered) ORDER BY epoch, fvc LIMIT 1),
+    (SELECT fvc FROM (SELECT * FROM (SELECT epoch, fvc FROM certification
+                                     WHERE book_id = :book AND seq > :after AND seq <= :upto AND ended_at >= :start AND ended_at < :end
+                                           AND state = 'certified' AND type NOT IN ('FA', 'EA') AND id NOT IN (SELECT id FROM entered)
+                                     ORDER BY seq DESC LIMIT 1)
+                      UNION ALL SELECT epoch, fvc FROM entered) ORDER BY epoch DESC, fvc DESC LIMIT 1);
 
 -- name: fvc_before
-SELECT fvc FROM certification
-WHERE book_id = ? AND seq <= ? AND ended_at < ? AND state = 'certified' ORDER BY seq DESC LIMIT 1;
-
--- name: closed_before
-SELECT fvc FROM closure WHERE book_id = ? AND created_at < ? ORDER BY z_number DESC LIMIT 1;
+-- Of a certification or a closure. One that a person has entered may lie behind a later one.
+WITH entered AS MATERIALIZED (
+    SELECT record.id, epoch, fvc FROM settlement CROSS JOIN certification AS record ON record.id = settlement.attempt_id
+    WHERE settlement.book_id = :book AND decision = 'certified' AND seq <= :upto AND ended_at < :end AND state = 'certified'
+)
+SELECT fvc FROM (
+    SELECT epoch, fvc FROM entered
+    UNION ALL
+    SELECT * FROM (SELECT epoch, fvc FROM certification
+                   WHERE book_id = :book AND seq <= :upto AND ended_at < :end AND state = 'certified' AND id NOT IN (SELECT id FROM entered)
+                   ORDER BY seq DESC LIMIT 1)
+    UNION ALL
+    SELECT * FROM (SELECT (SELECT epoch FROM certification WHERE book_id = :book AND seq <= last_seq AND state = 'certified' ORDER BY seq DESC LIMIT 1),
+                          fvc FROM closure WHERE book_id = :book AND created_at < :end ORDER BY z_number DESC LIMIT 1)
+) ORDER BY epoch DESC, fvc DESC LIMIT 1;
 
 -- name: isfs
 WITH RECURSIVE known (isf) AS (

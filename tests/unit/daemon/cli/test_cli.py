@@ -52,6 +52,7 @@ sys.argv = ["mcfd", *sys.argv[1:]]
 main()
 print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 """
+MCFD = str(Path(sys.executable).with_name("mcfd"))
 
 
 @pytest.fixture
@@ -214,3 +215,25 @@ def test_the_page_of_commands_names_them_all():
             line = f"mcfd {name} {verb}".rstrip()
             assert f"| `{line}" in page
             assert any(f"{each} ".startswith(f"{line} ") for each in french), line
+
+
+@pytest.mark.parametrize(("streams", "code"), [("> /dev/full", 3), (">&-", 0), ("<&- >&- 2>&-", 0)])
+def test_output_that_goes_nowhere_is_no_traceback(mcfd: Command, streams: str, code: int) -> None:
+    """A disk without room for the output is one line and exit 3; a stream that is closed is a stream that nobody reads."""
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" config doc {streams}', MCFD],
+        env=mcfd.environ(), check=False, text=True, capture_output=True,
+    )  # fmt: skip
+    complaint = "mcfd: the output is incomplete: no space left\n" if code else ""
+    assert (done.returncode, done.stderr) == (code, complaint)
+
+
+def test_a_closed_stdin_is_no_terminal(mcfd: Command) -> None:
+    """A command that would ask names its option, as it does for a script."""
+    done = subprocess.run(
+        ["sh", "-c", '"$0" users create awa --role seller <&-', MCFD],
+        env=mcfd.environ(), check=False, text=True, capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "--password-stdin" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,7 +1,9 @@
 """`mcfd archive`: a closed year as one file that a machine without mcfd can check, to the byte."""
 
 import functools
+import gzip
 import io
+import json
 import os
 import random
 import subprocess
@@ -140,6 +142,37 @@ async def test_a_year_in_which_something_happened_has_an_archive_as_well(
     for archive in into.glob("*.tar"):
         done = checked_elsewhere(archive, tmp_path / archive.stem)
         assert done.returncode == 0, done.stdout
+
+
+async def test_a_year_that_a_fast_clock_closed_and_its_supplement_have_an_archive_each(tmp_path: Path) -> None:
+    """Also when both are made at the same time: each Z is in one of them, and both verify."""
+    mcfd = Command(tmp_path)
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        for month in (11, 12):
+            till.at = at(2025, month)
+            await till.sell(1000 * month)
+            await till.close()
+        till.at += 25 * DAY
+        await till.sell(500)
+        await till.close()
+        await till.store.decisions.write(repair_time, till.book, now=at(2025, 12, 11), ahead=25 * DAY, reason="fast")
+        for till.at in (at(2025, 12, 30), at(2026, 1, 5), at(2027, 1, 5)):
+            await till.sell(70)
+            await till.close()
+    assert verify(mcfd.ledger).clean
+    into = tmp_path / "stick"
+    for year in ("2025", "2026"):
+        mcfd.ok("archive", year, "--into", str(into))
+    found = []
+    for archive in sorted(into.glob("*.tar")):
+        done = checked_elsewhere(archive, tmp_path / archive.stem)
+        assert done.returncode == 0, done.stdout
+        with tarfile.open(archive) as file:
+            lines = gzip.decompress(file.extractfile("chain.jsonl.gz").read()).splitlines()
+        found.append([line["z_number"] for line in map(json.loads, lines) if line["kind"] == "closure"])
+    assert [zs[:2] for zs in found] == [[1, 2], [3, 4], [5]]
+    assert [name.name[13:17] for name in sorted(into.glob("*.tar"))] == ["2025", "2025", "2026"]
 
 
 def test_the_nightly_backup_makes_the_archives_that_are_missing(box: Command, tmp_path: Path) -> None:

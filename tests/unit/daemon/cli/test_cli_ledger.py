@@ -129,6 +129,9 @@ async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     assert "nothing to repair" in again.stderr
     assert mcfd.json("verify")["ok"]
     assert mcfd.run("time", "repair", "--reason", "x", "--ahead", "soon").returncode == 2
+    for reason in ("a\nb", "x" * 201, " "):
+        refused = mcfd.run("time", "repair", "--reason", reason)
+        assert (refused.returncode, "--reason" in refused.stderr) == (2, True)
     assert mcfd.ok("time", "accept").startswith("accepted")
 
 
