@@ -58,17 +58,38 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
             assert part in paper.replace("\N{NO-BREAK SPACE}", " "), paper
         assert client.get("/ui/paper/outage/1", params={"form": "pdf"}).content.startswith(b"%PDF")
         assert client.get("/ui/paper/outage/7").status_code == 404
-        form = {"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30"}
+        at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M}"
+        form = {"who": "administration", "reference": "DGI-118", "at": at}
         for _ in range(2):
             assert client.post("/ui/outages/1", data=form).status_code == 303
         assert client.get("/ui/outages").text.count("DGI-118") == 1
-        refused = client.post("/ui/outages/1", data={**form, "reference": ""})
-        assert refused.status_code == 422
+        for wrong in ({"reference": ""}, {"reference": "DGI-119", "at": "2026-01-01T08:30"}):
+            assert client.post("/ui/outages/1", data={**form, **wrong}).status_code == 422
     (outage,) = dead.get("outages").json()["outages"]
-    assert outage["notified"] == [{"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30:00.000Z"}]
+    assert outage["notified"] == [{"who": "administration", "reference": "DGI-118", "at": f"{at}:00.000Z"}]
     with Visitor(dead, "reader") as client:
         assert 'name="reference"' not in client.get("/ui/outages").text
         assert client.post("/ui/outages/1", data=form).status_code == 403
+
+
+def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:
+    """The banner says that the till can sell: so can the page, which shows the slip for the customer; sent twice it is one sale, with a number of
+    the page's series, and it is certified once the machine is back."""
+    form = {"key": "out", "name1": "Natte", "price1": "1250", "group1": "A", "client": "CC", "method": "E"}
+    number = f"MAIN-FV-{datetime.now(UTC).year}-000001"
+    with Visitor(dead, "manager", follow_redirects=True) as client:
+        for _ in range(2):
+            answer = client.post("/ui/sale", data=form)
+            assert (answer.status_code, answer.url.path) == (200, "/ui/waiting")
+            assert 'role="status"' in answer.text
+            assert answer.text.count(f">{number}<") == 1
+        slip = re.search(rf'href="(/f/[^"]+)">{number}<', answer.text)
+        assert slip is not None
+        assert "SANS VALEUR FISCALE" in client.get(slip[1]).text
+        dead.machines[0].start()
+        wait_for(lambda: len(dead.machines[0].certified()) == 2, "both sales", 60)
+        assert dead.machines[0].certified()[-1]["number"] == number
+        wait_for(lambda: client.post("/ui/sale", data=form).url.path.startswith("/ui/journal/"), "the invoice", 60)
 
 
 def test_of_many_outages_each_is_reached(tmp_path: Path) -> None:

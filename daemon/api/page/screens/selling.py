@@ -27,7 +27,8 @@ from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
 from daemon.store.tables.book import deferred
 from daemon.usecases.certification.certify import certify
-from daemon.usecases.deferred.accept import release, withdraw
+from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.deferred.accept import certify_or_defer, release, withdraw
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import former_workers
@@ -288,12 +289,18 @@ def _key(visit: Visit) -> str:
 
 
 async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_credit: bool = False) -> Reply:
-    """Certifies and redirects to the invoice's screen. A repeated form is one invoice even if it was changed in
-    between."""
+    """Certifies and redirects to the invoice's screen, or to the sales that wait if it is certified later. A repeated
+    form is one invoice even if it was changed in between."""
     key, worker = _key(visit), visit.worker.in_use
     call = visit.call(f"page {prefix} {key}", f"page {prefix} {visit.worker.book.id} {key}")
-    series = Series(BY_HAND, zone=visit.page.zone)
-    done = await certify(worker, await body(), call, credit=is_credit, series=series)
+    content, series = await body(), Series(BY_HAND, zone=visit.page.zone)
+    done: Answered[Any]
+    if is_credit:
+        done = await certify(worker, content, call, credit=True, series=series)
+    else:
+        done = await certify_or_defer(worker, content, call, is_async=False, series=series)
+    if not isinstance(done.value, Record):
+        return redirect(visit.link("/ui/waiting", new="1"))
     return _invoice(visit, worker, done.value, **({"again": "1"} if done.replayed else {"new": "1"}))
 
 
@@ -321,6 +328,9 @@ async def _waiting(visit: Visit) -> Reply:
         sales=sales,
         doubtful=doubtful,
         now=visit.worker.now(),
+        done=visit.say("Noted: it is certified later. Its number leads to the slip for the customer.")
+        if visit.query.get("new")
+        else "",
         more=visit.link("/ui/waiting", after=str(sales[-1].id)) if len(sales) == PER_PAGE else "",
     )
 
