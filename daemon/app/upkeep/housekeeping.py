@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -240,7 +241,7 @@ class Certificate:
         before, self._pem = self._pem, pem
         if self._settings.server.tls or before in (None, pem):
             return
-        from daemon.tls.authority import faults  # noqa: PLC0415  as above
+        from daemon.tls.authority import faults  # noqa: PLC0415  9 MB, for a new certificate only
 
         for fault in faults(pem, before, datetime.now(UTC)):
             log.warning("certificate.unfit", reason=str(fault))
