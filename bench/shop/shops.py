@@ -100,7 +100,7 @@ def running(
     Ends with `mcfd verify`."""
     with folder() as path:
         lines = tuple(Machine(path, nim(number), IFU, *options, lasting=False) for number in range(1, machines + 1))
-        server = {"server": {"tls": "internal"}} if tls else {}
+        server: dict[str, Any] = {"server": {"tls": "internal"}} if tls else {}
         settings = {"reports": {"aggregation_delay": 2.0}, **server, **(config or {})}
         with Shop(path, machines=lines, config=settings) as shop:
             bench = Bench(shop, path / "syncs", shop.use_https() if tls else None)
