@@ -147,12 +147,14 @@ def carry_out_order(settings: Settings) -> None:
             at=now_millis(),
             by=Actor(order.name, order.address),
             origin=Path(order.copy),
+            keep_newer=True,
             progress=_Patience(),
         )
     except (StorageError, msgspec.MsgspecError, OSError) as error:
         log.error("restore.failed", cause=str(error))  # noqa: TRY400  one line, not a traceback
     else:
-        log.warning("restore.done", copy=order.copy, by=order.name, aside=str(restored.aside))
+        event = "restore.unneeded" if restored.is_unchanged else "restore.done"
+        log.warning(event, copy=order.copy, by=order.name, aside=str(restored.aside), newer=len(restored.newer))
     file.unlink()
     sync_path(home)
 

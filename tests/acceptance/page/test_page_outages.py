@@ -63,14 +63,15 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
             assert part in paper.replace("\N{NO-BREAK SPACE}", " "), paper
         assert client.get("/ui/paper/outage/1", params={"form": "pdf"}).content.startswith(b"%PDF")
         assert client.get("/ui/paper/outage/7").status_code == 404
-        form = {"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30"}
+        at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M}"
+        form = {"who": "administration", "reference": "DGI-118", "at": at}
         for _ in range(2):
             assert client.post("/ui/outages/1", data=form).status_code == 303
         assert client.get("/ui/outages").text.count("DGI-118") == 1
-        refused = client.post("/ui/outages/1", data={**form, "reference": ""})
-        assert refused.status_code == 422
+        for wrong in ({"reference": ""}, {"reference": "DGI-119", "at": "2026-01-01T08:30"}):
+            assert client.post("/ui/outages/1", data={**form, **wrong}).status_code == 422
     (outage,) = dead.get("outages").json()["outages"]
-    assert outage["notified"] == [{"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30:00.000Z"}]
+    assert outage["notified"] == [{"who": "administration", "reference": "DGI-118", "at": f"{at}:00.000Z"}]
     with Visitor(dead, "reader") as client:
         assert 'name="reference"' not in client.get("/ui/outages").text
         assert client.post("/ui/outages/1", data=form).status_code == 403
