@@ -18,7 +18,7 @@ COUNTED = {"still": True}
 
 
 def restored(lane: Lane, saved: Path) -> None:
-    code, output = lane.mcfd("restore", str(saved), "--yes")
+    code, output = lane.mcfd("restore", str(saved), "--yes", "--older")
     assert code == 0, output
 
 
