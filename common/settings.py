@@ -13,10 +13,12 @@ import msgspec
 
 from common.language import Text, tr
 from common.language.system import reason
+from common.one_line import NOT_BLANK, ONE_LINE
 
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 _LONGEST_VALUE: Final = 80
 """Characters of a wrong value in a message, at most."""
+_LINES: Final = (ONE_LINE, NOT_BLANK)
 _STEP: Final = re.compile(r"[^.\[\]]+|\.\.\.")
 _INDEX: Final = re.compile(r"\[.*?\]")
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
@@ -117,8 +119,8 @@ def describe_type(kind: msgspec.inspect.Type) -> Text:
         case msgspec.inspect.LiteralType(values=values):
             *others, last = map(str, values)
             text = Text("{choices} or {last}", choices=", ".join(others), last=last) if others else Text(last)
-        case msgspec.inspect.StrType(min_length=least):
-            text = Text("text, not empty") if least else Text("text")
+        case msgspec.inspect.StrType() as string:
+            text = _text(string)
         case msgspec.inspect.BoolType():
             text = Text("true or false")
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType() as number:
@@ -133,6 +135,12 @@ def plain_type(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
     if isinstance(kind, msgspec.inspect.UnionType):
         return next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
     return kind
+
+
+def _text(kind: msgspec.inspect.StrType) -> Text:
+    if kind.pattern in _LINES and kind.max_length:
+        return Text("one line of {least} to {most} characters", least=kind.min_length or 0, most=kind.max_length)
+    return Text("text, not empty") if kind.min_length else Text("text")
 
 
 def _number(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> Text:

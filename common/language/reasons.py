@@ -299,7 +299,7 @@ PAYMENT_ADJUSTED_TO_MACHINE: Final = Reason(
     "payment_adjusted_to_machine",
     "the largest payment is adjusted to the machine's total {total}",
 )
-STAMP_DUTY_LEFT_OUT: Final = Reason("stamp_duty_left_out", "stamp duty is left out: nothing is paid in cash (E)")
+STAMP_DUTY_LEFT_OUT: Final = Reason("stamp_duty_left_out", "stamp duty is left out: nothing is received in cash (E)")
 STAMP_DUTY_DIFFERS: Final = Reason("stamp_duty_differs", "the table has a stamp duty of {due} on {cash}")
 TAX_FOLDED_AND_ROUNDED: Final = Reason(
     "tax_folded_and_rounded",

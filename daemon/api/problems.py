@@ -9,6 +9,7 @@ import structlog
 from litestar.exceptions import HTTPException
 from msgspec import Meta
 
+from common.front_config import ERRORS as FRONT_ERRORS
 from common.language import Language, Text, tell
 from common.problems import problem_type
 from daemon.api import refusals
@@ -155,7 +156,13 @@ KINDS: Final[dict[type[Exception], Kind]] = {
 """All error classes of both trees; a base class serves new subclasses that are missing here."""
 
 
-CODES: Final = sorted({*(kind.code for kind in KINDS.values()), *(code for code, _ in HTTP_CODES.values())})
+CODES: Final = sorted(
+    {
+        *(kind.code for kind in KINDS.values()),
+        *(code for code, _ in HTTP_CODES.values()),
+        *(code for code, _, _ in FRONT_ERRORS.values()),
+    }
+)
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

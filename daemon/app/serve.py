@@ -135,9 +135,9 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
     signals = Signals()
     signals.listen()
     certificate = Certificate(settings)
-    certificate.freshen_at_start()
     async with AsyncExitStack() as stack:
-        # In a thread, beside the ledger's check: the machines' first replies are still handled at once.
+        # Both beside the ledger's check: the machines' first replies are still handled at once.
+        fresh = asyncio.create_task(certificate.freshen_at_start())
         routes = asyncio.create_task(asyncio.to_thread(drawn_routes, with_page=True))
         runtime = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(runtime))
@@ -157,6 +157,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         app = create_api(deps, page)
         await sandbox_answers(runtime.workers)
         calls = await stack.enter_async_context(answering_calls(runtime, app))
+        await fresh
         front = await _front(stack, settings, certificate, folder)
         server = HttpServer(app, _server_config(settings, front))
         await server.start()
@@ -237,7 +238,7 @@ async def _front(
     if not server.is_proxied:
         await withdraw(folder, server.host, server.port)
         return None
-    front = FrontServer(folder, server.host, server.port, pem=certificate.pem())
+    front = FrontServer(folder, server.host, server.port, pem=certificate.pem_at_start())
     stack.push_async_callback(front.stop)
     await front.start()
     return front

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from common.language import tr
+from common.one_line import fault_of_line
 from daemon.core.machine.state import short_nim
 from daemon.core.people import ROLES, fault_of_name
 
@@ -77,6 +78,17 @@ def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
     if fault := fault_of_name(value):
         raise click.BadParameter(tr(fault))
     return value
+
+
+def check_line(longest: int) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """For the callback of an option: a text of one line, or none."""
+
+    def check(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+        if fault := fault_of_line(value or "", longest):
+            raise click.BadParameter(tr(fault))
+        return value
+
+    return check
 
 
 def range_options(command: F) -> F:

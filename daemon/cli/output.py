@@ -16,7 +16,9 @@ import click
 
 from common.language import Counted, Text, ambient, tell, tr
 from common.language.system import reason
+from common.one_line import fault_of_label
 from common.web.formats import visible
+from daemon.core.audit import LONGEST_REASON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,12 +75,14 @@ def require_terminal(option: str) -> None:
         raise click.UsageError(tr("without a terminal {option} is needed", option=option))
 
 
-def prompt_reason() -> str:
-    require_terminal("--reason")
-    while True:
-        reason = str(click.prompt(tr("Reason"))).strip()
-        if reason:
-            return reason
+def read_reason(option: str) -> str:
+    """The reason of a decision: `option` as `--reason`, else at a prompt; BadParameter if it is too long or not one line."""
+    if not option.strip():
+        require_terminal("--reason")
+    why = option.strip() or str(click.prompt(tr("Reason"))).strip()
+    if fault := fault_of_label(why, LONGEST_REASON):
+        raise click.BadParameter(tr(fault), param_hint="--reason")
+    return why
 
 
 def not_restored(file: Path, error: OSError) -> Failure:

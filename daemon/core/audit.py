@@ -12,6 +12,7 @@ import msgspec
 
 from common.language import Speaker, Text
 
+LONGEST_REASON: Final = 200
 GENESIS: Final = hashlib.sha256(b"mcfd audit 1").digest()
 """What the first entry is chained to."""
 DEEDS: Final[Mapping[str, Text]] = {

@@ -19,6 +19,7 @@ CORE_VERSION: Final = "16"
 PARTS: Final = (
     "bridge",
     "common/numbers.py",
+    "common/one_line.py",
     "common/wire/closure.py",
     "daemon/core",
     "daemon/paper",

@@ -21,6 +21,7 @@ from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import USUAL, Role
 
+LONGEST_LABEL: Final = 60
 _ALPHABET = digits + ascii_letters
 _RANDOM_CHARACTERS = 32
 _CHECKSUM_CHARACTERS = 6

@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from common.language import Text
+from common.one_line import NOT_BLANK
 from common.settings import Section
 from common.sockets import is_loopback
 from common.wire.upstream_kinds import UpstreamKindName
 from daemon.core.clock import zone
 from daemon.core.invoice.number import NumberScope, Series
+from daemon.core.invoice.request import LONGEST_DEFAULT
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.state import same_machine, short_nim
@@ -22,8 +24,7 @@ from daemon.settings import paper
 from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
-AnyLine = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_DEFAULT, pattern=NOT_BLANK)]
 DestinationName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
 Url = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/]+(/\S*)?\Z")]
 Subject = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[\w-]+(\.[\w-]+)*\Z")]
@@ -256,7 +257,7 @@ class Upstream(Section, frozen=True):
     """https: an answer counts only with a receipt for the event, so a login page is no delivery (docs/upstream.md)."""
     presence: bool = True
     """Say every five minutes that this box is there and how it is: no amounts, no customers (docs/upstream.md)."""
-    box: AnyLine = ""
+    box: paper.Line = ""
     """Name of this box in the events; left out, the NIM."""
 
 

@@ -10,12 +10,13 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from common.one_line import NOT_BLANK, ONE_LINE
 from common.settings import Section
 from daemon.core.invoice.invoice import CLIENTS, NATURES, PAYMENT_LABELS
 from daemon.core.invoice.number import DIGITS, PATTERN
 from daemon.core.invoice.rules import IFU_PATTERN, PSVB_RATES, Rules, StampDuty
 
-Line = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+Line = Annotated[str, msgspec.Meta(max_length=100, pattern=ONE_LINE)]
 PrinterTimeout = Annotated[float, msgspec.Meta(gt=0, le=60)]
 
 Language = Literal["fr", "en"]
@@ -36,7 +37,7 @@ Percent = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}(\.[0-9]{1,2})?\Z")]
 Francs = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 Whole = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 Digits = Annotated[int, msgspec.Meta(ge=4, le=9)]
-PrintedName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+PrintedName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=NOT_BLANK)]
 Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 LETTERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -77,7 +78,7 @@ class Company(Section, frozen=True):
 class Printer(Section, frozen=True):
     """A receipt printer that takes ESC/POS."""
 
-    address: Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+    address: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=NOT_BLANK)]
     """Where it is: `tcp://host:9100`, or a device as `/dev/usb/lp0`."""
     width: Literal[32, 42, 48] = 48
     """Columns: 32 on 58 mm paper, 42 or 48 on 80 mm."""

@@ -10,7 +10,8 @@ constraint, RFC 5280 4.2.1.10): who steals it cannot stand in for a bank at the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -23,11 +24,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from common.files import sync_path, write_whole
-from common.language import tr
+from common.language import Text, tr
 from common.language.system import reason
 from common.sockets import address_of
 from daemon.settings.check import AUTHORITY
-from daemon.tls import AUTHORITY_KEY, SERVER_PAIR, AuthorityError
+from daemon.tls import AUTHORITY_KEY, NOT_VALID, SERVER_PAIR, AuthorityError
 
 NEXT = "ca.pem.next"
 ROOT_LASTS = timedelta(days=20 * 365)
@@ -122,7 +123,26 @@ def check_key(folder: Path) -> None:
     _load(folder)
 
 
-def is_good(folder: Path, now: datetime) -> bool:
+def main() -> str | int:
+    """Renews if due and checks the key, as the daemon's child process: cryptography takes 9 MB. Its arguments are the
+    folder and the box's names. Prints a new certificate's description as JSON. The exit code is `NOT_VALID`, or 1 with
+    an error while the certificate in place is valid."""
+    folder, names, now = Path(sys.argv[1]), sys.argv[2:], datetime.now(UTC)
+    try:
+        renewed = renew_if_due(folder, names, now)
+        check_key(folder)
+    except (AuthorityError, OSError) as error:
+        text = f"{folder}: {reason(error)}" if isinstance(error, OSError) else str(error)
+        if _is_valid(folder, now):
+            return text
+        sys.stderr.write(f"{text}\n")
+        return NOT_VALID
+    if renewed:
+        sys.stdout.buffer.write(msgspec.json.encode(renewed))
+    return 0
+
+
+def _is_valid(folder: Path, now: datetime) -> bool:
     """Whether what is there may be shown for now, whatever is wrong with the authority."""
     try:
         certificate = read(folder / SERVER_PAIR)
@@ -149,6 +169,18 @@ def describe(certificate: x509.Certificate) -> CertificateInfo:
         certificate.not_valid_after_utc,
         ":".join(digits[at : at + 2] for at in range(0, len(digits), 2)),
     )
+
+
+def faults(pem: bytes, before: bytes, now: datetime) -> Iterator[Text]:
+    """Why tills may refuse a certificate (PEM): its dates, and names of the one `before` it that it does not cover."""
+    found, former = (describe(x509.load_pem_x509_certificate(each)) for each in (pem, before))
+    if now >= found.until:
+        yield Text("it was valid until {until}", until=f"{found.until:%Y-%m-%d %H:%M} UTC")
+    if now < found.since:
+        yield Text("it is valid from {since} only", since=f"{found.since:%Y-%m-%d %H:%M} UTC")
+    missing = [name for name in former.names if not {name, f"*.{name.partition('.')[2]}"} & {*found.names}]
+    if missing:
+        yield Text("it is not for {names}, as the one before was", names=", ".join(missing))
 
 
 def vouched(root: x509.Certificate, names: Iterable[str]) -> tuple[str, ...]:

@@ -226,7 +226,8 @@ async def list_outages(worker: MachineWorker, start: int, end: int, after: int, 
 async def note_notified(worker: MachineWorker, number: int, body: dict[str, object], call: Call) -> Answered[bytes]:
     """Stores a notification and returns the outage as JSON; the same recipient and reference are stored once.
     InvalidRequest, NotFound, StorageFull."""
-    notice = read_notice(body, now=worker.now(), strict=call.strict)
+    since = worker.ledger.peek(outages.find_outage, worker.book, number).since
+    notice = read_notice(body, since=since, now=worker.now(), strict=call.strict)
     return await once(worker, call, partial(_note, worker, number, notice, call), lambda use: use.answer or None)
 
 

@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 ENTRANCE = (entrance.login_form, entrance.login, entrance.choose_language, entrance.static)
 SCREENS = (
     entrance.logout,
-    *(shops.calendar, shops.shop, shops.closure),
+    *(shops.calendar, shops.shop, shops.rename, shops.closure),
     *(findings.ledger, findings.accept),
     *(totals.totals, totals.exports, totals.closures_csv),
     *(findings.findings, findings.say, findings.boxes, findings.join_form, findings.make_code, findings.revoke),

@@ -39,7 +39,7 @@ def add(
     settings: HqSettings, nim: str, *, public_key: str | None, secret_file: Path | None, label: str, region: str
 ) -> None:
     """Add a box, or another key for one; prints the key's id."""
-    _check_names(label, region)
+    _check_names(label=label, region=region)
     if (public_key is None) == (secret_file is None):
         raise refusal("either --public-key or --secret-file")
     line = public_key.strip() if public_key is not None else _secret(secret_file or Path())
@@ -63,7 +63,7 @@ def add(
 def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str, minutes: int) -> None:
     """A code by which one box with these machines joins: prints it, for `mcfd upstream join` or the box's page. It is for one use; of the codes for a
     machine only the last one counts. The box makes its own key, and no other is valid for these machines from then on."""
-    _check_names(label, region)
+    _check_names(label=label, region=region)
     for nim in nims:
         if not is_nim(nim):
             raise refusal(f"{nim} is not a NIM")
@@ -81,10 +81,10 @@ def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str
         raise refusal(f"server.tls_cert: {error}") from None
 
 
-def _check_names(label: str, region: str) -> None:
-    for option, text in (("--label", label), ("--region", region)):
+def _check_names(**named: str) -> None:
+    for name, text in named.items():
         if not is_name(text):
-            raise refusal(f"{option}: at most {MOST_NAME} characters that can be seen")
+            raise refusal(f"--{name}: at most {MOST_NAME} characters that can be seen")
 
 
 def _secret(path: Path) -> str:
@@ -191,6 +191,22 @@ def accept(settings: HqSettings, nim: str, *, ledger: str | None) -> None:
 
 @boxes.command()
 @click.argument("nim")
+@click.option("--label", help="What people call the shop; empty: its NIM.")
+@click.option("--region", help="The group it belongs to; empty: none.")
+@configured
+def rename(settings: HqSettings, nim: str, **named: str | None) -> None:
+    """Give a shop another name or region, its earlier closures too."""
+    new = {name: text for name, text in named.items() if text is not None}
+    if not new:
+        raise refusal("--label or --region")
+    _check_names(**new)
+    with opened(settings) as store:
+        if not store.register.change(machine_of(nim), now_millis(), **new):
+            raise refusal(f"no box {nim}")
+
+
+@boxes.command()
+@click.argument("nim")
 @click.argument("at", metavar="HH:MM|learn")
 @configured
 def closing(settings: HqSettings, nim: str, at: str) -> None:
@@ -200,5 +216,5 @@ def closing(settings: HqSettings, nim: str, at: str) -> None:
         raise refusal(f"{at} is neither a time (HH:MM) nor `learn`")
     minute = int(match[1]) * 60 + int(match[2]) if match else None
     with opened(settings) as store:
-        if not store.register.set_closing(machine_of(nim), minute, now_millis()):
+        if not store.register.change(machine_of(nim), now_millis(), closes_at=minute):
             raise refusal(f"no box {nim}")

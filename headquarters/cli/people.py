@@ -89,6 +89,8 @@ def keys() -> None:
 @configured
 def create_key(settings: HqSettings, role: str, label: str) -> None:
     """Prints the key alone; it is not shown again."""
+    if not is_name(label):
+        raise refusal(f"--label: at most {MOST_NAME} characters that can be seen")
     with opened(settings) as store:
         click.echo(store.people.create_key(role, label, now_millis()))
 

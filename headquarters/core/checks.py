@@ -171,11 +171,9 @@ def gap_of(missing: Missing) -> Fact:
     return Fact("gap", f"{key}:{GONE}", {**facts, "what": GONE}) if missing.is_gone else Fact("gap", key, {**facts})
 
 
-def facts_of(
-    presence: Presence, *, at: int, now: int, newest: str, last: ClosureRecord | None, closed_at: int
-) -> Iterator[Fact]:
-    """Findings of a presence. `at` and `now` are the box's clock and ours in ms; `last` is the last stored closure,
-    created at `closed_at`; `newest` is the version that boxes should have, empty to skip this check."""
+def facts_of(presence: Presence, *, at: int, now: int, newest: str) -> Iterator[Fact]:
+    """Findings that end by themselves. `at` and `now` are the box's clock and ours in ms; `newest` is the version that
+    boxes should have, empty to skip this check."""
     off = (at - now) // 1000
     if abs(off) > CLOCK_SECONDS:
         yield Fact("clock", "", {"what": "box", "seconds": off})
@@ -187,20 +185,22 @@ def facts_of(
         yield Fact("deferred", "", {"hours": hours})
     if newest and _number(presence.version) < _number(newest):
         yield Fact("version", "", {"has": presence.version, "newest": newest})
-    if last is not None and presence.mode == "live":
-        yield from _against_last(presence, at, last, closed_at)
 
 
-def _against_last(presence: Presence, at: int, last: ClosureRecord, closed_at: int) -> Iterator[Fact]:
-    """A box that lacks a closure it has sent was restored or has a new ledger; one with another head was altered."""
-    if last.ledger_id and presence.ledger != last.ledger_id:
-        facts: Facts = {"z": last.z, "what": "ledger", "ledger": presence.ledger, "held": last.ledger_id}
+def ledger_facts(
+    presence: Presence, at: int, ledger: str | None, last: ClosureRecord | None, closed_at: int
+) -> Iterator[Fact]:
+    """A box that lacks a closure it has sent was restored or has a new ledger; one with another head was altered.
+    `ledger` is the accepted one, if any; `last` is its last stored closure, created at `closed_at`."""
+    ledger, z, head = ledger or (last.ledger_id if last else ""), last.z if last else 0, last.head if last else ""
+    if ledger and presence.ledger != ledger:
+        facts: Facts = {"z": z, "what": "ledger", "ledger": presence.ledger, "held": ledger}
         yield Fact("fork", f"ledger:{presence.ledger}", facts)
-    elif presence.z < last.z and at > closed_at + SETTLED_MILLIS:
-        yield Fact("fork", f"{presence.z}<{last.z}", {"z": last.z, "what": "behind", "knows": presence.z})
-    elif presence.z == last.z and presence.z_head and last.head and presence.z_head != last.head[:16]:
-        facts = {"z": last.z, "what": "head", "has": presence.z_head, "held": last.head[:16]}
-        yield Fact("fork", f"{last.z}:{presence.z_head}", facts)
+    elif presence.z < z and at > closed_at + SETTLED_MILLIS:
+        yield Fact("fork", f"{presence.z}<{z}", {"z": z, "what": "behind", "knows": presence.z})
+    elif presence.z == z and presence.z_head and head and presence.z_head != head[:16]:
+        facts = {"z": z, "what": "head", "has": presence.z_head, "held": head[:16]}
+        yield Fact("fork", f"{z}:{presence.z_head}", facts)
 
 
 def _number(version: str) -> tuple[int, ...]:

@@ -19,7 +19,17 @@ from common.wire.instants import now_millis
 from common.wire.joining import MOST_MACHINES
 from headquarters.core.checks import machine_of
 from headquarters.intake.joining import JoinService
-from headquarters.page.shared import THROTTLED, AnyRequest, Screens, form_of, name_of_caller, page_of, text_of
+from headquarters.page.shared import (
+    NO_NAME,
+    THROTTLED,
+    AnyRequest,
+    Screens,
+    form_of,
+    name_of_caller,
+    names_of,
+    page_of,
+    text_of,
+)
 from headquarters.store.findings import MOST_ID
 from headquarters.store.people import ROLES
 from headquarters.store.register import is_name, is_nim
@@ -28,7 +38,6 @@ from headquarters.store.store import HqStore
 MOST = 500
 SHOPS = 100
 AMBER_DAYS, RED_DAYS = 5, 7
-SILENT_MILLIS = 900_000
 OWN_ACCOUNT = Text("You cannot disable your own account.")
 CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
@@ -62,7 +71,7 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     since = (screens.today() - timedelta(days=7)).isoformat()
     refused = await screens.run(screens.store.evidence.counted, since)
     paged: dict[str, Any] = {"boxes": some, "count": count, "page": page, "is_last": (page + 1) * SHOPS >= count}
-    limits: dict[str, Any] = {"silent": now_millis() - SILENT_MILLIS, "amber": AMBER_DAYS, "red": RED_DAYS}
+    limits: dict[str, Any] = {"amber": AMBER_DAYS, "red": RED_DAYS}
     return screens.render(request, "boxes.html", words=words, refused=refused, **paged, **limits)
 
 
@@ -76,15 +85,13 @@ async def make_code(request: AnyRequest, screens: Screens, joining: JoinService)
     """The only time that the code is shown."""
     form = await form_of(request)
     nims = tuple(dict.fromkeys(str(form.get("nims", "")).upper().replace(",", " ").split()))
-    label, region = (str(form.get(name, "")).strip() for name in ("label", "region"))
-    problem = None
+    named, problem = names_of(form), None
     if not 0 < len(nims) <= MOST_MACHINES or not all(map(is_nim, nims)):
         problem = Text("A NIM is two capital letters and eight digits, as EL02000015-1.")
-    elif not (is_name(label) and is_name(region)):
-        problem = Text("A name has at most 64 characters that can be seen.")
-    if problem is not None:
+    if problem is not None or named is None:
+        problem = problem or NO_NAME
         return screens.render(request, "join.html", 422, **await _codes(screens), problem=problem, form=form)
-    link = await joining.make_code(nims, by=name_of_caller(request), label=label, region=region)
+    link = await joining.make_code(nims, by=name_of_caller(request), **named)
     return screens.render(request, "join.html", **{**await _codes(screens), "link": str(link), "nims": nims})
 
 

@@ -26,11 +26,13 @@ from common.web.forms import BACK_AGAIN, typed_before, typed_value
 from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form, name_of
 from common.web.static_files import addresses
+from common.wire.instants import now_millis
 from headquarters.api.callers import AnyConnection, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
 from headquarters.intake.threads import Threads
 from headquarters.store.people import HqPerson
+from headquarters.store.register import is_name
 from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]
@@ -43,12 +45,15 @@ CALLER = "caller"
 ROLE = "role"
 """In the `opt` of a handler that is not a page, as `RIGHT` is of a page."""
 MOST_DIGITS = 9
+SILENT_MILLIS = 900_000
+"""Without a word for so long, nobody knows how a box is."""
 LONG_AT_ONCE = 2
 LONG_SECONDS = 300.0
 RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
 """From one address, which a whole building may share: twenty at once, then five a minute. For one account from unknown
 devices: five at once, then six an hour."""
 ROLE_NAMES = {"reader": Text("Reader"), "accountant": Text("Accountant"), "admin": Text("Administrator")}
+NO_NAME = Text("A name has at most 64 characters that can be seen.")
 NOT_PERMITTED = Text("Your role does not permit this.")
 THROTTLED = Text("Too many tries for now; try again later.")
 FOREIGN = Text("This request comes from another site.")
@@ -138,6 +143,7 @@ class Screens:
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
             "kind_name": lambda kind: say(KIND[kind]),
             "said": lambda kind, facts: sentence(kind, facts, language),
+            "silent": now_millis() - SILENT_MILLIS,
             "problem": say(problem) if problem is not None else None,
         }
         html = environment().get_template(template).render(**{**context, **values})
@@ -222,6 +228,12 @@ async def form_of(request: AnyRequest) -> FormMultiDict:
         return await request.form()
     except (UnicodeError, LookupError, RecursionError):
         raise ClientException from None
+
+
+def names_of(form: FormMultiDict) -> dict[str, str] | None:
+    """Label and region of a shop; None if one is no name."""
+    named = {name: str(form.get(name, "")).strip() for name in ("label", "region")}
+    return named if all(map(is_name, named.values())) else None
 
 
 def page_of(request: AnyRequest) -> int:

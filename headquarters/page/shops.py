@@ -6,15 +6,29 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
-from litestar import Response, get
+from litestar import Response, get, post
 from litestar.exceptions import NotFoundException
+from litestar.response import Redirect
 
 from common.web.formats import depth
 from common.web.security import RIGHT
 from common.wire.closure import read_closure
+from common.wire.instants import now_millis
 from headquarters.core.checks import machine_of
-from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
+from headquarters.page.shared import (
+    NO_NAME,
+    AnyRequest,
+    Screens,
+    days_of,
+    form_of,
+    month_of,
+    names_of,
+    page_of,
+    text_of,
+    with_those_beside,
+)
 from headquarters.store.figures import Cell, Total
 from headquarters.store.store import HqStore
 
@@ -80,9 +94,25 @@ def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
 
 @get("/ui/shops/{nim:str}", opt={RIGHT: "reader"})
 async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
+    return await _page(request, screens, nim)
+
+
+async def _page(request: AnyRequest, screens: Screens, nim: str, status: int = 200, **own: Any) -> Response[bytes]:
     month = month_of(request, screens.today())
     values = await screens.run(_shop, screens.store, machine_of(nim), month)
-    return screens.render(request, "shop.html", **values, **with_those_beside(month))
+    return screens.render(request, "shop.html", status, **values, **with_those_beside(month), **own)
+
+
+@post("/ui/shops/{nim:str}", status_code=303, opt={RIGHT: "admin"})
+async def rename(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes] | Redirect:
+    """Gives the shop another name and region."""
+    form = await form_of(request)
+    named = names_of(form)
+    if named is None:
+        return await _page(request, screens, nim, 422, problem=NO_NAME, form=form)
+    if not await screens.run(screens.store.register.change, machine_of(nim), now_millis(), **named):
+        raise NotFoundException
+    return Redirect(f"/ui/shops/{quote(nim)}", status_code=303)
 
 
 def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:

@@ -149,10 +149,11 @@ class Register(RegisterPart):
         query = select(tables.ledger).where(table.machine == machine).order_by(table.accepted_at.desc())
         return self._database.found(query)
 
-    def set_closing(self, machine: str, minute: int | None, now: int = 0) -> bool:
-        """Sets the usual closing time in minutes of the day; None to learn it."""
+    def change(self, machine: str, now: int, **values: str | int | None) -> bool:
+        """Changes `label`, `region`, or `closes_at` (minutes of the day; None to learn it). False if the box is
+        unknown."""
         with changing(self._database) as connection:
-            return _change_box(connection, machine, now, closes_at=minute)
+            return _change_box(connection, machine, now, **values)
 
     def boxes(self, region: str | None = None) -> list[RegisteredBox]:
         """Includes retired shops."""

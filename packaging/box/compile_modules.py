@@ -4,7 +4,7 @@ itself.
 
 Byte code is used without a look at its source, so it must be complete: it is written beside its place, synced, and only
 then renamed. A power cut leaves none or the complete one. A module that this Python cannot compile has none, and fails
-when it is imported.
+when it is imported. A disk without room for all gets none: the program only starts slower.
 
 At an upgrade most modules are unchanged: byte code of the previous version (the second folder) is reused if it is from
 the same source, path and Python. On a small box the daemon is then back a minute earlier. Byte code already in place,
@@ -27,9 +27,15 @@ def main(folder: Path, before: Path | None = None) -> None:
         code = (before and taken_over(source, before / source.relative_to(folder))) or compiled(source)
         if code:
             target = importlib.util.cache_from_source(str(source))
-            Path(target).parent.mkdir(exist_ok=True)
-            Path(f"{target}.new").write_bytes(code)
             moves.append((f"{target}.new", target))
+            try:
+                Path(target).parent.mkdir(exist_ok=True)
+                Path(f"{target}.new").write_bytes(code)
+            except OSError as error:
+                for new, _ in moves:
+                    Path(new).unlink(missing_ok=True)
+                print(f"mcfd: no byte code: {error}", file=sys.stderr)  # noqa: T201  # dpkg's output
+                return
     os.sync()
     for new, target in moves:
         os.replace(new, target)  # noqa: PTH105  # thousands of them, on a small box

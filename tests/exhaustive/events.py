@@ -97,6 +97,11 @@ def new_disk(world: World, _: Event) -> World:
     return _replaced(world._replace(ledger=Ledger(()), marks=None))
 
 
+def vanish(world: World, _: Event) -> World:
+    """The ledger's file alone."""
+    return _replaced(world._replace(ledger=Ledger(())))
+
+
 def _replaced(world: World) -> World:
     """Of what an attempt stands for that is begun in this ledger, it does know."""
     begun = {one[:2] for book in world.ledger.books for one in book.attempts if one.state != "certified"}
@@ -186,7 +191,7 @@ def _excused(world: World, after: World, expected: str = "") -> World:
 DO: dict[str, Callable[[World, Event], World | None]] = {
     function.__name__: function
     for function in (
-        sale, refused, lost, stranger, daily_report, look, restart, backup, restore, upgrade, new_disk, last_z, reset, activation,
+        sale, refused, lost, stranger, daily_report, look, restart, backup, restore, upgrade, new_disk, vanish, last_z, reset, activation,
         other_taxpayer, close, settle, read_case, settle_as_read,
     )
 }  # fmt: skip

@@ -67,7 +67,9 @@ class Replay:
             await getattr(self, event.what)(event)
         if self.shop is not None and after.is_up:
             await self.shop.connected()  # what ends a connection is followed by the next one
-        elif self.shop is not None and self.session.is_plugged(asyncio.get_running_loop().time()):
+        elif (shop := self.shop) is not None and self.session.is_plugged(asyncio.get_running_loop().time()):
+            if event.what in ("look", "restart"):
+                await shop.until(lambda: "not activated" in shop.worker.offline_reason, "why it is not in service")
             await self._unplug()  # or the daemon would look again by itself
 
     async def start(self) -> None:
@@ -151,6 +153,10 @@ class Replay:
         await self.die()
         for file in self.ledger.parent.glob("ledger*"):
             file.unlink()
+
+    async def vanish(self, _: Event) -> None:
+        await self.die()
+        self.ledger.unlink()
 
     async def reset(self, _: Event) -> None:
         self.machine.restore(Snapshot())

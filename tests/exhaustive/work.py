@@ -114,11 +114,11 @@ def look(world: World) -> World | None:
 
 
 def _opened(world: World) -> World:
-    """At a start; on a disk that had none, a ledger begins."""
-    if not world.ledger.books:
-        serial = world.serial + 1
-        world = world._replace(ledger=Ledger(id=serial, is_new=True), serial=serial)
-    return water.start(world) if not world.has_met else world
+    """At a start; where there is none, a ledger begins."""
+    world = water.start(world) if not world.has_met else world
+    if world.ledger.books:
+        return world
+    return world._replace(ledger=Ledger(id=world.serial + 1, is_new=True), serial=world.serial + 1)
 
 
 def executed(world: World, number: str, kind: str) -> World:

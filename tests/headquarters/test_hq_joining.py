@@ -185,3 +185,22 @@ async def test_an_address_that_nobody_has(host, pin, monkeypatch):
     link = read_link(f"https://{host}/join/K7QF-92XM-4HTR{pin}")
     with pytest.raises(JoinFailed):
         await ask_to_join(link, b"x" * 32, (NIM,), "1", None)
+
+
+async def test_a_shop_with_another_name(client, store):
+    """An admin gives it, and its region, on the shop's page; empty takes them away. Neither keys nor codes change; what cannot be seen is no name."""
+    await post_join(
+        client, store.joining.make_code([NIM], now=1, ends_at=SOON, by="awa", label="Ouaga", region="Centre")
+    )
+    (key,) = store.register.keys(NIM[:10])
+    log_in(client, store, "admin")
+    own = {"origin": BASE, "sec-fetch-site": "same-origin"}
+    page = f"/ui/shops/{NIM}"
+    assert 'value="Ouaga"' in (await client.get(page)).text
+    wrong = await client.post(page, data={"label": "Bobo\u200b", "region": "Hauts"}, headers=own)
+    assert (wrong.status_code, 'value="Hauts"' in wrong.text) == (422, True)
+    assert (await client.post(page, data={"label": " Bobo ", "region": ""}, headers=own)).status_code == 303
+    box = store.register.box(NIM[:10])
+    assert (box.label, box.region, store.register.keys(NIM[:10])) == ("Bobo", "", [key])
+    unknown = await client.post("/ui/shops/EL99999999-1", data={"label": "Bobo"}, headers=own)
+    assert unknown.status_code == 404

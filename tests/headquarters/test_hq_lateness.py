@@ -74,7 +74,7 @@ def test_late_until_it_closes(store):
     """Late when it neither closed nor was heard of for an hour; solved by its closure, or by its word alone."""
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1)
-    store.register.set_closing("EL02000015", 19 * 60)
+    store.register.change("EL02000015", 0, closes_at=19 * 60)
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     now = at("2026-03-03T20:30:00")
 
@@ -123,7 +123,7 @@ def test_what_a_person_has_solved_stays_so(store):
     """A shop on holiday: nobody is told each minute that it is late; the next day it is late anew, and once it has closed, anew that evening."""
     box, now = PaperBox(), at("2026-03-03T20:30:00")
     store.register.add(box.nim, box.key.public, now=1)
-    store.register.set_closing("EL02000015", 19 * 60)
+    store.register.change("EL02000015", 0, closes_at=19 * 60)
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
 
     def late_at(moment):
@@ -153,7 +153,7 @@ def test_a_chain_that_is_late_as_a_whole(store):
         boxes = [PaperBox(f"EL02{shops:02}{number:04}-1") for number in range(shops)]
         for box in boxes:
             store.register.add(box.nim, box.key.public, now=1)
-            store.register.set_closing(box.nim[:10], 19 * 60)
+            store.register.change(box.nim[:10], 0, closes_at=19 * 60)
         now = at("2026-03-03T20:30:00")
         for moment in (now, now + DAY):
             statements.clear()
@@ -194,7 +194,7 @@ def test_late_after_a_closure_of_a_clock_that_was_ahead(store):
     """By twelve years: it has closed when headquarters got it."""
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1)
-    store.register.set_closing("EL02000015", 19 * 60)
+    store.register.change("EL02000015", 0, closes_at=19 * 60)
     take(store, box, box.close(at=at("2038-03-02T18:00:00")), now=at("2026-03-02T18:00:00"))
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     for hour, days in (("2026-03-02T20:30:00", []), ("2026-03-03T20:30:00", ["2026-03-03"])):
@@ -223,7 +223,7 @@ def test_a_shop_that_is_closed_for_good(store):
     box, others = PaperBox(), [PaperBox(f"EL020001{number:02}-1") for number in range(3)]
     for one in (box, *others):
         store.register.add(one.nim, one.key.public, now=1, label=one.nim[-4:])
-    store.register.set_closing("EL02000015", 19 * 60)
+    store.register.change("EL02000015", 0, closes_at=19 * 60)
     take(store, box, box.close())
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     now = at("2026-03-03T20:30:00")

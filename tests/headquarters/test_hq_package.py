@@ -37,6 +37,7 @@ TYPED = {
         "boxes closing EL02000015-1 20:30",
         "boxes code EL02000015-1",
         "boxes list",
+        "boxes rename EL02000015-1 --label Bobo",
         "boxes retire EL02000015-1",
         "boxes revoke EL02000015-1 1",
         "findings",

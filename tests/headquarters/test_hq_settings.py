@@ -101,6 +101,7 @@ def test_command_line(tmp_path):
         ("boxes", "code", "EL02000015-1", "--region", "a\nb"),
         ("boxes", "retire", "\udcff"),
         ("keys", "create", "--role", "reader", "--label", "\udcff"),
+        ("keys", "create", "--role", "reader", "--label", "a\nb"),
     ],
 )
 def test_odd_arguments_are_refused_in_one_line(tmp_path, arguments):
@@ -130,4 +131,27 @@ def test_a_closing_time_that_is_none(tmp_path):
         done = run_program("mcfd-hq", [*command, text], os.environ)
         assert (done.returncode, "neither a time" in done.stderr) == (2, True), text
     assert store.register.box("EL02000015").closes_at is None
+    store.close()
+
+
+def test_another_name(tmp_path):
+    """Of what is given alone, and without the shop's key; neither of them, or no such shop, is refused."""
+    url = f"sqlite:///{tmp_path}/hq.sqlite3"
+    (tmp_path / "hq.toml").write_text(f"[storage]\nurl = '{url}'\n")
+    store = HqStore(url)
+    store.open()
+    store.register.add("EL02000015-1", PaperBox().key.public, now=1, label="Ouaga", region="Centre")
+
+    def rename(nim: str, *options: str) -> int:
+        command = ["boxes", "rename", nim, *options, "--config", str(tmp_path / "hq.toml")]
+        return run_program("mcfd-hq", command, os.environ).returncode
+
+    assert [
+        rename("EL02000015-1"),
+        rename("EL02000016-1", "--label", "x"),
+        rename("EL02000015-1", "--label", "\n"),
+    ] == [2] * 3
+    assert rename("EL02000015", "--label", "Bobo") == 0
+    box = store.register.box("EL02000015")
+    assert (box.label, box.region) == ("Bobo", "Centre")
     store.close()

@@ -24,5 +24,5 @@ def test_a_sale_that_waits_for_forty_hours_is_a_finding(age: float, hours: int |
         key="k",
         sold=millis_text(NOW - round(age * HOUR)) if age else "",
     )
-    facts = list(facts_of(presence, at=NOW, now=NOW + 60_000, newest="", last=None, closed_at=0))
+    facts = list(facts_of(presence, at=NOW, now=NOW + 60_000, newest=""))
     assert [(fact.kind, fact.facts) for fact in facts] == ([] if hours is None else [("deferred", {"hours": hours})])

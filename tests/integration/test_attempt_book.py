@@ -47,24 +47,6 @@ async def first_activation(path: Path) -> LineSession:
     return shop.session
 
 
-@pytest.mark.parametrize("reset", [False, True])
-async def test_a_new_suffix_does_not_begin_another_book(tmp_path: Path, reset: bool) -> None:
-    """A number of before is a duplicate, Z numbers go on, the book has the machine's name of now, and `verify` finds nothing."""
-    session = await first_activation(tmp_path / "ledger")
-    activated(session, reset=reset)
-    async with in_service(tmp_path / "ledger", on=session) as shop:
-        assert (shop.worker.attention, shop.worker.book.nim) == ("", SECOND)
-        with pytest.raises(DuplicateInvoice):
-            await shop.certify("A", 1000)
-        await shop.certify("D", 4000)
-        closure = (await shop.close_period()).value
-        assert (closure.z_number, closure.certs_count, closure.unexplained) == (2, 2, 0)
-    async with in_service(tmp_path / "ledger", on=session) as shop:
-        assert (shop.store.ledger.peek(book_state, shop.worker.book)).epoch == 2
-        assert not shop.worker.attention
-    assert verify(tmp_path / "ledger").problems == ()
-
-
 async def test_a_credit_note_finds_its_original_in_its_own_epoch(tmp_path: Path) -> None:
     """FVC 1 of the first activation was 1000, that of the second 4000: each name has its own, and each sale shows its own notes."""
     session = await first_activation(tmp_path / "ledger")
@@ -227,24 +209,6 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     assert verify(ledger).problems == ()
 
 
-@pytest.mark.parametrize("activation", [{"nim": SECOND}, {"ifu": "00099999X"}])
-async def test_counters_that_begin_again_after_strangers_leave_the_ledger_sound(
-    tmp_path: Path, activation: dict[str, str]
-) -> None:
-    """The totals had their FVC, which stands in no record. Of another taxpayer: in the book of the first one, who comes back."""
-    async with in_service(tmp_path / "ledger") as shop:
-        shop.session.machine.certify_foreign(number="", invoice_type="FV", total=500)
-        await shop.until(lambda: shop.worker.counters.fvc, "the stranger's invoice")
-    activated(shop.session, reset=True, **activation)
-    async with in_service(tmp_path / "ledger", on=shop.session):
-        pass
-    if "ifu" in activation:
-        activated(shop.session, reset=False, ifu="00084440Y", nim="EL02000015-3")
-        async with in_service(tmp_path / "ledger", on=shop.session):
-            pass
-    assert verify(tmp_path / "ledger").problems == ()
-
-
 @pytest.mark.parametrize("resets", [(False, False), (True, False), (True, True)])
 async def test_a_taxpayer_who_comes_back_knows_what_the_machine_counted_meanwhile(
     tmp_path: Path, resets: tuple[bool, bool]
@@ -387,54 +351,6 @@ async def test_a_machine_that_does_not_tell_its_suffix_has_the_configured_one(tm
         assert shop.worker.book.nim == SECOND
         with pytest.raises(DuplicateInvoice):
             await shop.certify("A", 1000)
-
-
-@pytest.mark.parametrize("reset", [False, True])
-async def test_an_older_ledger_asks_before_it_believes_another_activation(tmp_path: Path, reset: bool) -> None:
-    """A copy from before a sale, put back after the machine was activated anew: its counters tell nothing of that sale any more, so
-    an operator is asked, once; then the new activation goes on in the same book."""
-    ledger, saved = tmp_path / "ledger", tmp_path / "saved"
-    async with in_service(ledger) as shop:
-        backup(ledger, saved, at=1)
-        await shop.certify("A", 1000)
-    activated(shop.session, reset=reset)
-    restore(saved, ledger, at=2)
-    async with MemoryShop(ledger, on=shop.session) as shop:
-        await shop.until(lambda: shop.worker.attention, "a question")
-        with pytest.raises(MachineAttention):
-            await shop.certify("B", 2000)
-        while (case := await shop.store.decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
-            await asyncio.sleep(0.01)
-        await shop.store.decisions.carry_out(case, "adopt", reason="on paper", at=3)
-        await shop.until(lambda: not shop.worker.attention and shop.worker.book.nim == SECOND, "service")
-        await shop.connected()
-        await shop.certify("B", 2000)
-    async with in_service(ledger, on=shop.session) as shop:
-        assert not shop.worker.attention
-    assert verify(ledger).problems == ()
-
-
-async def test_an_activation_that_the_line_does_not_notice_is_noticed_by_a_look(shop: MemoryShop) -> None:
-    """A serial cable is not unplugged by it: the next heartbeat sees another suffix, and a new epoch begins."""
-    await shop.certify("A", 1000)
-    shop.session.machine.change(nim=SECOND)
-    await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the new epoch")
-    assert not shop.worker.attention
-    await shop.certify("B", 2000)
-
-
-async def test_a_closure_right_after_an_activation_waits_for_its_epoch(tmp_path: Path) -> None:
-    """Found by the simulation: made in the second before a look noticed it, a Z carried the name of before and what was certified under the new one."""
-    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.certify("A", 1000)
-        shop.session.machine.change(nim=SECOND)
-        with pytest.raises(NothingDone):
-            await shop.close_period()
-        assert not shop.worker.connected
-        await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the new epoch")
-        closure = (await shop.close_period()).value
-        assert (closure.z_number, closure.certs_count, closure.unexplained) == (1, 1, 0)
-    assert verify(tmp_path / "ledger").problems == ()
 
 
 async def test_an_invoice_right_after_an_activation_names_it(tmp_path: Path) -> None:

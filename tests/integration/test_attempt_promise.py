@@ -83,21 +83,6 @@ async def test_an_intent_that_is_being_committed_is_no_concern_of_recover(
         assert [entry.number for entry in shop.on_machine] == ["B"]
 
 
-@pytest.mark.parametrize("kind", ["EV", "ET"])
-async def test_a_machine_that_counts_only_fv_and_ft_in_fvc_has_certified_all_the_same(
-    shop: MemoryShop, kind: str
-) -> None:
-    """An export sale moves TC alone there; its answer is lost. The machine's last invoice is ours and TC moved by one: certified, and the
-    retry gets it."""
-    sale = asyncio.ensure_future(shop.certify("A", key="a", invoiceType=kind))
-    await shop.stop_at(LAST, "after")
-    shop.session.machine.fiscal.fvc -= 1
-    shop.unplug(0.02)
-    record = (await sale).value
-    assert record.code == shop.on_machine[0].code
-    assert len(shop.on_machine) == 1
-
-
 async def test_a_machine_that_says_number_already_certified_is_believed(shop: MemoryShop) -> None:
     """The ledger holds the first attempt as abandoned, wrongly; the machine refuses the second because it has certified the number. Its
     last invoice is that one, with our total and type: that certification is the answer, and nothing is certified under another number."""

@@ -8,7 +8,6 @@ from typing import NoReturn
 
 import pytest
 from support.memory_shop import MemoryShop, in_service
-from support.shop import NIM
 
 from daemon.core.errors import MachineAttention, StorageFull, ZNumberUnknown
 from daemon.core.ledger.attempt import DuplicateInvoice
@@ -37,42 +36,6 @@ def vanish(path: Path) -> None:
         left.unlink(missing_ok=True)
 
 
-async def test_a_vanished_ledger_waits_for_an_operator_and_goes_on_after_its_numbers(tmp_path: Path) -> None:
-    """In the process that first meets the machine: nothing is certified or closed before somebody has looked; then the machine's last
-    invoice is a duplicate, the next Z is 4, and `verify` finds nothing."""
-    session = await three_days(tmp_path / "ledger")
-    async with in_service(tmp_path / "ledger", on=session) as shop:
-        assert "restore" in shop.worker.attention
-        assert "'F-4'" in shop.worker.attention
-        with pytest.raises(MachineAttention):
-            await shop.certify("F-5")
-        with pytest.raises(MachineAttention):
-            await shop.close_period()
-        await shop.adopt()
-        with pytest.raises(DuplicateInvoice):
-            await shop.certify("F-4")
-        await shop.certify("F-5")
-        assert (await shop.close_period()).value.z_number == 4
-    assert verify(tmp_path / "ledger").problems == ()
-    assert [entry.number for entry in session.machine.fiscal.log] == ["F-1", "F-2", "F-3", "F-4", "F-5"]
-
-
-async def test_a_ledger_that_vanished_before_its_machine_was_activated_anew(tmp_path: Path) -> None:
-    """Found by the simulation (seed 9600177): the machine counts from nothing, and what it certified before is in no ledger. Nothing is certified before
-    somebody has looked for a backup."""
-    session = await three_days(tmp_path / "ledger")
-    session.machine.change(nim=f"{NIM.partition('-')[0]}-2")
-    session.machine.restore(Snapshot())
-    async with in_service(tmp_path / "ledger", on=session) as shop:
-        assert "restore" in shop.worker.attention
-        with pytest.raises(MachineAttention):
-            await shop.certify("F-4")
-        await shop.adopt()
-        await shop.certify("F-5")
-        assert (await shop.close_period()).value.z_number == 4
-    assert verify(tmp_path / "ledger").problems == ()
-
-
 async def test_the_attention_of_a_vanished_ledger_is_there_after_a_restart(tmp_path: Path) -> None:
     """Asked, not decided: the next process asks again, and so does one that found no machine in between."""
     session = await three_days(tmp_path / "ledger")
@@ -97,17 +60,6 @@ async def test_a_machine_with_nothing_on_it_goes_on_after_the_numbers_without_a_
         assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 3
         assert (await shop.close_period()).value.z_number == 4
     assert verify(tmp_path / "ledger").problems == ()
-
-
-async def test_a_ledger_that_vanished_before_its_first_z_is_noticed(tmp_path: Path) -> None:
-    """The first process that met the machine has left its name, durable."""
-    async with in_service(tmp_path / "ledger") as shop:
-        await shop.certify("F-1")
-    vanish(tmp_path / "ledger")
-    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.until(lambda: shop.worker.attention, "attention")
-        with pytest.raises(MachineAttention):
-            await shop.certify("F-1")
 
 
 async def test_a_new_installation_on_a_used_machine_works(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from support.shop import NIM
 
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
 from daemon.core.machine.state import FiscalCounters
-from daemon.store.decisions import DecisionNote
 from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.book_clock import BoxClock
@@ -137,29 +136,6 @@ async def test_a_z_over_counters_that_went_down_closes_nothing(shop: MemoryShop)
     assert not shop.worker.connected
     await shop.until(lambda: "went down" in shop.worker.attention, "attention")
     assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 0
-
-
-async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_attempt_is_settled(
-    tmp_path: Path,
-) -> None:
-    """A backup with an attempt in it, put back after that attempt and another invoice were certified: settling the attempt does not
-    hide that the machine has an invoice whose number the ledger does not know."""
-    async with in_service(tmp_path / "ledger") as shop:
-        await shop.certify("F-0")
-        sale = asyncio.ensure_future(shop.certify("F-1"))
-        await shop.stop_at(LAST)
-    await asyncio.gather(sale, return_exceptions=True)
-    machine = shop.session.machine
-    shop.session.cut_power(0.0, 0.0)
-    machine.certify_foreign(number="F-1", total=15000)
-    machine.certify_foreign(number="F-2", total=15000)
-    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.until(lambda: "F-1" in shop.worker.attention, "attention for the attempt")
-        (disputed,) = await shop.store.decisions.read(unfinished, shop.worker.book, "disputed")
-        await shop.store.decisions.write(
-            shop.store.decisions.abandon, shop.worker.book, disputed.id, note=DecisionNote("so the manager says", 1)
-        )
-        await shop.until(lambda: "does not know" in shop.worker.attention, "attention for the other invoice")
 
 
 async def test_a_machine_that_says_nothing_of_its_server_is_put_into_service(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.box.mounts import fill, small_disk
+
 SCRIPT = Path(__file__).parents[2] / "packaging/box/compile_modules.py"
 
 
@@ -83,3 +85,13 @@ def test_a_module_that_cannot_be_compiled_stops_no_other(tmp_path: Path) -> None
         (tmp_path / f"{name}.py").write_text(text)
     compile_in(tmp_path)
     assert {path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc*")} == {"sound"}
+
+
+def test_a_disk_without_room_has_the_program_alone(tmp_path: Path) -> None:
+    """No byte code, no half of it, and no error: an upgrade goes on, and the program starts slower."""
+    with small_disk(tmp_path / "disk", 4) as disk:
+        for number in range(200):
+            (disk / f"module_{number}.py").write_text(f"NAMES = {list(range(300))}\n")
+        fill(disk, leave=100_000)
+        compile_in(disk)
+        assert [*disk.rglob("*.pyc*")] == []

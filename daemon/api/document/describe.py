@@ -22,6 +22,7 @@ from litestar.openapi.spec import (
 )
 from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
 
+from common.front_config import ERRORS as FRONT_ERRORS
 from daemon.api import refusals
 from daemon.api.problems import HTTP_CODES, KINDS, Problem
 from daemon.api.request.body import MAX_LIMIT, MAX_NUMBER
@@ -36,6 +37,8 @@ Access = Literal["machine", "key", "open"]
 
 HTTP_STATUSES: Final = (400, 408)
 """Errors of HTTP itself, possible for any request (`HTTP_CODES`)."""
+FRONT_STATUSES: Final = (502, 503, 504)
+"""HAProxy's own answers to any request, as while the daemon restarts."""
 ANY_ROUTE: Final[Errors] = (refusals.Misdirected, refusals.TooManyRequests, errors.McfdError)
 WITH_A_KEY: Final[Errors] = (refusals.Unauthenticated, refusals.RoleNotAllowed, refusals.WrongLane, errors.NotFound)
 NEEDED: Final[Mapping[Access, Errors]] = {
@@ -142,6 +145,7 @@ def _response(kind: Any, text: str, media_type: str = "application/json") -> Res
 def _problem_responses(may: Errors) -> dict[int, ResponseSpec]:
     """The possible problem codes with their titles, by status."""
     found: dict[int, dict[str, str]] = {status: dict([HTTP_CODES[status]]) for status in HTTP_STATUSES}
+    found |= {status: dict([FRONT_ERRORS[status][:2]]) for status in FRONT_STATUSES}
     for kind in (KINDS[error] for error in may):
         titles = found.setdefault(kind.status, {})
         titles[kind.code] = f"{titles[kind.code]} / {kind.title}" if kind.code in titles else kind.title

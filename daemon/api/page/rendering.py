@@ -240,6 +240,7 @@ FIELDS = {
     "kind": Text("Movement"),
     "machines": Text("Machines"),
     "year": Text("Year"),
+    "customer": Text("Customer"),
     "customer.name": Text("Name"),
     "customer.ifu": Text("IFU"),
     "payments": Text("Payment"),

@@ -11,7 +11,7 @@ from common.language import Counted, tr
 from common.wire.instants import now_millis
 from daemon.cli.book import live_states
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import Failure, moment, print_json, print_table, prompt_reason, say
+from daemon.cli.output import Failure, moment, print_json, print_table, read_reason, say
 from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
@@ -78,7 +78,7 @@ def _remark(state: BookState, at: int) -> str:
 def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
     right = _right_now()
     state = _one(settings, nim)
-    why = reason.strip() or prompt_reason()
+    why = read_reason(reason)
     by = _read_ahead(ahead) or hours_ahead(state.last_at, right)
     try:
         change(settings, RepairTime(state.book, right, by, why))

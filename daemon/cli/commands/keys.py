@@ -6,10 +6,10 @@ import click
 
 from common.language import tr
 from common.wire.instants import now_millis
-from daemon.cli.options import ROW_NUMBER, explained, json_option, nim_option, role_option, settings_option
+from daemon.cli.options import ROW_NUMBER, check_line, explained, json_option, nim_option, role_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
 from daemon.core.clock import DAY
-from daemon.core.keys import LANES, MOST_RATE, KeyTerms, Lane
+from daemon.core.keys import LANES, LONGEST_LABEL, MOST_RATE, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.core.people import USUAL, Role
@@ -38,7 +38,7 @@ command = click.Group("keys")
 @settings_option
 @nim_option(required=True)
 @click.option("--test", is_flag=True, help=tr("A test key: simulated machine, nothing counts."))
-@click.option("--label", default="", help=tr('Whose key it is, as "till 1".'))
+@click.option("--label", default="", callback=check_line(LONGEST_LABEL), help=tr('Whose key it is, as "till 1".'))
 @role_option(default=USUAL, show_default=True)
 @click.option(
     "--expires",

@@ -20,7 +20,7 @@ from daemon.cli.machine_output import (
     take_over_word,
 )
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import Failure, complain, find_machine, print_json, print_pairs, print_table, say
+from daemon.cli.output import Failure, complain, find_machine, print_json, print_pairs, print_table, read_reason, say
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.errors import MachineBusy
 from daemon.core.ledger.attempt import Record
@@ -166,9 +166,7 @@ def take_over(settings: Settings, nim: str, reason: str) -> None:
     pair = _pair(settings, nim)
     _decide(settings, pair, reason, is_back=False)
     say("{spare} certifies for {nim} from now on", spare=pair.spare.book.nim, nim=pair.first.book.nim)
-    health = ask(settings.server).machine(pair.spare.book.nim)
-    if health is not None and not health.connected:
-        complain("{spare} is not connected: plug it in, nothing is certified before", spare=pair.spare.book.nim)
+    _warn_if_offline(settings, pair.spare.book.nim)
     for attempt in pair.doubts:
         say(
             "invoice {number} ({total} XOF) has no known outcome: its number stays taken until {nim} answers again, or mcfd machine settle {nim}",
@@ -192,6 +190,13 @@ def take_back(settings: Settings, nim: str, reason: str) -> None:
     pair = _pair(settings, nim)
     _decide(settings, pair, reason, is_back=True)
     say("{nim} certifies for itself again", nim=pair.first.book.nim)
+    _warn_if_offline(settings, pair.first.book.nim)
+
+
+def _warn_if_offline(settings: Settings, nim: str) -> None:
+    health = ask(settings.server).machine(nim)
+    if health is not None and not health.connected:
+        complain("{nim} is not connected: plug it in, nothing is certified before", nim=nim)
 
 
 class SparePair(NamedTuple):
@@ -224,10 +229,8 @@ def _pair(settings: Settings, nim: str) -> SparePair:
 
 
 def _decide(settings: Settings, pair: SparePair, reason: str, *, is_back: bool) -> None:
-    if not (reason := reason.strip()):
-        raise click.UsageError(tr("a reason is needed; it is kept in the ledger"))
     try:
-        change(settings, DecideSpare(pair.first.book, pair.spare.book, reason, pair.at, is_back))
+        change(settings, DecideSpare(pair.first.book, pair.spare.book, read_reason(reason), pair.at, is_back))
     except (TakeOverRefused, MachineBusy) as error:
         raise Failure(error) from None
 

@@ -19,7 +19,7 @@ from daemon.cli.book import read_book
 from daemon.cli.commands.machine import read_machine
 from daemon.cli.machine_output import counted
 from daemon.cli.options import examples, json_option, settings_option
-from daemon.cli.output import Failure, moment, print_json, prompt_reason, require_terminal, say
+from daemon.cli.output import Failure, moment, print_json, read_reason, require_terminal, say
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.decision import (
@@ -106,7 +106,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
         paper = _prompt_paper()
     if paper is not None and sys.stdin.isatty():
         paper = _confirmed(case, chosen, paper)
-    why = reason.strip() or prompt_reason()
+    why = read_reason(reason)
     try:
         change(settings, Settle(case.state.book, fresh, case.fingerprint, chosen, why, _at(case), paper))
     except DecisionRefused as error:

@@ -17,9 +17,11 @@ import click
 from click.core import ParameterSource
 
 from common.language import tr
-from daemon.cli.options import check_name, check_nim, examples, json_option
+from daemon.cli.options import check_line, check_name, check_nim, examples, json_option
 from daemon.cli.output import FOUND_WRONG, Failure, complain, print_json
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
+from daemon.core.invoice.request import LONGEST_DEFAULT
+from daemon.core.keys import LONGEST_LABEL
 from daemon.core.machine.state import same_machine
 from daemon.core.people import fault_of_name
 from daemon.setup.carry_out import carry_out
@@ -119,11 +121,23 @@ def _person(context: click.Context, parameter: click.Parameter, value: str | Non
     "--ledger", type=click.Path(path_type=Path), default="/var/lib/mcfd/mcfd.sqlite3", show_default=True,
     metavar=tr("FILE"), help=tr("The ledger."),
 )  # fmt: skip
-@click.option("--isf", help=tr("The ISF of invoices that name none."))
-@click.option("--operator-id", default="1", show_default=True, help=tr("The operator of invoices that name none."))
-@click.option("--operator-name", help=tr('Its name, as "Caisse 1".'))
+@click.option("--isf", callback=check_line(LONGEST_DEFAULT), help=tr("The ISF of invoices that name none."))
+@click.option(
+    "--operator-id",
+    default="1",
+    show_default=True,
+    callback=check_line(LONGEST_DEFAULT),
+    help=tr("The operator of invoices that name none."),
+)
+@click.option("--operator-name", callback=check_line(LONGEST_DEFAULT), help=tr('Its name, as "Caisse 1".'))
 @click.option("--key/--no-key", default=True, show_default=True, help=tr("Make a key for each machine."))
-@click.option("--label", default="setup", show_default=True, help=tr('Whose key it is, as "till 1".'))
+@click.option(
+    "--label",
+    default="setup",
+    show_default=True,
+    callback=check_line(LONGEST_LABEL),
+    help=tr('Whose key it is, as "till 1".'),
+)
 @click.option(
     "--person",
     callback=_person,

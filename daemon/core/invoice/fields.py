@@ -5,7 +5,6 @@ JSON `null` means an absent field. `"2"` is not 2 and `true` is not 1.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
@@ -15,35 +14,19 @@ import msgspec
 
 from common.language import Text, sentence
 from common.language.reasons import TEXT_CUT, TEXT_REPLACED, to_stored
+from common.one_line import BLANK, UNSEEN, fault_of_label, fault_of_line, shows_nothing
 from daemon.core import money
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
 from daemon.core.invoice.number import normalised
-
-# C0, DEL and C1, line and paragraph separator, and halves of surrogate pairs, which no UTF-8 can carry
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Categories of characters that show nothing, or that no font knows."""
-_BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\U000e0100-\U000e01ef]"
-)
-"""Invisible characters of other categories: default-ignorable ones (fillers, joiners, variation selectors) and blanks
-that are no spaces."""
 
 COMPANY_NAME = "customer.name"
 
 
 def is_visible(number: str) -> bool:
     """Whether each character shows, or is a plain space: two numbers that look the same must not be two numbers."""
-    unseen = any(unicodedata.category(char) in _UNSEEN or (char.isspace() and char != " ") for char in number)
-    return not unseen and not _BLANK.search(number)
-
-
-def _shows_nothing(text: str) -> bool:
-    if text.isascii():
-        return not text.strip()
-    return all(char.isspace() or unicodedata.category(char) in _UNSEEN or _BLANK.match(char) for char in text)
+    unseen = any(unicodedata.category(char) in UNSEEN or (char.isspace() and char != " ") for char in number)
+    return not unseen and not BLANK.search(number)
 
 
 class Fields:
@@ -72,16 +55,10 @@ class Fields:
         return self.checked(name, value, longest, required=required)
 
     def checked(self, name: str, value: str, longest: int, *, required: bool = False) -> str:
-        if len(value) > longest:
-            self.fault(name, Text("must have at most {longest} characters", longest=longest))
-        elif not value.isprintable() and _UNPRINTABLE.search(value):
-            self.fault(name, Text("must not contain control characters"))
-        elif _shows_nothing(value):
-            if required:
-                self.fault(name, Text("must not be blank"))
-        else:
-            return value
-        return ""
+        if fault := (fault_of_label if required else fault_of_line)(value, longest):
+            self.fault(name, fault)
+            return ""
+        return "" if shows_nothing(value) else value
 
     def texts(self, names: Mapping[str, tuple[str, int]]) -> dict[str, str]:
         """Each as `text`, by its name in the ledger (`core.invoice.request.kept_texts`)."""

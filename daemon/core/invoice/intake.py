@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast, get_args
 import msgspec
 
 from common.language import Text, sentence
-from common.language.reasons import LINES_ROUNDED, NATURE_ASSUMED, PSVB_LEFT_OUT, to_stored
+from common.language.reasons import LINES_ROUNDED, NATURE_ASSUMED, PSVB_LEFT_OUT, from_stored, to_stored
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields, as_cut
 from daemon.core.invoice.invoice import (
@@ -128,9 +128,9 @@ def read_invoice(
 
 
 def _refuse_changes(invoice: Invoice) -> None:
-    changed = [FieldError(warn.field, warn.message) for warn in invoice.warnings if warn.code in REFUSED_IF_STRICT]
+    changed = [warn for warn in invoice.warnings if warn.code in REFUSED_IF_STRICT]
     if changed:
-        raise InvalidRequest(changed)
+        raise InvalidRequest([FieldError(warn.field, from_stored(warn.message)) for warn in changed])
 
 
 class _Head(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 from msgspec import Meta, inspect
 
+from common.one_line import CONTROL
 from daemon.core.invoice.invoice import (
     ClientType,
     CreditType,
@@ -31,6 +32,8 @@ MIDDLE_LENGTH = 100
 SHORT_LENGTH = 40
 """Of numbers and identifiers: in characters, and for those that share the frame of C0h also in bytes as escaped."""
 UNIT_LENGTH = 20
+LONGEST_DEFAULT = 64
+"""Of an ISF, an operator or its name in the configuration."""
 MAX_ITEMS = 1000
 MAX_PAYMENTS = 100
 MAX_COMMENTS = 8
@@ -42,9 +45,8 @@ Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[int, Meta(ge=0)]
 Anything = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
 """A number, by rights; what is none is no reason to refuse the invoice (decision 4)."""
-_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
-_PRINTABLE = f"^[^{_CONTROL}]*$"
-_SHOWS_SOMETHING = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
+_PRINTABLE = f"^[^{CONTROL}]*$"
+_SHOWS_SOMETHING = rf"^[^{CONTROL}]*[^\s{CONTROL}][^{CONTROL}]*$"
 Line = Annotated[str, Meta(max_length=NAME_LENGTH, pattern=_PRINTABLE)]
 Middle = Annotated[str, Meta(max_length=MIDDLE_LENGTH, pattern=_PRINTABLE)]
 Short = Annotated[str, Meta(max_length=SHORT_LENGTH, pattern=_PRINTABLE)]

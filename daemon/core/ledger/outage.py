@@ -15,6 +15,9 @@ from daemon.core.ledger.entries import OutageBegun, OutageEnded, OutageNotified,
 LIMIT: Final = 300.0
 """Seconds after which an outage is in the register, also where no till was refused."""
 
+SLACK: Final = HOUR
+"""By so much (ms) the clock of the person who notes a notification may be off the book's."""
+
 
 class Notice(msgspec.Struct, frozen=True):
     """A notification of an outage; `at` in ms, as a person entered it."""
@@ -66,7 +69,7 @@ def read_outage(entries: Iterable[Placed]) -> Outage:
             case OutageEnded() as ended:
                 until = max(since, placed.at - ended.ago)
             case OutageNotified() as notified:
-                notices.append(Notice(notified.who, notified.reference, notified.notified_at))
+                notices.append(Notice(notified.who, notified.reference, _noticed_at(placed, notified.notified_at)))
             case _:
                 raise ValueError(f"entry {placed.id} is not of an outage")
     return Outage(begun.number, begun.nim, begun.reason, since, until, begun.refused, begun.incident, tuple(notices))
@@ -78,6 +81,11 @@ def _beginning(placed: Placed, lasted: int) -> int:
     ahead = placed.chained_at - placed.at if placed.chained_at else 0
     was_right = ahead and lasted > max(HOUR, ahead - HOUR)
     return min(placed.chained_at - lasted, placed.at) if was_right else placed.at - lasted
+
+
+def _noticed_at(placed: Placed, at: int) -> int:
+    """A time that is ahead of its repaired entry is of the clock that was ahead, and moves with it."""
+    return at - (placed.chained_at - placed.at) if placed.chained_at and at > placed.at + SLACK else at
 
 
 class RegisterOfOutages:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final, cast, get_args
+from typing import Annotated, cast, get_args
 
 import msgspec
 from msgspec import Meta
 
 from common.language import Text
-from daemon.core.clock import HOUR, millis_text
+from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.request import MIDDLE_LENGTH
 from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of
 from daemon.core.ledger.entries import OutageReason, Recipient
-from daemon.core.ledger.outage import Notice, Outage
+from daemon.core.ledger.outage import SLACK, Notice, Outage
 from daemon.core.report.ranges import read_instant
-
-SLACK: Final = HOUR
-"""By so much (ms) the clock of the person who notes a notification may be ahead of the book."""
 
 
 class NotifiedBody(msgspec.Struct, kw_only=True, rename="camel"):
@@ -111,13 +108,13 @@ def outage_list(nim: str, start: int, end: int, listed: Sequence[Outage]) -> Out
     )
 
 
-def read_notice(body: dict[str, object], *, now: int, strict: bool) -> Notice:
-    """InvalidRequest with every fault of it; `now` in ms."""
+def read_notice(body: dict[str, object], *, since: int, now: int, strict: bool) -> Notice:
+    """Of an outage that began at `since`. InvalidRequest with every fault of it; times in ms."""
     errors: list[FieldError] = []
     fields = Fields(body, "", errors)
     who = fields.choice("who", get_args(Recipient))
     reference = fields.text("reference", MIDDLE_LENGTH, required=True).strip()
-    at = _read_at(fields, now)
+    at = _read_at(fields, since, now)
     if strict:
         errors += refusals_of(unknown_of(body, fields_of(NotifiedBody)))
     if errors:
@@ -125,7 +122,7 @@ def read_notice(body: dict[str, object], *, now: int, strict: bool) -> Notice:
     return Notice(cast("Recipient", who), reference, at)
 
 
-def _read_at(fields: Fields, now: int) -> int:
+def _read_at(fields: Fields, since: int, now: int) -> int:
     text = fields.text("at", MIDDLE_LENGTH)
     if not text:
         return now
@@ -136,4 +133,6 @@ def _read_at(fields: Fields, now: int) -> int:
         return now
     if at > now + SLACK:
         fields.fault("at", Text("must not be in the future"))
+    elif at < since - SLACK:
+        fields.fault("at", Text("must not be before the outage began"))
     return at

@@ -7,10 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from common.language import Text
+from common.one_line import fault_of_line
 from common.wire.keys import ID_DIGITS
 from daemon.core.audit import DAEMON, Actor
-from daemon.core.errors import NotFound
-from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, check_terms, hash_key, is_key_id, make_key, may_be_one
+from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.keys import (
+    LONGEST_LABEL,
+    USUAL_TERMS,
+    ApiKey,
+    KeyTerms,
+    check_terms,
+    hash_key,
+    is_key_id,
+    make_key,
+    may_be_one,
+)
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.store.sqlite.disk_failure import storage_faults
@@ -60,8 +71,10 @@ def create_key(
     terms: KeyTerms = USUAL_TERMS,
     by: Actor = DAEMON,
 ) -> str:
-    """The key itself: the only time that it is seen. InvalidRequest for terms that no key has."""
+    """The key itself: the only time that it is seen. InvalidRequest for terms that no key has, or a label that is not one line."""
     check_terms(terms)
+    if fault := fault_of_line(label, LONGEST_LABEL):
+        raise InvalidRequest.at("label", fault)
     key = make_key(mode, signed=terms.signed)
     row = {"nim": nim, "mode": mode, "label": label, "at": at}
     key_id = connection.execute(_SQL["insert"], terms._asdict() | key._asdict() | row).lastrowid

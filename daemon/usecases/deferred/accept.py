@@ -15,6 +15,7 @@ from daemon.core.audit import Actor, Call, key_hash_of
 from daemon.core.errors import MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice
+from daemon.core.invoice.number import Series
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NotWaiting, NumberWaits
@@ -34,32 +35,39 @@ NO_KEY = Text("has to be given with Prefer: respond-async")
 
 
 async def certify_or_defer(
-    worker: MachineWorker, body: object, call: Call, *, is_async: bool
+    worker: MachineWorker, body: object, call: Call, *, is_async: bool, series: Series | None = None
 ) -> Answered[Record | DeferredSale]:
-    """`is_async`: the till does not wait (Prefer: respond-async). A deferred sale with that key is the answer."""
+    """`is_async`: the till does not wait (Prefer: respond-async). `series`: see `certify`. A deferred sale with that key
+    is the answer."""
     if is_async and not call.key:
         raise KeyRequired.at("Idempotency-Key", NO_KEY)
 
     async def run() -> Record | DeferredSale:
         with registering_refusal(worker):
             if is_async and not worker.is_retired:
-                return await _defer(worker, book, body, call, out_of_order(worker))
+                return await _defer(worker, book, body, call, out_of_order(worker), series=series)
             reason = out_of_order(worker) if worker.defers else None
             if reason is None:
                 try:
-                    return await certify_body(worker, body, call, arrived=arrived)
+                    return await certify_body(worker, body, call, arrived=arrived, series=series)
                 except (MachineOffline, NothingDone):
                     if not worker.defers:
                         raise
                     reason = out_of_order(worker) or "line_lost"
-            return await _defer(worker, book, body, call, reason)
+            return await _defer(worker, book, body, call, reason, series=series)
 
     arrived, book = asyncio.get_running_loop().time(), worker.book
     return await worker.see_through(once(worker, call, run, lambda use: use.sale or use.record), "certify")
 
 
 async def _defer(
-    worker: MachineWorker, book: Book, body: object, call: Call, reason: OutageReason | None
+    worker: MachineWorker,
+    book: Book,
+    body: object,
+    call: Call,
+    reason: OutageReason | None,
+    *,
+    series: Series | None,
 ) -> DeferredSale:
     """`reason`: why the machine is out of order; None for a till that does not wait."""
     arrived = asyncio.get_running_loop().time()
@@ -67,7 +75,7 @@ async def _defer(
         call = msgspec.structs.replace(call, key=f"mcfd-{secrets.token_hex(16)}")
     while True:
         check_expiry(call.expires)
-        numbered, is_ours = numbers.numbered(worker, body, credit=False)
+        numbered, is_ours = numbers.numbered(worker, body, credit=False, series=series)
         invoice = read_body(worker, numbered, call, credit=False)
         while other := worker.attempts.find(invoice.number):
             await number_decided(worker, other, arrived + worker.limits.patience)

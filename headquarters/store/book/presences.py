@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, or_, select, update
 from common.wire.instants import instant_millis
 from common.wire.presence import Presence, WantedClosures
 from headquarters.core import checks
-from headquarters.core.checks import RequestedRange, facts_of, machine_of
+from headquarters.core.checks import RequestedRange, facts_of, ledger_facts, machine_of
 from headquarters.core.lateness import HeardBoot, heard, two_at_once
 from headquarters.core.wording import Fact
 from headquarters.store import tables
@@ -171,15 +171,16 @@ def _settle(
     changed = [books[word.book] for word in words if _tell(books[word.book], word)]
     keep_books(connection, sorted(changed, key=lambda book: book.key), None)
     settle_gaps(connection, [books[word.book] for word in words], now)
-    facts = {word.book: list(_facts(books[word.book], word, now, newest)) for word in words}
-    passing = {book: [fact for fact in found if fact.kind in PRESENCE_KINDS] for book, found in facts.items()}
+    passing = {
+        word.book: [*facts_of(word.presence, at=word.at, now=_heard_at(word, now), newest=newest)] for word in words
+    }
     settle_passing(connection, PRESENCE_KINDS, passing, now)
     signs = {word.book: () for word in words if _heard_at(word, now) > now - FORGETS_MILLIS}
     settle_passing(connection, ("late",), signs, now)
     for word in words:
-        for fact in facts[word.book]:
-            if fact.kind not in PRESENCE_KINDS:
-                keep_fact(connection, word.book, word.presence.nim, fact, now)
+        book = books[word.book]
+        for fact in ledger_facts(word.presence, word.at, book.ledger, book.last, book.closed_at):
+            keep_fact(connection, word.book, word.presence.nim, fact, now)
 
 
 def _tell(book: LockedBook, word: HeardPresence) -> bool:
@@ -191,13 +192,6 @@ def _tell(book: LockedBook, word: HeardPresence) -> bool:
         if z and z >= book.told_z:
             book.told_z, book.told_by = z, word.key_id
     return (book.told_z, book.told_by) != before or book.is_newly_followed
-
-
-def _facts(book: LockedBook, word: HeardPresence, now: int, newest: str) -> Iterable[Fact]:
-    last = book.last if book.follows(word.presence.ledger) else None
-    return facts_of(
-        word.presence, at=word.at, now=_heard_at(word, now), newest=newest, last=last, closed_at=book.closed_at
-    )
 
 
 def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[list[WantedClosures]]:

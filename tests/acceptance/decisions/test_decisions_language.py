@@ -35,6 +35,24 @@ WRONG = {
         f"{URL}/certify",
         {"json": invoice("L-1", prix=1), "headers": {"Mcfd-Strict": "true"}},
     ),
+    "changed, which strict refuses": (
+        "POST",
+        f"{URL}/certify",
+        {
+            "json": invoice(
+                "L-2",
+                items=[{"name": "é" * 200, "taxGroup": "B", "unitPrice": 1000, "quantity": 3, "amountTtc": 5000}],
+                payments=[{"method": "V", "amount": 5000}],
+                stampDuty=50,
+            ),
+            "headers": {"Mcfd-Strict": "true"},
+        },
+    ),
+    "a nature that strict wants": (
+        "POST",
+        f"{URL}/credit-note",
+        {"json": invoice("L-3", invoiceType="FA", creditNoteRef="RRR"), "headers": {"Mcfd-Strict": "true"}},
+    ),
 }
 ENGLISH = re.compile(r"\b(the|is|must|has|not|with|there|this|and|of|was|nothing)\b", re.IGNORECASE)
 

@@ -161,6 +161,7 @@ def test_what_is_typed_when_the_session_ends_is_not_lost(browser: Browser, shop:
     expect(idle).to_have_url(re.compile("/ui/login"))
     expect(page.locator("#state")).to_be_hidden()
     page.locator("[name=group1]").select_option("A")
+    page.locator("[name=client]").select_option("CC")
     page.get_by_test_id("certify").click()
     awa.fill_in_login("seller")
     expect(page.locator("[name=price1]")).to_have_value("15 000")

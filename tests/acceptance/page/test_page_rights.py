@@ -256,6 +256,9 @@ def test_a_key_ends_when_it_was_said_or_is_not_made(client: httpx.Client, as_rol
             "/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=content
         )
         assert (refused.status_code, f"Until: {text}" in refused.text) == (422, True), until
+    for label in ("", "x" * 61, "till\n9"):
+        refused = client.post("/ui/box/key", data={"label": label, "role": "seller"}, headers=content)
+        assert (refused.status_code, "Till: must " in refused.text) == (422, True), label
     assert ends() == before
     for until in ("2099-12-31", ""):
         answer = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=content)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from support.browser import PASSWORD, Visitor
-from support.shop import Shop, invoice
+from support.browser import PASSWORD, Visitor, create_users
+from support.shop import Shop, invoice, running_shop
 
 
 @pytest.fixture
@@ -43,6 +45,7 @@ def test_a_sale_by_hand_is_certified_once(awa: httpx.Client, shop: Shop) -> None
         "name2": "Natte",
         "price2": "1 250",
         "group2": "A",
+        "client": "CC",
         "method": "M",
     }
     answer = awa.post("/ui/sale", data=form)
@@ -58,7 +61,14 @@ def test_a_sale_by_hand_is_certified_once(awa: httpx.Client, shop: Shop) -> None
 
 def test_the_first_paper_of_a_sale_by_hand_is_no_duplicate(awa: httpx.Client, shop: Shop) -> None:
     """Who made it prints it for the customer; to any other person, and once a copy was given out, it is one."""
-    form = {"key": key_of(awa.get("/ui/sale").text), "name1": "Natte", "price1": "1250", "group1": "A", "method": "E"}
+    form = {
+        "key": key_of(awa.get("/ui/sale").text),
+        "name1": "Natte",
+        "price1": "1250",
+        "group1": "A",
+        "client": "CC",
+        "method": "E",
+    }
     sold = awa.post("/ui/sale", data=form)
     first = unescape(re.findall(r'href="(/ui/paper/invoice/[^"]+first=1)"', sold.text)[0])
     assert "DUPLICATA" not in awa.get(first).text
@@ -67,6 +77,39 @@ def test_the_first_paper_of_a_sale_by_hand_is_no_duplicate(awa: httpx.Client, sh
         assert "DUPLICATA N° 1" in other.get(first).text
     assert "first=1" not in awa.get(sold.url.path).text
     assert "DUPLICATA" in awa.get(first).text
+
+
+def test_invoices_by_hand_are_numbered_without_gaps(awa: httpx.Client, shop: Shop) -> None:
+    """Where the shop has no series the page has one for each type and year (SFE 2.18, 3 m): a refused form takes no number, a repeated one none more."""
+    year = datetime.now(UTC).year
+    form = {"name1": "Natte", "price1": "1250", "group1": "A", "client": "CC", "method": "E"}
+    first = certified(shop)
+
+    def of_type(type_: str) -> list[str]:
+        return [each["number"] for each in certified(shop) if each["number"].startswith(f"MAIN-{type_}-{year}-")]
+
+    at = len(of_type("FV"))
+    for key in ("series 1", "series 1", "series 2"):
+        assert awa.post("/ui/sale", data={**form, "key": key}).status_code == 200
+        assert awa.post("/ui/sale", data={**form, "key": f"{key} refused", "price1": "0"}).status_code == 422
+    sold = awa.post("/ui/sale", data={**form, "key": "series 3"})
+    awa.post(f"{sold.url.path}/credit", data={"key": "series 4", "line0": "1", "nature": "RAN"})
+    assert of_type("FV")[at:] == [f"MAIN-FV-{year}-{at + more:06}" for more in (1, 2, 3)]
+    assert of_type("FA")[-1].endswith(f"{len(of_type('FA')):06}")
+    assert len(certified(shop)) == len(first) + 4
+
+
+def test_the_stamp_duty_of_a_sale_by_hand_is_told(tmp_path: Path) -> None:
+    """It is taken in cash on top of the total, and expected in the drawer: the cashier reads it before the invoice and with it, and X has it."""
+    with running_shop(tmp_path, config={"stamp_duty": {"enabled": True}}) as shop:
+        create_users(shop, ["manager"])
+        with Visitor(shop, "manager", follow_redirects=True) as client:
+            assert "timbre" in client.get("/ui/sale").text
+            form = {"key": "a", "name1": "Natte", "price1": "15000", "group1": "A", "client": "CC", "method": "E"}
+            sold = client.post("/ui/sale", data=form).text.replace("\u00a0", " ")
+            assert re.search(r'data-testid="with-stamp">Avec le timbre de 100 F CFA : 15 100 F CFA', sold), sold
+            shop.x_with(1)
+            assert "Timbre quittance" in client.get("/ui/x").text
 
 
 @pytest.mark.parametrize(
@@ -80,6 +123,7 @@ def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total
         "name1": "Charrette",
         "group1": "B",
         "price1": price,
+        "client": "CC",
         "method": "E",
     }
     answer = awa.post("/ui/sale", data={**form, "quantity1": "1"})
@@ -92,6 +136,7 @@ def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total
         ({}, "article"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "quantity1": "deux"}, "Quantity"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}, "ifu"),
+        ({"name1": "Panier", "group1": "B", "price1": "100"}, "Customer: the kind has to be chosen"),
     ],
 )
 def test_a_sale_that_is_not_complete_is_not_certified(
@@ -112,7 +157,9 @@ def test_an_article_sold_without_vat_is_known_with_it(awa: httpx.Client, shop: S
     sold = invoice("HT-KNOWN", priceMode="HT", items=[item], payments=[{"method": "E", "amount": 2360}])
     assert shop.certify(sold).status_code == 200
     key = key_of(awa.get("/ui/sale").text)
-    answer = awa.post("/ui/sale", data={"key": key, "name1": "Natte sans taxe", "quantity1": "1", "method": "E"})
+    answer = awa.post(
+        "/ui/sale", data={"key": key, "name1": "Natte sans taxe", "quantity1": "1", "client": "CC", "method": "E"}
+    )
     assert certified(shop)[-1]["total"] == 1180, answer.text
 
 
@@ -152,7 +199,13 @@ def test_what_was_typed_comes_back_after_a_login(awa: httpx.Client, shop: Shop) 
     """Of a form whose session had ended: on its own screen, once, with its key and without passwords, and nothing was done. What is
     longer than a cookie does not."""
     before = len(certified(shop))
-    typed = {"key": key_of(awa.get("/ui/sale").text), "name1": "Pagne wax; 6 yards", "price1": "7 500", "group1": "B"}
+    typed = {
+        "key": key_of(awa.get("/ui/sale").text),
+        "name1": "Pagne wax; 6 yards",
+        "price1": "7 500",
+        "group1": "B",
+        "client": "CC",
+    }
     screen = {"Referer": f"{awa.base_url}/ui/sale"}
 
     def log_in() -> httpx.Response:

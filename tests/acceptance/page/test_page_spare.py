@@ -48,7 +48,8 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
     wait_for(lambda: "sa machine de secours peut prendre la relève" in technician.look("/ui/state"), "the banner")
     page = technician.look("/ui/spare")
     assert "Mettre la machine de secours en service" in page
-    assert technician.submit("/ui/spare", m=NIM, decision="take-over", reason="no").status_code == 422
+    for reason in ("no", "ne démarre\nplus", "x" * 201):
+        assert technician.submit("/ui/spare", m=NIM, decision="take-over", reason=reason).status_code == 422
     assert technician.submit("/ui/spare", m=NIM, reason="ne démarre plus").status_code == 422
     assert (
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]

@@ -100,6 +100,8 @@ def test_a_box_is_ready_with_the_machine_that_is_in_use(shop: PairShop) -> None:
     wait_for(lambda: shop.connected() == {SPARE}, "the machine away")
     assert shop.http.get("/health/ready").status_code == 503
     shop.take_over()
+    assert f"{NIM} is not connected: plug it in" in shop.mcfd("machine", "take-back", NIM, "--reason", "x").stderr
+    shop.take_over()
     try:
         ready = shop.http.get("/health/ready")
         assert ready.status_code == 200

@@ -186,16 +186,18 @@ async def test_what_was_sold_meanwhile_is_counted(store: Store, till: Till, path
 
 
 async def test_a_repair_of_the_time_holds_for_outages(store: Store, till: Till, path: Path) -> None:
-    """An outage of a clock that was ahead is as much earlier as the book."""
+    """An outage of a clock that was ahead, and who was notified of it, is as much earlier as the book."""
     await till.sell()
     till.at += 100 * DAY + HOUR
     await begin(till)
     till.at += HOUR
+    await notify(till, 1)
     await end(till)
     await store.decisions.write(repair_time, till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
     (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
     assert only.until - only.since == HOUR + 5 * MINUTE
     assert only.until < START + DAY
+    assert [notice.at for notice in only.notices] == [only.until]
     assert verify(path).problems == ()
 
 

@@ -122,6 +122,26 @@ def test_a_new_ledger_that_goes_on_with_the_numbers(store, box):
     assert say(store, new) == []
 
 
+def test_an_accepted_ledger_is_lost_too(store, box):
+    """Years after the first one: the box's word of a third ledger is a finding as that of the second was, also before the second has closed
+    anything and whatever came of the third; once it is accepted, what is missing of it is requested. A box with the first one again is a finding."""
+    take(store, box, box.close())
+    second, third = another_ledger(box), PaperBox(box.nim, key=box.key, seed="after the second loss")
+    store.register.accept_ledger("EL02000015", second.ledger, "awa", NOW)
+    say(store, second)
+    assert open_findings(store) == []
+    third.close()
+    assert take(store, third, third.close()) == [TakeOutcome.STORED]
+    say(store, third, LATER + 1)
+    assert open_findings(store) == [("fork", 0, "ledger", third.ledger, second.ledger)]
+    store.register.accept_ledger("EL02000015", third.ledger, "awa", LATER + 2)
+    assert say(store, third, LATER + 3) == [WantedClosures("live", 1, 1)]
+    take(store, third, third.closures[0])
+    assert open_findings(store) == []
+    say(store, box, LATER + DAY)
+    assert open_findings(store) == [("fork", 2, "ledger", box.ledger, third.ledger)]
+
+
 def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
     """It is in the register's copy: read again in the order of the stream, the closures of both ledgers are all taken."""
     new = another_ledger(box)

@@ -108,7 +108,7 @@ def test_commands_between(store, other, tmp_path, commands, is_running):
     copy.write()
     put_back(store, backup)
     for number in range(commands):
-        other.register.set_closing(MACHINE, number, NOW + number)
+        other.register.change(MACHINE, NOW + number, closes_at=number)
         other.register.add(box.nim, STOLEN.public, now=NOW + number)
     other.register.add("EL02000016-1", PrivateKey(b"o" * 32).public, now=NOW)
     program = store if is_running else other

@@ -68,6 +68,14 @@ def hangs_at_the_start(root: Path) -> None:
     (root / RUN).write_text("import time\ntime.sleep(3600)\n")
 
 
+def ends_without_a_word(root: Path) -> None:
+    """As on a disk that is full, or that gives errors."""
+    script = root / "usr/share/mcfd/take-over"
+    first = 'as_owner mv -fT "$copy.new" "$copy"'
+    assert first in script.read_text()
+    script.write_text(script.read_text().replace(first, "false"))
+
+
 def serves_once_it_may(root: Path) -> None:
     impatient(root / "usr/share/mcfd/take-over")
     own = (root / RUN).read_text()
@@ -105,6 +113,13 @@ def test_after_a_power_cut_another_package_goes_back_to_the_version_that_served(
         shop.box.path(f"{PREVIOUS}/migrating").touch()
         shop.box.path(f"{PREVIOUS}/in-use").unlink()
     assert shop.upgrade("9.2.2", breaks_at_the_start, check=False).returncode != 0
+    shop.assert_it_sells(good)
+
+
+def test_an_upgrade_that_ends_in_its_middle_leaves_a_daemon_that_runs(shop: Shop) -> None:
+    """Whatever command of it fails: the version before sells, also before somebody looks at dpkg's error."""
+    good = shop.version()
+    assert shop.upgrade("9.2.3", ends_without_a_word, check=False).returncode != 0
     shop.assert_it_sells(good)
 
 

@@ -32,7 +32,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-        alternative = x509.DNSName(host) if host[0].isalpha() else x509.IPAddress(ip_address(host))
+        alternative = x509.IPAddress(ip_address(host)) if host[0].isdigit() else x509.DNSName(host)
         builder = self._builder(subject, key, now - DAY if expired else now + DAY)
         builder = builder.add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
         certificate = _with_rights(builder, signs=False).sign(self._key, hashes.SHA256())

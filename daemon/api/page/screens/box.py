@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from common.numbers import money
+from common.one_line import fault_of_label
 from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import authority_link, day_of, file_route
@@ -20,7 +21,7 @@ from daemon.api.page.visit import Visit, html, is_fetched, redirect, render, scr
 from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
 from daemon.core.errors import InvalidRequest, McfdError, NotFound
-from daemon.core.keys import KeyTerms
+from daemon.core.keys import LONGEST_LABEL, KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import ROLES, fault_of_name
 from daemon.store.tables import keys as keys_table
@@ -29,7 +30,6 @@ from daemon.store.tables.keys import list_keys
 from daemon.store.tables.people import create_person, disable_person, list_people, set_password
 
 ENTRIES: Final = 100
-LONGEST_LABEL: Final = 60
 IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": money, "who": who, "whom": whom}
 """Functions that word entries of the audit log."""
 
@@ -134,9 +134,9 @@ async def findings(visit: Visit) -> Reply:
 @screen("/ui/box/key", "administer", change=True, form=_keys, faults=(InvalidRequest,))
 async def create_key(visit: Visit) -> Reply:
     """Shows the key once, with a QR code for the till's camera; a repeated form shows the same key."""
-    label, role = visit.form.get("label", "")[:LONGEST_LABEL], visit.form.get("role", "")
-    if not label:
-        raise InvalidRequest.at("label", visit.say("is needed"))
+    label, role = visit.form.get("label", ""), visit.form.get("role", "")
+    if fault := fault_of_label(label, LONGEST_LABEL):
+        raise InvalidRequest.at("label", fault)
     if role not in ROLES:
         raise InvalidRequest.at("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))
     until = day_of(visit.form.get("until", ""))

@@ -14,6 +14,7 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
 from common.language import Speaker, Text
+from common.one_line import fault_of_label
 from common.passwords import fault_of_password
 from common.sockets import in_url
 from common.web.forms import fields
@@ -30,13 +31,13 @@ from daemon.api.page.visit import POLICY, fault_page, html, language_of, redirec
 from daemon.api.refusals import Refusal, TooManyRequests
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.invoice.request import LONGEST_DEFAULT
 from daemon.core.people import fault_of_name
 from daemon.setup.request import SetupResult, for_till
 
 COOKIE: Final = "mcfd_first_start"
 START: Final = "/ui/setup"
 NETWORKS: Final = ("local", "https", "plain")
-LONGEST: Final = 60
 CHOSEN: Final = "nim."
 """Prefix of the NIM in a check box's name."""
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  compared with, not listened on
@@ -167,16 +168,16 @@ def _request(form: dict[str, str]) -> SetupRequest:
     request = SetupRequest(
         nims=tuple(field.removeprefix(CHOSEN) for field in form if field.startswith(CHOSEN)),
         network=network,
-        isf=form.get("isf", "")[:LONGEST],
-        till=form.get("till", "")[:LONGEST],
+        isf=form.get("isf", ""),
+        till=form.get("till", ""),
         name=name,
         password=password,
     )
     faults = (
         ("machines", "" if request.nims else Text("choose one at least")),
         ("network", "" if network in NETWORKS else Text("has to be one of {choices}", choices=", ".join(NETWORKS))),
-        ("isf", "" if request.isf else Text("is needed")),
-        ("till", "" if request.till else Text("is needed")),
+        ("isf", fault_of_label(request.isf, LONGEST_DEFAULT)),
+        ("till", fault_of_label(request.till, LONGEST_DEFAULT)),
         ("name", fault_of_name(name)),
         ("password", fault_of_password(password, name)),
     )

@@ -3,7 +3,6 @@ others, once per form. Also sales that wait for certification, and decisions on 
 
 from __future__ import annotations
 
-import base64
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +17,9 @@ from daemon.api.page.screens.today import reason_of
 from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
+from daemon.core.invoice.number import Series
 from daemon.core.invoice.taxes import PRODUCT, tax_lines
-from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.money import divide_half_up
 from daemon.core.report.articles import certified_amounts
@@ -27,7 +27,8 @@ from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
 from daemon.store.tables.book import deferred
 from daemon.usecases.certification.certify import certify
-from daemon.usecases.deferred.accept import release, withdraw
+from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.deferred.accept import certify_or_defer, release, withdraw
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import former_workers
@@ -37,6 +38,8 @@ LOOKED_AT: Final = 100
 """Newest invoices that are searched for articles."""
 MOST_ARTICLES: Final = 60
 LONGEST_KEY: Final = 40
+BY_HAND: Final = "MAIN-{type}-{year}-"
+"""What stands before the digits of numbers where the shop has no series: the page's own, beside those of the tills."""
 SHARES: Final = tuple(nature for nature in NATURES if nature != REBATE)
 """Natures of a credit note on one invoice."""
 
@@ -54,6 +57,7 @@ async def _sale(visit: Visit) -> Reply:
         groups=groups,
         methods=PAYMENT_METHODS,
         clients=CLIENTS,
+        has_stamp_duty=visit.worker.defaults.rules.stamp_duty.is_charged,
     )
 
 
@@ -69,7 +73,7 @@ async def certify_sale(visit: Visit) -> Reply:
             "invoiceType": "FV",
             "operatorName": visit.session.name,
             "items": items,
-            "customer": _customer(visit.form),
+            "customer": _customer(visit),
             "payments": [{"method": visit.form.get("method", "E"), "amount": total}],
         }
 
@@ -139,6 +143,7 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
         "customer": _customer_of(invoice),
         "payments": _paid_back(invoice) if is_all else [_paid(invoice, sum(item["amountTtc"] for item in items))],
         "creditNoteRef": f"{record.nim}-{record.counters.fvc}",
+        "originalInvoiceNumber": record.number,
         "creditNoteNature": nature,
     }
     if invoice.psvb and not any(item.psvb_group for item in invoice.items):
@@ -222,8 +227,12 @@ def _customer_of(invoice: Invoice) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _customer(form: Mapping[str, str]) -> dict[str, str]:
-    fields = {"clientType": form.get("client", "CC"), "name": form.get("customer", ""), "ifu": form.get("ifu", "")}
+def _customer(visit: Visit) -> dict[str, str]:
+    """The type has to be chosen (SFE 2.14)."""
+    form = visit.form
+    if form.get("client") not in CLIENTS:
+        raise InvalidRequest.at("customer", visit.say("the kind has to be chosen"))
+    fields = {"clientType": form["client"], "name": form.get("customer", ""), "ifu": form.get("ifu", "")}
     return {name: value for name, value in fields.items() if value}
 
 
@@ -281,19 +290,18 @@ def _key(visit: Visit) -> str:
 
 
 async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_credit: bool = False) -> Reply:
-    """Certifies and redirects to the invoice's screen. The number depends on the form's key, so that a repeated form
-    is one invoice even if it was changed in between."""
+    """Certifies and redirects to the invoice's screen, or to the sales that wait if it is certified later. A repeated
+    form is one invoice even if it was changed in between."""
     key, worker = _key(visit), visit.worker.in_use
     call = visit.call(f"page {prefix} {key}", f"page {prefix} {visit.worker.book.id} {key}")
-    try:
-        content = await body()
-        if visit.worker.defaults.series is None:
-            content["invoiceNumber"] = (
-                f"{prefix}-{visit.today():%y%m%d}-{base64.b32encode(call.fingerprint[:5]).decode()}"
-            )
-        done = await certify(worker, content, call, credit=is_credit)
-    except DuplicateInvoice as error:
-        return _invoice(visit, worker, error.record, again="1")
+    content, series = await body(), Series(BY_HAND, zone=visit.page.zone)
+    done: Answered[Any]
+    if is_credit:
+        done = await certify(worker, content, call, credit=True, series=series)
+    else:
+        done = await certify_or_defer(worker, content, call, is_async=False, series=series)
+    if not isinstance(done.value, Record):
+        return redirect(visit.link("/ui/waiting", new="1"))
     return _invoice(visit, worker, done.value, **({"again": "1"} if done.replayed else {"new": "1"}))
 
 
@@ -321,6 +329,9 @@ async def _waiting(visit: Visit) -> Reply:
         sales=sales,
         doubtful=doubtful,
         now=visit.worker.now(),
+        done=visit.say("Noted: it is certified later. Its number leads to the slip for the customer.")
+        if visit.query.get("new")
+        else "",
         more=visit.link("/ui/waiting", after=str(sales[-1].id)) if len(sales) == PER_PAGE else "",
     )
 

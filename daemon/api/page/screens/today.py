@@ -4,21 +4,23 @@ After the first start: whether the machine answers, and a free test invoice."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from heapq import merge
 from typing import Any, Final, cast
 
 import msgspec
 
-from common.language import Counted, Speaker, Text, tell
+from common.language import Counted, Text, tell
 from common.language.reasons import from_stored
 from common.numbers import money, whole_number
+from common.one_line import fault_of_label
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.screens.closures import LONGEST_KEY, count_of
 from daemon.api.page.screens.paper import printed
+from daemon.api.page.views.cash_count import COINS, NOTES, read_count
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
-from daemon.api.page.views.sales_state import sales_state
+from daemon.api.page.views.sales_state import last_z_unknown, sales_state
 from daemon.api.page.visit import (
     POLICY,
     Visit,
@@ -28,15 +30,21 @@ from daemon.api.page.visit import (
     redirect,
     render,
     screen,
-    without_thousands,
 )
-from daemon.core.audit import Call
+from daemon.core.audit import LONGEST_REASON, Call
 from daemon.core.clock import HOUR
-from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound, PeriodEnded, StorageError
+from daemon.core.errors import (
+    FieldError,
+    InvalidRequest,
+    MachineError,
+    NotFound,
+    PeriodEnded,
+    StorageError,
+    ZNumberUnknown,
+)
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
-from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book.deferred import backlog
@@ -50,10 +58,6 @@ from daemon.usecases.reports.report import latest, sales_between, totals_by_hour
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 LATEST: Final = 8
-NOTES: Final = (10_000, 5000, 2000, 1000, 500)
-COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
-"""Of the CFA franc."""
-MOST_DIGITS: Final = 13
 AGAIN: Final = 2.7
 """Seconds until a second notification of a screen, after the next tick."""
 BEAT: Final = 5.0
@@ -174,7 +178,8 @@ confirm_z = screen("/ui/z", "close")(_dialogue)
 async def _waiting(visit: Visit) -> list[str]:
     """What the Z will not include yet, and what headquarters lacks."""
     worker, say = visit.worker, visit.say
-    found = [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
+    found = last_z_unknown(visit, [each.book for each in worker.pair])
+    found += [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
     if later := (await worker.ledger.read(backlog, worker.book)).count:
         one, several = "{count} sale waits for its certification", "{count} sales wait for their certification"
         found.append(say(Counted(one, several, later)))
@@ -190,31 +195,13 @@ async def _waiting(visit: Visit) -> list[str]:
     return found
 
 
-def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
-    """The cash count: notes and coins, or one total; None if not counted. Raises InvalidRequest."""
-    pieces = [
-        (value, form.get(f"{kind}{value}", "")) for kind, values in (("n", NOTES), ("c", COINS)) for value in values
-    ]
-    typed = form.get("counted", "")
-    if not typed and not any(text for _, text in pieces):
-        return None
-    wrong = FieldError("counted", say("must be a whole number of francs, 0 or more"))
-    sums = [value * _whole(text, wrong) for value, text in pieces if text]
-    total = sum(sums) if sums else _whole(typed, wrong)
-    if sums and typed and _whole(typed, wrong) != total:
-        raise InvalidRequest.at("counted", say("notes and coins come to another sum"))
-    if total > MAX_AMOUNT:
-        raise InvalidRequest([wrong])
-    return total
-
-
-def _whole(text: str, wrong: FieldError) -> int:
-    if (number := whole_number(without_thousands(text), MOST_DIGITS)) is None:
-        raise InvalidRequest([wrong])
-    return number
-
-
-@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest, PeriodEnded, StorageError))
+@screen(
+    "/ui/z",
+    "close",
+    change=True,
+    form=_dialogue,
+    faults=(MachineError, InvalidRequest, PeriodEnded, StorageError, ZNumberUnknown),
+)
 async def close_z(visit: Visit) -> Reply:
     """If the machine does not answer, the dialogue is shown again with the same key. A repetition with another count
     names the valid one."""
@@ -314,15 +301,14 @@ OBSTACLES: dict[Obstacle, Text] = {
 }
 REASON = Text("a reason is needed; it is kept in the ledger")
 SHORTEST_REASON = 4
-LONGEST_REASON = 200
 
 
 def reason_of(visit: Visit) -> str:
-    """The reason of a decision, for the ledger. Raises InvalidRequest if it is too short."""
+    """The reason of a decision, for the ledger. Raises InvalidRequest if it is too short, too long or not one line."""
     reason = visit.form.get("reason", "").strip()
-    if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
-    return reason[:LONGEST_REASON]
+    if fault := REASON if len(reason) < SHORTEST_REASON else fault_of_label(reason, LONGEST_REASON):
+        raise InvalidRequest.at("reason", fault)
+    return reason
 
 
 async def _attention(visit: Visit) -> Reply:

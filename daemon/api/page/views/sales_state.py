@@ -9,15 +9,19 @@ import msgspec
 from common.language import Counted, Text, tell
 from common.language.reasons import from_stored
 from daemon.core.clock import DAY, HOUR, machine_millis
-from daemon.core.errors import StorageError, StorageFull, without_paths
+from daemon.core.errors import StorageError, StorageFull, ZNumberUnknown, without_paths
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.reports import REASONS
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.outages import open_outage, out_since
 from daemon.usecases.reports.report import latest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from daemon.api.page.visit import Visit
+    from daemon.core.ledger.book import Book
     from daemon.usecases.worker.machine_worker import MachineWorker
 
 AMBER_DAYS, RED_DAYS = 5, 7
@@ -68,6 +72,7 @@ async def sales_state(visit: Visit) -> SalesState:
         for each in replaced
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
+    warnings += last_z_unknown(visit, [each.book for each in live])
     if damage := deps.damage():
         warnings.append(
             say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language))
@@ -79,16 +84,27 @@ async def sales_state(visit: Visit) -> SalesState:
         warnings.append(say("the disk is nearly full, and sales stop once it is"))
     if deps.disk():
         warnings.append(from_stored(deps.disk()).in_language(visit.language))
-    waiting = [each.oldest_at for each in await visit.backlogs() if each.waiting and each.mode == "live"]
-    if days := max((deps.clock() - oldest) // DAY for oldest in (*waiting, deps.clock())):
-        late = Counted(
-            "headquarters has had no closure for a day", "headquarters has had no closure for {count} days", days
-        )
-        warnings.append(say(late))
+    warnings += await _undelivered(visit)
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
+
+
+async def _undelivered(visit: Visit) -> list[str]:
+    """Closures that headquarters refused, or has not received for a day."""
+    now, found = visit.deps.clock(), []
+    backlogs = [each for each in await visit.backlogs() if each.mode == "live"]
+    if parked := sum(each.parked for each in backlogs):
+        found.append(Counted("headquarters refused {count} closure", "headquarters refused {count} closures", parked))
+    waiting = [each.oldest_at for each in backlogs if each.waiting]
+    if days := max((now - oldest) // DAY for oldest in (*waiting, now)):
+        found.append(
+            Counted(
+                "headquarters has had no closure for a day", "headquarters has had no closure for {count} days", days
+            )
+        )
+    return [visit.say(text) for text in found]
 
 
 def _sells(worker: MachineWorker) -> bool:
@@ -193,6 +209,12 @@ def _call(visit: Visit, *causes: str) -> str:
     """The causes, and the contact (`[company] support`)."""
     call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
     return visit.say("; ").join([*causes, *call]) + "."
+
+
+def last_z_unknown(visit: Visit, books: Sequence[Book]) -> list[str]:
+    """A sentence for each of the books that cannot be closed after a restore (decision 30)."""
+    unknown = [each for each in books if visit.worker.ledger.peek(book_state, each).needs_last_z]
+    return [str(tell(ZNumberUnknown(each.nim), visit.language)) for each in unknown]
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:

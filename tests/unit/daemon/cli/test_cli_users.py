@@ -90,6 +90,7 @@ KEY = ("keys", "create", "--nim", NIM)
         ((*PERSON, "awa", "--role", "seller", "--password-stdin"), ""),
         ((*PERSON, "awa", "--role", "seller"), "mil et sorgho\n"),
         (("keys", "create", "--nim", "XX"), ""),
+        *(((*KEY, "--label", label), "") for label in ("x" * 61, "till\n1", "till \x1b[2J")),
         *(
             ((*KEY, f"--expires={end}"), "")
             for end in ("2020-01-01", "31.12.2090", "0d", "-3d", "d", "99999999999999d", "2200-01-01")

@@ -1,6 +1,8 @@
 """Documents as PDF: what a reader of PDF finds in them."""
 
 import io
+import subprocess
+import sys
 
 import pypdf
 import pytest
@@ -91,3 +93,10 @@ def test_a_pdf_that_takes_too_long_has_failed(monkeypatch):
     monkeypatch.setattr(pdf, "_LONGEST_S", 0.001)
     with pytest.raises(pdf.PdfFailed):
         as_pdf(Document("FV-1", "fr", (TextLine("head"),)))
+
+
+def test_nothing_is_said_of_a_library_that_the_package_leaves_out() -> None:
+    """Without Pillow, as on a box, a command that makes PDFs writes nothing on stderr."""
+    code = "import sys; sys.modules['PIL'] = None; from daemon.paper.pdf import new_pdf; new_pdf('fr', 'x')"
+    done = subprocess.run([sys.executable, "-c", code], check=True, text=True, capture_output=True)
+    assert done.stderr == ""

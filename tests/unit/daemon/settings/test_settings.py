@@ -148,9 +148,15 @@ IN_A_SECTION = [
     ("printer", 'address = "/dev/l\\u0000"', "address: "),
     ("upstream", "", "kind: is missing"),
 ]
+BAD_LINES = ("a\\u0007b", "a\\nb", "a\\u2028b", "   ", "", "x" * 65)
+"""No line that shows something."""
 WITH_A_MACHINE = [
     ('[[machine]]\nnim = "XX"\nport = "/dev/x"\n', 'machine[1].nim: "XX" is not a NIM'),
-    ('operator_name = "a\\u0007b"\n', "machine[0].operator_name: "),
+    *(
+        (f'{key} = "{text}"\n', f"machine[0].{key}: ")
+        for key in ("isf", "operator_id", "operator_name")
+        for text in BAD_LINES
+    ),
     (SECOND.replace("16-1", "15-2", 1), 'machine[1].nim: "EL02000015-2" is the same as machine[0].nim'),
     (SECOND.replace("mcf-EL02000016", "../dev/mcf-EL02000015"), "machine[1].port: "),
     ("habits = 1\n", "machine[0].habits: must be a section […]"),

@@ -15,6 +15,7 @@ from litestar.routes import HTTPRoute
 from support.api import INVOICE, Ring, Served
 from support.core_samples import DEFAULTS, read, record
 
+from common.front_config import ERRORS as FRONT_ERRORS
 from daemon.api.access.context import ApiDeps
 from daemon.api.document.describe import EmptyBody
 from daemon.api.document.openapi import DATA
@@ -127,11 +128,12 @@ def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
     """So is each header that goes with it."""
     content = set(re.findall(r"[A-Z_]{6,}", repr(document["paths"])))
     codes = {kind.code for kind in KINDS.values()} | {code for code, _ in HTTP_CODES.values()}
+    codes |= {code for code, _, _ in FRONT_ERRORS.values()}
     assert codes_of(document) == codes
     assert codes - content == {"WRONG_PASSWORD", "METHOD_NOT_ALLOWED"}  # of the shop's page, and of no operation
     certify = document["paths"]["/v1/mcf/{nim}/certify"]["post"]["responses"]
     assert {int(status) for status in certify} == {
-        200, 202, 400, 401, 403, 404, 408, 409, 410, 413, 415, 421, 422, 429, 500, 502, 503, 507,
+        200, 202, 400, 401, 403, 404, 408, 409, 410, 413, 415, 421, 422, 429, 500, 502, 503, 504, 507,
     }  # fmt: skip
     storing = {path for path, _, operation in operations(document) if "507" in operation["responses"]}
     papers = ("certifications/{code}", "reports/x", "reports/a", "reports/articles")  # each an entry of the journal
@@ -140,6 +142,16 @@ def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
     assert "Retry-After" in certify["429"]["headers"]
     assert "Retry-After" in certify["503"]["headers"]
     assert "Idempotency-Replayed" in certify["200"]["headers"]
+
+
+def test_answers_of_haproxy_are_described(document: dict[str, Any]) -> None:
+    """HAProxy stands before a box on a network. It answers any operation itself, as while the daemon restarts."""
+    for path, _, operation in operations(document):
+        for status, (code, _, _) in FRONT_ERRORS.items():
+            if (path, status) != ("/health/ready", 503):  # its own answer
+                response = operation["responses"][str(status)]
+                assert f"`{code}`: " in response["description"], (path, status)
+                assert ("Retry-After" in response["headers"]) == (status in {429, 503}), (path, status)
 
 
 def test_a_key_against_repeats_is_asked_for_where_it_is_read(document: dict[str, Any]) -> None:

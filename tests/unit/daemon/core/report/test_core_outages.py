@@ -49,17 +49,19 @@ def test_an_outage_is_answered_with_all_that_the_register_has() -> None:
         ("", NOW),
         ("2026-01-05T09:00:00Z", NOW - HOUR),
         ("2026-01-05T11:00:00Z", NOW + HOUR),
+        ("2026-01-05T06:00:00Z", NOW - 4 * HOUR),
+        ("2026-01-05T05:59:59.999Z", None),
         ("2026-01-05T11:00:00.001Z", None),
         ("2026-01-05T09:00:00", None),
         ("yesterday", None),
     ],
 )
 def test_a_notification_is_of_now_or_of_a_time_that_was(at: str | None, noted: int | None) -> None:
-    """A clock may be an hour ahead of the book's; any other future, or a time without its offset, is refused by its field."""
+    """A clock may be an hour off the book's; any other future, a time before the outage that began three hours ago, or a time without its offset, is refused by its field."""
     body = {**FILED, "at": at, "colour": "red"}
     if noted is not None:
-        assert read_notice(body, now=NOW, strict=False) == Notice("administration", "A-7", noted)
+        assert read_notice(body, since=NOW - 3 * HOUR, now=NOW, strict=False) == Notice("administration", "A-7", noted)
         return
     with pytest.raises(InvalidRequest) as refused:
-        read_notice(body, now=NOW, strict=True)
+        read_notice(body, since=NOW - 3 * HOUR, now=NOW, strict=True)
     assert [error.field for error in refused.value.errors] == ["at", "colour"]
