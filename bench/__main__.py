@@ -14,11 +14,12 @@ from bench.rows import network, sales
 
 PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "sale line-1 line-10 line-100 processor": sales.beside_the_line,
+    "tls-sale tls-1 tls-10 tls-100": sales.through_haproxy,
     "slow-disk": sales.slow_disk,
     "machines": sales.machines,
     "upstream": sales.upstream,
     "syncs": sales.syncs,
-    "memory": sales.memory,
+    "memory memory-pair": sales.memory,
     "start reports memory-large today first-load search command": sales.large_ledger,
     "relay relay-rate relay-idle": network.relay,
     "waiting start-waiting": sales.waiting,

@@ -24,6 +24,7 @@ EVENTS: Final = {
     "request.answered": Text("request"),
     "request.failed": Text("mcfd failed at a request"),
     "restore.done": Text("a copy was put back in the ledger's place"),
+    "restore.unneeded": Text("no copy was put back: the ledger is sound and has all of it"),
     "restore.failed": Text("a copy could not be put back; the ledger is what it was"),
     "page.failed": Text("mcfd failed at a screen of the page"),
     "page.command_failed": Text("a command of the page failed"),

@@ -28,7 +28,8 @@ from bench.shop.shops import PACED, UNPACED, Bench, folder, line_seconds, nim, r
 from bench.shop.till import BareScript, Crowd, Till, bodies, rate
 from daemon.store.sqlite.file import open_to_read
 
-SIZES = (("line-1", 1, 60), ("line-10", 10, 20), ("line-100", 100, 3))
+SIZES = ((1, 60), (10, 20), (100, 3))
+"""Items, and number of sales."""
 BARE_SALES = 60
 WARM_UP = 8
 SLOW_SYNC_MS = 20.0
@@ -85,24 +86,41 @@ def compare(row: str, pair: Sequence[Iterator[float]], count: int) -> Row:
 def beside_the_line() -> Iterator[Row]:
     """One till, one invoice at a time, on a paced line."""
     with running(1, *PACED) as bench:
-        _fill_wal(bench)
-        with folder() as path:
-            machine = Machine(path, nim(1), IFU, *PACED, lasting=False)
-            machine.start()
-            try:
-                sales = SalesAtTill(bench, bodies(1, series="SALE", walk_in=True))
-                yield compare("sale", [sales, BareScript(machine.link, 1, BARE_SALES + WARM_UP)], BARE_SALES)
-                sales.close()
-            finally:
-                machine.stop()
-        for row, items, count in SIZES:
+        yield _beside_script("sale", bench)
+        for items, count in SIZES:
             busy = bench.busy()
-            times, lines = one_by_one(bench, bodies(items, series=row, walk_in=True), count)
+            times, lines = one_by_one(bench, bodies(items, series=f"L{items}", walk_in=True), count)
             busy = bench.busy() - busy
             note = f"{milliseconds(median(times))} / {milliseconds(median(lines))}, {count} sales"
-            yield Row(row, median(times) / median(lines), note)
+            yield Row(f"line-{items}", median(times) / median(lines), note)
             if items == 1:
                 yield Row("processor", busy * 1000 / (count + WARM_UP), note)
+
+
+def through_haproxy() -> Iterator[Row]:
+    """One till, one invoice at a time, through HAProxy with TLS, beside the same without."""
+    with running(1, *PACED, tls=True) as bench, running(1, *PACED) as loopback:
+        yield _beside_script("tls-sale", bench)
+        for items, count in SIZES:
+            pair = [SalesAtTill(each, bodies(items, series=f"L{items}", walk_in=True)) for each in (bench, loopback)]
+            yield compare(f"tls-{items}", pair, count)
+            for sales in pair:
+                sales.close()
+
+
+def _beside_script(row: str, bench: Bench) -> Row:
+    _fill_wal(bench)
+    with folder() as path:
+        machine = Machine(path, nim(1), IFU, *PACED, lasting=False)
+        machine.start()
+        try:
+            sales = SalesAtTill(bench, bodies(1, series="SALE", walk_in=True))
+            script = BareScript(machine.link, 1, BARE_SALES + WARM_UP)
+            found = compare(row, [sales, script], BARE_SALES)
+            sales.close()
+        finally:
+            machine.stop()
+    return found
 
 
 def one_by_one(bench: Bench, requests: Iterator[bytes], count: int) -> tuple[list[float], list[float]]:
@@ -211,8 +229,11 @@ def syncs(count: int = 150) -> Iterator[Row]:
 
 
 def memory(count: int = 10_000) -> Iterator[Row]:
-    """64 tills at 8 machines without pacing."""
-    with running(MACHINES, *UNPACED) as bench:
+    """64 tills at 8 machines without pacing, through HAProxy with TLS."""
+    with running(MACHINES, *UNPACED, tls=True) as bench:
+        first = Till(bench.till())
+        first.post(next(bodies(1, series="FIRST")))  # the address then has the larger limits
+        first.close()
         crowd = Crowd()
         for number in range(MACHINES):
             requests = bodies(1, series=f"M{number}")
@@ -220,7 +241,9 @@ def memory(count: int = 10_000) -> Iterator[Row]:
                 crowd.join(bench.till(number), requests)
         crowd.run_until(count)
         crowd.close()
-        yield Row("memory", bench.resident(), f"{MACHINES} machines, {TILLS} tills, {count} sales")
+        note = f"{MACHINES} machines, {TILLS} tills, {count} sales"
+        yield Row("memory", bench.resident(), note)
+        yield Row("memory-pair", bench.resident(with_haproxy=True), note)
 
 
 def waiting() -> Iterator[Row]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -54,6 +56,7 @@ class Bench:
 
     shop: Shop
     syncs: Path
+    tls: ssl.SSLContext | None = None
 
     @property
     def machines(self) -> tuple[Machine, ...]:
@@ -61,7 +64,7 @@ class Bench:
 
     def till(self, number: int = 0, mode: Mode = "live", path: str = "certify") -> Endpoint:
         name = self.machines[number].nim
-        return Endpoint(self.shop.port, f"/v1/mcf/{name}/{path}", self.shop.key(mode, name))
+        return Endpoint(self.shop.port, f"/v1/mcf/{name}/{path}", self.shop.key(mode, name), self.tls)
 
     def moved(self, number: int = 0) -> int:
         """Bytes on that machine's line so far, both directions together."""
@@ -69,11 +72,12 @@ class Bench:
         total: int = counted["in"] + counted["out"]
         return total
 
-    def resident(self) -> float:
-        """The daemon's resident memory in MB."""
-        status = Path(f"/proc/{self.shop.pid}/status").read_text()
-        kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(kilobytes) / 1024
+    def resident(self, *, with_haproxy: bool = False) -> float:
+        """Resident memory in MB of the daemon, or of it and its children."""
+        pid = self.shop.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if with_haproxy else ()
+        pages = (int(Path(f"/proc/{each}/statm").read_text().split()[1]) for each in (pid, *children))
+        return sum(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
     def busy(self) -> float:
         """Processor time of all the daemon's threads, in seconds."""
@@ -89,14 +93,17 @@ def running(
     disk: float | None = None,
     ledger: Path | None = None,
     sales_before: Sequence[int] = (),
+    tls: bool = False,
 ) -> Iterator[Bench]:
     """`options` are the simulators'; `disk`: additional ms of every fsync (0 only counts them); `sales_before`: sales
-    of the first machines already in `ledger`. The configuration is the default one. Ends with `mcfd verify`."""
+    of the first machines already in `ledger`; `tls`: behind HAProxy. The configuration is otherwise the default one.
+    Ends with `mcfd verify`."""
     with folder() as path:
         lines = tuple(Machine(path, nim(number), IFU, *options, lasting=False) for number in range(1, machines + 1))
-        settings = {"reports": {"aggregation_delay": 2.0}, **(config or {})}
+        server: dict[str, Any] = {"server": {"tls": "internal"}} if tls else {}
+        settings = {"reports": {"aggregation_delay": 2.0}, **server, **(config or {})}
         with Shop(path, machines=lines, config=settings) as shop:
-            bench = Bench(shop, path / "syncs")
+            bench = Bench(shop, path / "syncs", shop.use_https() if tls else None)
             if disk is not None:
                 shop.command = (sys.executable, "-m", "support.slow_disk", str(bench.syncs), str(disk))
                 shop.environ["PYTHONPATH"] = str(ROOT / "tests")

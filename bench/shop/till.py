@@ -8,6 +8,7 @@ import json
 import random
 import selectors
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -66,6 +67,7 @@ class Endpoint:
     port: int
     path: str
     key: str = ""
+    tls: ssl.SSLContext | None = None
 
     def request(self, body: bytes) -> bytes:
         head = f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.key}\r\n"
@@ -75,7 +77,7 @@ class Endpoint:
     def connect(self) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
+        return self.tls.wrap_socket(connection, server_hostname="127.0.0.1") if self.tls else connection
 
 
 def answer_of(received: bytes) -> bytes | None:

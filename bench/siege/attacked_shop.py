@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 from support.nursery import warm
 from support.shop import IFU, NIM, Machine, Process, Shop
@@ -153,7 +152,7 @@ def open_attacked_shop(*, tls: bool, baud: int = 115_200) -> Iterator[AttackedSh
         environ |= {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1_000_000)}
         with Shop(folder, machines=(machine,), config={"server": server}, environ=environ) as shop:
             if tls:
-                _make_authority(shop)
+                shop.use_https()
             machine.start()
             shop.start_daemon()
             _, hard = resource.prlimit(shop.pid, resource.RLIMIT_NOFILE)
@@ -166,13 +165,6 @@ def open_attacked_shop(*, tls: bool, baud: int = 115_200) -> Iterator[AttackedSh
     finally:
         manager.close()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make_authority(shop: Shop) -> None:
-    shop._write_config()  # noqa: SLF001  the shop writes it at its start only
-    shop.mcfd("tls", "init", check=True)
-    shop.http.close()
-    shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", timeout=60, verify=False)  # noqa: S501  our own
 
 
 def wait_until_calm(site: AttackedShop, bound: float, patience: float = 30.0) -> float:

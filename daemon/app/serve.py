@@ -135,9 +135,9 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
     signals = Signals()
     signals.listen()
     certificate = Certificate(settings)
-    certificate.freshen_at_start()
     async with AsyncExitStack() as stack:
-        # In a thread, beside the ledger's check: the machines' first replies are still handled at once.
+        # Both beside the ledger's check: the machines' first replies are still handled at once.
+        fresh = asyncio.create_task(certificate.freshen_at_start())
         routes = asyncio.create_task(asyncio.to_thread(drawn_routes, with_page=True))
         runtime = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(runtime))
@@ -157,6 +157,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         app = create_api(deps, page)
         await sandbox_answers(runtime.workers)
         calls = await stack.enter_async_context(answering_calls(runtime, app))
+        await fresh
         front = await _front(stack, settings, certificate, folder)
         server = HttpServer(app, _server_config(settings, front))
         await server.start()

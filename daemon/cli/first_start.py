@@ -127,6 +127,7 @@ def _start(place: Path) -> int:
 
 
 def _become_daemon(place: Path) -> NoReturn:
+    from daemon.app.page.files import MCFD
+
     sys.stdout.flush()
-    program = "import sys; from daemon.cli import main; sys.exit(main())"
-    os.execv(sys.executable, [sys.executable, "-c", program, "run", "--config", str(place)])  # noqa: S606  itself
+    os.execv(MCFD[0], [*MCFD, "run", "--config", str(place)])  # noqa: S606  itself

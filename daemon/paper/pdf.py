@@ -4,7 +4,6 @@ fpdf2 takes 42 MB and a second to load, so a separate process makes each documen
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import warnings
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
+from common.own_program import own_program
 from daemon.paper.layout import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
 from daemon.paper.logo import WHITE, NotAPicture, qr_modules, read_png
 
@@ -54,12 +54,11 @@ def poster(size: PaperSize) -> bytes:
 def _in_process(kind: str, data: bytes) -> bytes:
     try:
         process = subprocess.run(  # noqa: S603  this module, with our own data on standard input
-            [sys.executable, "-W", "ignore", "-m", __name__, kind],
+            [*own_program("from daemon.paper.pdf import main; main()"), kind],
             input=data,
             capture_output=True,
             check=False,
             timeout=_LONGEST_S,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
     except subprocess.TimeoutExpired as error:
         raise PdfFailed(str(error)) from None
@@ -248,5 +247,6 @@ def _poster(data: bytes) -> bytes:
     return bytes(pdf.output())
 
 
-if __name__ == "__main__":
+def main() -> None:
+    warnings.simplefilter("ignore")  # fpdf2's, of functions that it will change
     sys.stdout.buffer.write({"document": _document, "poster": _poster}[sys.argv[1]](sys.stdin.buffer.read()))

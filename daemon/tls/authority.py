@@ -10,6 +10,7 @@ constraint, RFC 5280 4.2.1.10): who steals it cannot stand in for a bank at the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
@@ -27,7 +28,7 @@ from common.language import Text, tr
 from common.language.system import reason
 from common.sockets import address_of
 from daemon.settings.check import AUTHORITY
-from daemon.tls import AUTHORITY_KEY, SERVER_PAIR, AuthorityError
+from daemon.tls import AUTHORITY_KEY, NOT_VALID, SERVER_PAIR, AuthorityError
 
 NEXT = "ca.pem.next"
 ROOT_LASTS = timedelta(days=20 * 365)
@@ -122,7 +123,26 @@ def check_key(folder: Path) -> None:
     _load(folder)
 
 
-def is_good(folder: Path, now: datetime) -> bool:
+def main() -> str | int:
+    """Renews if due and checks the key, as the daemon's child process: cryptography takes 9 MB. Its arguments are the
+    folder and the box's names. Prints a new certificate's description as JSON. The exit code is `NOT_VALID`, or 1 with
+    an error while the certificate in place is valid."""
+    folder, names, now = Path(sys.argv[1]), sys.argv[2:], datetime.now(UTC)
+    try:
+        renewed = renew_if_due(folder, names, now)
+        check_key(folder)
+    except (AuthorityError, OSError) as error:
+        text = f"{folder}: {reason(error)}" if isinstance(error, OSError) else str(error)
+        if _is_valid(folder, now):
+            return text
+        sys.stderr.write(f"{text}\n")
+        return NOT_VALID
+    if renewed:
+        sys.stdout.buffer.write(msgspec.json.encode(renewed))
+    return 0
+
+
+def _is_valid(folder: Path, now: datetime) -> bool:
     """Whether what is there may be shown for now, whatever is wrong with the authority."""
     try:
         certificate = read(folder / SERVER_PAIR)

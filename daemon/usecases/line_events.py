@@ -21,6 +21,7 @@ from daemon.store.tables.events import last_event_at
 from daemon.usecases.certification.recover import is_activated, recover
 from daemon.usecases.deferred.accept import refuse_former_sales
 from daemon.usecases.reports.close_period import close_former_periods
+from daemon.usecases.reports.inspect import take_taxpayer
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -51,6 +52,8 @@ class LineEvents:
                     await refuse_former_sales(worker)
                     await close_former_periods(worker)
                 await self._check_server(machine)
+                if worker.compose_letterhead:
+                    worker.taxpayer = ()  # it may have been changed while the machine was away; `stored_taxpayer` is kept
                 worker.opened(machine)
         finally:
             worker.returning = False
@@ -76,6 +79,8 @@ class LineEvents:
                     return
                 await self._notice(state)
                 await self._check_server(machine)
+                if not worker.taxpayer and worker.compose_letterhead:  # paper needs it, also where the machine dies
+                    await take_taxpayer(worker, machine)
         except MachineBusy:
             return  # the worker is closing
         except (MachineError, StorageError) as error:

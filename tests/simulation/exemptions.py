@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from simulation.box import PAIRS
 from simulation.world import World
 
 from daemon.core.clock import BOUND, EARLIEST, FIRST_BOUND, SLACK
@@ -91,6 +92,12 @@ def reset_has_no_name(world: World) -> bool:
 def reset_left_nothing(world: World, *, is_blank: bool) -> bool:
     """A machine that does not tell its suffix and was reset looks, to a copy from before its first invoice, like one that has done nothing since."""
     return is_blank and world.was_reset and world.options.short_nim
+
+
+def pair_is_unknown(world: World, *, vanished: bool) -> bool:
+    """A ledger that is gone takes the pair with it: where the configuration names one machine alone, the box does not know of the other, which would
+    have to be compared first (seed 989)."""
+    return vanished and world.box.layout not in PAIRS
 
 
 def machine_has_no_past(world: World) -> bool:

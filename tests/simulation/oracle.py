@@ -54,6 +54,7 @@ class Expectations:
         self._put_back_at = 0.0
         self._under_way: set[str] = set()
         self._is_put_back = False
+        self._is_pair_unknown = False
         self.taken_over: list[tuple[int, str]] = []
         """Of each decision on an older ledger: how many the machine had certified, and the number of its last invoice."""
         self.calendar: dict[tuple[str, str, int], str] = {}
@@ -158,6 +159,7 @@ class Expectations:
         self.owed_a_question = bool(missing) and not named.get("adopted") and (not vanished or fiscal.last is not None)
         self._put_back_at, self._under_way = self.world.box.loop.now, under_way
         self._is_put_back = True
+        self._is_pair_unknown = exempt.pair_is_unknown(self.world, vanished=vanished)
         self.keys_of_z.clear()
         self.world.blame("an older ledger")
         self.world.was_restored = True
@@ -166,7 +168,7 @@ class Expectations:
         """An operator decides on what the older ledger lacks: until now neither machine of a pair has certified anything but what it was sent before."""
         early = [
             f"{world.nim} {number}"
-            for world in self.worlds
+            for world in ([self.world] if self._is_pair_unknown else self.worlds)
             for at, number in world.certified
             if self.owed_a_question and at > self._put_back_at and number not in self._under_way
         ]

@@ -10,13 +10,16 @@ import msgspec
 from simulation import exemptions
 
 from daemon.core.clock import Clocks, decide_time, latest
+from daemon.store.store import Store
+from daemon.store.tables.book import take_overs
+from daemon.store.tables.book.books import open_book
 from daemon.store.tables.book.entries import hours_ahead
 from simulator.machine.commands import STATE
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
 
-NIM = "EL02000015"
+NIM, SPARE = "EL02000015", "EL02000099"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 CODE = 8
 """The place of the last invoice's code in C1h: it tells that an invoice is new, and nothing of what was before."""
@@ -124,6 +127,17 @@ def test_reset_has_no_name() -> None:
 def test_reset_left_nothing() -> None:
     """Sales of ours before a reset, or none."""
     assert after("FV F-1", "FV F-2", "reset", "activation 2", short_nim=True) == after(short_nim=True)
+
+
+async def test_pair_is_unknown(tmp_path: Path) -> None:
+    """A new ledger has the pair that the configuration names, and no other."""
+    found = []
+    for at, pairs in enumerate(([(NIM, SPARE)], [])):
+        async with await Store.open(tmp_path / str(at), timezone=UTC, reserve_bytes=0) as store:
+            await store.ledger.open_pairs(pairs, (SPARE,))
+            book = await store.ledger.write(open_book, SPARE, "live")
+            found.append([other.nim for other in store.ledger.peek(take_overs.sharing, book)])
+    assert found == [[NIM], []]
 
 
 def test_machine_has_no_past() -> None:

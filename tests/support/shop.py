@@ -222,6 +222,17 @@ class Shop:
         self._keys: dict[tuple[str, Mode], str] = {}
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60, verify=PLAIN)
 
+    def use_https(self) -> ssl.SSLContext:
+        """Makes the box's own authority (`tls = "internal"`); call it before the start. Returns what trusts it alone."""
+        self._write_config()
+        authority = self.folder / "authority.pem"
+        self.mcfd("tls", "init", check=True)
+        self.mcfd("tls", "export-ca", str(authority), check=True)
+        trusting = ssl.create_default_context(cafile=authority)
+        self.http.close()
+        self.http = httpx.Client(base_url=f"https://127.0.0.1:{self.port}", timeout=60, verify=trusting)
+        return trusting
+
     # -- processes ----------------------------------------------------------------------------------------------------
 
     def start(self, *, ready: bool = True) -> Self:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -17,6 +16,7 @@ import structlog
 from common import notify
 from common.files import sync_path, write_whole
 from common.language import Language
+from common.own_program import own_program
 from common.wire.instants import now_millis
 from daemon.api.page.deps import Copy
 from daemon.core.audit import Actor
@@ -32,7 +32,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 
-MCFD: Final = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit(main())")
+MCFD: Final = own_program("from daemon.cli import main; sys.exit(main())")
 """This program's own command, whatever its installed name."""
 PIECE: Final = 256 * 1024
 EXPORT: Final = re.compile(r"journal-[A-Z]{2}[0-9]{8}(-[0-9]+)?(-test)?-[0-9]{4}\.(csv|jsonl)")
@@ -147,12 +147,14 @@ def carry_out_order(settings: Settings) -> None:
             at=now_millis(),
             by=Actor(order.name, order.address),
             origin=Path(order.copy),
+            keep_newer=True,
             progress=_Patience(),
         )
     except (StorageError, msgspec.MsgspecError, OSError) as error:
         log.error("restore.failed", cause=str(error))  # noqa: TRY400  one line, not a traceback
     else:
-        log.warning("restore.done", copy=order.copy, by=order.name, aside=str(restored.aside))
+        event = "restore.unneeded" if restored.is_unchanged else "restore.done"
+        log.warning(event, copy=order.copy, by=order.name, aside=str(restored.aside), newer=len(restored.newer))
     file.unlink()
     sync_path(home)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,8 +16,7 @@ import structlog
 
 from common.files import secret_path
 from common.front import BadCertificate, FrontError, FrontServer, check_pair
-from common.language import Text
-from common.language.system import reason
+from common.own_program import own_program
 from common.sockets import box_names
 from common.wire.instants import now_millis
 from daemon.api.access.context import ApiDeps
@@ -31,7 +31,7 @@ from daemon.store.tables.keys import note_uses
 from daemon.store.tables.meta import read_meta, write_meta
 from daemon.store.tables.people import IDLE_MS, note_session_uses
 from daemon.time_sync import is_synchronised
-from daemon.tls import SERVER_PAIR, AuthorityError
+from daemon.tls import NOT_VALID, SERVER_PAIR, AuthorityError, NotRenewed
 
 log = structlog.get_logger(__name__)
 
@@ -175,33 +175,26 @@ class Certificate:
             return secret_path(server.tls_cert), secret_path(server.tls_key)
         return None
 
-    def freshen(self) -> None:
-        """Renews our own authority's certificates if due. Raises AuthorityError; then the old ones stay in use."""
-        server = self._settings.server
+    async def freshen(self) -> None:
+        """Renews our own authority's certificate if due, in a process of its own (`daemon.tls.authority`). Raises
+        AuthorityError, NotRenewed."""
+        server, folder = self._settings.server, self._settings.tls_home
         if not server.tls:
             return
-        from daemon.tls.authority import check_key, renew_if_due  # noqa: PLC0415  # 8 MB, for its own TLS only
+        names = box_names(server.host, server.allowed_hosts)
+        command = (*own_program("from daemon.tls.authority import main; sys.exit(main())"), str(folder), *names)
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False)
+        if done.returncode:
+            kind = AuthorityError if done.returncode == NOT_VALID else NotRenewed
+            raise kind(done.stderr.decode(errors="replace").strip())
+        if done.stdout:
+            log.info("certificate.renewed", **json.loads(done.stdout))
 
-        folder = self._settings.tls_home
-        try:
-            renewed = renew_if_due(folder, box_names(server.host, server.allowed_hosts), datetime.now(UTC))
-            check_key(folder)
-        except OSError as error:
-            raise AuthorityError(Text("{name}: {found}", name=folder, found=reason(error))) from error
-        if renewed:
-            log.info("certificate.renewed", until=renewed.until, names=renewed.names, fingerprint=renewed.fingerprint)
-
-    def freshen_at_start(self) -> None:
+    async def freshen_at_start(self) -> None:
         """As `freshen`; but while the existing certificate is valid, an error is only logged, and the start goes on."""
-        if not self._settings.server.tls:
-            return
-        from daemon.tls.authority import is_good  # noqa: PLC0415  as above
-
         try:
-            self.freshen()
-        except AuthorityError as error:
-            if not is_good(self._settings.tls_home, datetime.now(UTC)):
-                raise
+            await self.freshen()
+        except NotRenewed as error:
             log.warning("certificate.not_renewed", reason=str(error))
             self._last_error = str(error)
 
@@ -231,7 +224,7 @@ class Certificate:
 
     async def _refresh(self, front: FrontServer | None) -> None:
         try:
-            self.freshen()
+            await self.freshen()
             pem = self.pem()
             if front is not None and pem is not None:
                 await front.renew(pem)
@@ -248,7 +241,7 @@ class Certificate:
         before, self._pem = self._pem, pem
         if self._settings.server.tls or before in (None, pem):
             return
-        from daemon.tls.authority import faults  # noqa: PLC0415  as above
+        from daemon.tls.authority import faults  # noqa: PLC0415  9 MB, for a new certificate only
 
         for fault in faults(pem, before, datetime.now(UTC)):
             log.warning("certificate.unfit", reason=str(fault))

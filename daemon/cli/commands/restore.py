@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -33,7 +33,8 @@ from daemon.core.clock import millis_text
 from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
-from daemon.store.maintenance.backup import Restored, lacking, restore
+from daemon.store.maintenance.backup import Restored, restore
+from daemon.store.maintenance.continuation import lacking
 from daemon.store.maintenance.numbers import LastZ
 from daemon.whole_box.archive import CONFIG as TOML
 from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
@@ -51,6 +52,7 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 @config_option
 @click.argument("file", type=click.Path(path_type=Path), metavar=tr("FILE"))
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
+@click.option("--older", is_flag=True, help=tr("The copy alone: what the ledger in place has since is not taken over."))
 @last_z_option
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
 @file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
@@ -97,29 +99,39 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
     check_stopped(path)
     try:
         with for_owner(file, path.parent) as source, as_owner(path.parent):
-            _warn(file, lacking(source, path))
+            _warn(wanted, source, path)
             if path.exists() and not wanted.yes:
                 require_terminal("--yes")
                 click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
             with Progress() as progress:
                 by, at = shell_user(), now_millis()
-                restored = restore(source, path, at=at, by=by, origin=file, last_z=wanted.last_z, progress=progress)
+                restored = restore(
+                    source,
+                    path,
+                    at=at,
+                    by=by,
+                    origin=file,
+                    last_z=wanted.last_z,
+                    keep_newer=not wanted.older,
+                    progress=progress,
+                )
     except OSError as error:
         raise not_restored(file, error) from None
     if as_json:
         print_json(_as_json(settings, restored))
         return
     _print_restored(path, restored, ())
-    say("at the next start it is compared with the machine; should that have certified since: mcfd machine settle")
+    if not restored.is_unchanged:
+        say("at the next start it is compared with the machine; should that have certified since: mcfd machine settle")
 
 
-def _warn(file: Path, lacks: Sequence[str]) -> None:
-    if lacks:
+def _warn(wanted: RestoreOptions, copy: Path, ledger: Path) -> None:
+    if wanted.older and (lacks := lacking(copy, ledger)):
         complain(
-            "the ledger in place has {count} certifications that {file} lacks, {first} to {last}: a till that sends one of "
+            "the ledger in place has {count} invoices that {file} lacks, {first} to {last}: a till that sends one of "
             "them again has it certified twice",
             count=len(lacks),
-            file=file,
+            file=wanted.file,
             first=lacks[-1],
             last=lacks[0],
         )
@@ -131,6 +143,8 @@ def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:
         "ledger": str(settings.storage.path),
         "aside": aside,
         "asks_last_z": list(restored.asks),
+        "is_unchanged": restored.is_unchanged,
+        "newer": len(restored.newer),
         **figures(restored.findings),
     }
 
@@ -147,6 +161,7 @@ class RestoreOptions(NamedTuple):
     foreign: bool
     last_z: LastZ
     yes: bool
+    older: bool
 
 
 class BoxRestored(NamedTuple):
@@ -180,12 +195,19 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
         # From here on the archive is known to be complete.
         signed_by = _checked_signature(reader, {(present or Settings()).storage.path, planned.ledger}, wanted)
         with as_owner(home):
-            _warn(wanted.file, lacking(copy, planned.ledger))
+            _warn(wanted, copy, planned.ledger)
         _confirm(wanted, reader, planned, place, signed_by)
         at, by = now_millis(), shell_user()
         with as_owner(home), Progress() as progress:
             restored = restore(
-                copy, planned.ledger, at=at, by=by, origin=wanted.file, last_z=wanted.last_z, progress=progress
+                copy,
+                planned.ledger,
+                at=at,
+                by=by,
+                origin=wanted.file,
+                last_z=wanted.last_z,
+                keep_newer=not wanted.older,
+                progress=progress,
             )
         stamp = millis_text(at).replace(":", "").replace(".", "")
         try:
@@ -327,7 +349,25 @@ def _not_written(path: Path, error: OSError) -> Failure:
 
 
 def _print_restored(path: Path, restored: Restored, files: Iterable[Path]) -> None:
-    say("{path} put back ({records}, {closures})", path=path, **counts(restored.findings))
+    if restored.is_unchanged:
+        say(
+            "{path} stays as it is ({records}, {closures}): it is sound, and has all of the copy and {count} invoices since. "
+            "To put the copy alone in its place: --older",
+            path=path,
+            count=len(restored.newer),
+            **counts(restored.findings),
+        )
+    else:
+        say("{path} put back ({records}, {closures})", path=path, **counts(restored.findings))
+        if restored.newer:
+            say(
+                "taken over from the ledger it replaces: {count} invoices that the copy lacks",
+                count=len(restored.newer),
+            )
+        if restored.why_not:
+            say("nothing was taken over from the ledger it replaces ({why})", why=restored.why_not)
+    for problem in restored.findings.problems:
+        complain(problem)
     for file in files:
         say("put back: {path}", path=file)
     if restored.aside:

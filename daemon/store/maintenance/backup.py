@@ -6,8 +6,9 @@ import contextlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from common.language.system import reason
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable
+from daemon.store.maintenance.continuation import is_usable_continuation, lacking, sound_continuation, take_over_newer
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
@@ -27,12 +29,8 @@ from daemon.store.sqlite.file import open_file, open_to_read
 from daemon.store.sqlite.lock import LedgerLock, read_mark
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit
-from daemon.store.tables.meta import begin_epoch, write_meta
+from daemon.store.tables.meta import begin_epoch, write_damage, write_meta
 
-_CERTIFIED = (
-    "SELECT certification.number, code FROM certification JOIN book ON book.id = book_id "
-    "WHERE mode = 'live' AND state = 'certified' ORDER BY certification.id DESC"
-)
 PAGES = 4096
 """Copied between two looks for a signal: 16 MiB."""
 Progress = Callable[[int, int], None]
@@ -40,11 +38,16 @@ Progress = Callable[[int, int], None]
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """`aside`: path of the replaced ledger, None if there was none; `asks`: NIMs whose last Z has to be entered."""
+    """`aside`: path of the replaced ledger, None if there was none; `asks`: NIMs whose last Z has to be entered; `newer`:
+    numbers of the invoices that the copy lacks and the ledger has, newest first; `is_unchanged`: it is sound and stays;
+    `why_not`: why nothing was taken over."""
 
     findings: VerifyResult
     aside: Path | None
     asks: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
+    is_unchanged: bool = False
+    why_not: LedgerUnusable | None = None
 
 
 def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _, __: None) -> VerifyResult:
@@ -55,7 +58,7 @@ def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _
     with in_the_making(target) as copy:
         with _copy_errors(source), closing(open_to_read(source)) as ledger:
             _copy(ledger, copy, lambda connection: write_meta(connection, BACKUP_AT, str(at)), progress)
-        findings = _verified(copy, source, progress)
+        findings = _sound(verify(copy, progress), source)
         _put_in_place(copy, target)
     return findings
 
@@ -68,52 +71,77 @@ def restore(
     by: Actor = DAEMON,
     origin: Path | None = None,
     last_z: LastZ = None,
+    keep_newer: bool = False,
     progress: Progress = lambda _, __: None,
 ) -> Restored:
     """Replaces the ledger by a backup and keeps the old file aside. Every book is marked to be compared with its
     machine, and continues after the Z numbers given since. A live book whose numbers are unknown here asks for its last
     Z, unless `last_z` (from paper) gives it. People disabled since stay disabled, and all sessions end. The audit log
-    of the copy has who restored it and from which file (`origin`, else `source`). LedgerUnusable if a daemon has the
-    ledger or the backup is damaged."""
+    of the copy has who restored it and from which file (`origin`, else `source`). `keep_newer`: a sound ledger that
+    continues the copy stays, and of a damaged one the newer rows are taken over, as far as they can be read.
+    LedgerUnusable if a daemon has the ledger, the backup is damaged, or `keep_newer` and invoices would be lost."""
     named, target = target, real_path(target)
     lock = LedgerLock.acquire(target, is_command=True)
     mark = read_mark(target)
     try:
+        newer = tuple(lacking(source, target)) if keep_newer else ()
+        if keep_newer and last_z is None and (sound := sound_continuation(source, target, progress)):
+            return Restored(sound, None, newer=newer, is_unchanged=True)
+        detail = {"from": str(origin or source), "aside": _aside(target, at).name if target.exists() else ""}
+
+        def note_restore(connection: sqlite3.Connection) -> None:
+            audit.add(connection, "ledger.restored", str(target), at=at, by=by, detail=detail)
+            take_over_people(connection, target, at=at, by=by)
+            mark_restored(connection, at)
+            begin_epoch(connection, at, mark)
+
+        why_not: LedgerUnusable | None = None
         with in_the_making(target) as copy:
-            with _copy_errors(source), closing(open_to_read(source)) as saved:
-                detail = {"from": str(origin or source), "aside": _aside(target, at).name if target.exists() else ""}
-
-                def prepare(connection: sqlite3.Connection) -> None:
-                    migrate(connection, migrations())
-                    audit.add(connection, "ledger.restored", str(target), at=at, by=by, detail=detail)
-                    take_over_people(connection, target, at=at, by=by)
-                    mark_restored(connection, at)
-                    begin_epoch(connection, at, mark)
-
-                _copy(saved, copy, prepare, progress)
-            findings = _verified(copy, source, progress)
+            fill = partial(_fill, copy, source, target, note_restore, progress)
+            findings = fill(with_newer=False)
+            try:
+                if keep_newer and target.exists():
+                    findings = fill(with_newer=True)
+            except LedgerUnusable as error:
+                if newer:
+                    raise _would_lose(newer, origin or source, error) from error
+                findings, why_not = fill(with_newer=False), error
             with closing(open_file(copy, "rw")) as connection:
                 asks = put_back(connection, target, remember(named), last_z)
+                write_damage(connection, findings.damage)
             sync_path(copy)  # before anything of the present ledger is touched
             aside = _set_aside(target, at)
             complete_copy(target).unlink(missing_ok=True)
             _put_in_place(copy, target)
-        return Restored(findings, aside, asks)
+        return Restored(findings, aside, asks, newer, why_not=why_not)
     finally:
         lock.release()
 
 
-def lacking(source: Path, target: Path) -> list[str]:
-    """Invoice numbers of the live certifications that the ledger in place has and the copy lacks, newest first; empty
-    if one of the two cannot be read. A till that repeats one of them after the restore has it certified again."""
-    found: list[str] = []
-    files = (sqlite3.Error, LedgerUnusable, OSError)
-    with contextlib.suppress(*files), closing(open_to_read(target)) as present, closing(open_to_read(source)) as copy:
-        for number, code in present.execute(_CERTIFIED):
-            if copy.execute("SELECT 1 FROM certification WHERE code = ? LIMIT 1", (code,)).fetchone():
-                break
-            found.append(number)
-    return found
+def _fill(
+    copy: Path,
+    source: Path,
+    target: Path,
+    note_restore: Callable[[sqlite3.Connection], None],
+    progress: Progress,
+    *,
+    with_newer: bool,
+) -> VerifyResult:
+    """Makes `copy` of `source`, `with_newer` rows of the ledger in place. LedgerUnusable if mcfd cannot work with it."""
+    unread: list[Text] = []
+
+    def prepare(connection: sqlite3.Connection) -> None:
+        migrate(connection, migrations())
+        if with_newer:
+            unread.extend(take_over_newer(connection, target))
+        note_restore(connection)
+
+    with _copy_errors(source), closing(open_to_read(source)) as saved:
+        _copy(saved, copy, prepare, progress)
+    findings = verify(copy, progress)
+    if not (with_newer and is_usable_continuation(copy, findings, source, target)):
+        _sound(findings, target if with_newer else source)
+    return msgspec.structs.replace(findings, problems=(*unread, *findings.problems))
 
 
 def _copy(
@@ -132,13 +160,27 @@ def _copy(
         finish(connection)
 
 
-def _verified(copy: Path, source: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
-    findings = verify(copy, progress)
+def _sound(findings: VerifyResult, source: Path) -> VerifyResult:
     if not findings.clean:
         first = {f"problem{place}": problem for place, problem in enumerate(findings.problems[:3])}
         problems = Text("; ".join(f"{{{name}}}" for name in first), **first)
         raise LedgerUnusable(Text("{source} is not sound: {problems}", source=source, problems=problems))
     return findings
+
+
+def _would_lose(newer: Sequence[str], source: Path, why: LedgerUnusable) -> LedgerUnusable:
+    return LedgerUnusable(
+        Text(
+            "the ledger in place has {count} invoices that {file} lacks, {first} to {last}, and they cannot be taken over "
+            "({why}). A till that repeats one of them after a restore has it certified twice. To put the copy alone in "
+            "its place: --older",
+            count=len(newer),
+            file=source,
+            first=newer[-1],
+            last=newer[0],
+            why=why,
+        )
+    )
 
 
 def _set_aside(target: Path, at: int) -> Path | None:

@@ -69,6 +69,7 @@ class AttemptRun:
     arrived: float
     deadline: float
     deferred_id: int
+    original: str = ""
     line_started: float = 0.0
     line_ended: float = 0.0
     book: Book = field(init=False)
@@ -114,7 +115,7 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
                 _check_intent(job)
                 if job.invoice.is_credit:
                     await job.intent
-                    job.invoice = await numbers.claim(job.worker, job.id, job.invoice)
+                    job.invoice = await numbers.claim(job.worker, job.id, job.invoice, job.original)
             except McfdError as error:
                 await _end(job, "abandoned", reason_of(error, NOT_SENT_BECAUSE))
                 raise

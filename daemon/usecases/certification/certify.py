@@ -54,17 +54,26 @@ async def certify_body(
         numbered, is_ours = numbers.numbered(worker, body, credit=credit, series=series)
         invoice = read_body(worker, numbered, call, credit=credit)
         try:
-            return await certify_invoice(worker, invoice, call, arrived=arrived, deadline=deadline)
+            original = numbers.number_of_original(numbered) if credit else ""
+            return await certify_invoice(worker, invoice, call, arrived=arrived, deadline=deadline, original=original)
         except (DuplicateInvoice, NumberWaits):
             if not is_ours:
                 raise  # a number of the box: another sale got it meanwhile, so the next one is tried
 
 
 async def certify_invoice(
-    worker: MachineWorker, invoice: Invoice, call: Call, *, arrived: float, deadline: float, deferred_id: int = 0
+    worker: MachineWorker,
+    invoice: Invoice,
+    call: Call,
+    *,
+    arrived: float,
+    deadline: float,
+    deferred_id: int = 0,
+    original: str = "",
 ) -> Record:
     """Certifies a parsed invoice, from the reservation of its number to its end. `deferred_id`: the row of a deferred
-    sale, else 0. The caller runs it within `see_through`."""
+    sale, else 0. `original`: the number that a till sent of a credit note's sale. The caller runs it within
+    `see_through`."""
     while other := worker.attempts.find(invoice.number):
         await number_decided(worker, other, deadline)
     live = worker.attempts.intend(invoice.number, call.key_hash)
@@ -73,7 +82,7 @@ async def certify_invoice(
         worker.check_in_use()
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
-        job = AttemptRun(worker, invoice, call, live, arrived, deadline, deferred_id)
+        job = AttemptRun(worker, invoice, call, live, arrived, deadline, deferred_id, original)
         entry = worker.queue.join(job.begin)
     except BaseException:
         worker.attempts.step(live, Step.NOT_WRITTEN)
@@ -87,7 +96,7 @@ async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bo
     body, _ = numbers.numbered(worker, body, credit=credit)
     invoice = read_body(worker, body, call, credit=credit)
     refuse_duplicate(worker, invoice)
-    return numbers.check(worker, invoice) if invoice.is_credit else invoice
+    return numbers.check(worker, invoice, numbers.number_of_original(body)) if invoice.is_credit else invoice
 
 
 def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
@@ -99,7 +108,7 @@ def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) 
     if credit:
         body = numbers.referenced(worker, body)
     invoice = read_invoice(body, defaults=worker.defaults, rates=rates, credit=credit, strict=call.strict)
-    return numbers.name(worker, invoice)
+    return numbers.name(worker, invoice, numbers.number_of_original(body) if credit else "")
 
 
 async def number_decided(worker: MachineWorker, other: LiveAttempt, deadline: float) -> None:

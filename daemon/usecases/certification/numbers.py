@@ -25,8 +25,8 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 NUMBER = "invoiceNumber"
 
 
-def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
-    """The invoice with its reference in full. If the configuration names the machine without its activation counter, a
+def name(worker: MachineWorker, invoice: Invoice, original: str = "") -> Invoice:
+    """The invoice with its reference in full. `original`: number of a credit note's sale, where the till sent it. If the configuration names the machine without its activation counter, a
     till may too, and means the present one. InvalidRequest for an activation that the machine never had."""
     reference = read_reference(invoice.reference)
     if reference is None:
@@ -35,14 +35,14 @@ def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
         if reference.activation is None and each is not None and each.configured_nim == reference.machine:
             reference = reference._replace(activation=activation_of(each.book.nim))
     worker.ledger.peek(originals.places, worker.book.mode, reference)
-    return _withheld_as_sold(worker, msgspec.structs.replace(invoice, reference=str(reference)))
+    return _withheld_as_sold(worker, msgspec.structs.replace(invoice, reference=str(reference)), original)
 
 
-def _withheld_as_sold(worker: MachineWorker, invoice: Invoice) -> Invoice:
+def _withheld_as_sold(worker: MachineWorker, invoice: Invoice, original: str) -> Invoice:
     """The credit note with the PSVB rates of its sale, which may be older than the present ones (CGI 200)."""
     if not invoice.withholdings:
         return invoice
-    rates = worker.ledger.peek(originals.rates_withheld, worker.book, invoice)
+    rates = worker.ledger.peek(originals.rates_withheld, worker.book, invoice, original)
     first, *more = withheld_again(invoice, invoice.taxes, rates)
     return msgspec.structs.replace(invoice, psvb=first, more_psvb=tuple(more))
 
@@ -50,25 +50,33 @@ def _withheld_as_sold(worker: MachineWorker, invoice: Invoice) -> Invoice:
 def referenced(worker: MachineWorker, body: object) -> object:
     """The request with the reference of the sale that `originalInvoiceNumber` names. InvalidRequest if no sale or
     several have that number, or if a reference in the request means another sale."""
-    if not isinstance(body, dict) or body.get(ORIGINAL_NUMBER) is None:
+    if not isinstance(body, dict) or not (original := number_of_original(body)):
         return body
-    sales = worker.ledger.peek(attempts.sales_of_number, worker.book.mode, read_original_number(body))
+    sales = worker.ledger.peek(attempts.sales_of_number, worker.book.mode, original)
     found = [(sale.nim, sale.counters.fvc) for sale in sales if sale.counters]
     return {**body, FIELD: one_reference(found, body.get(FIELD))}
 
 
-async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice) -> Invoice:
+def number_of_original(body: object) -> str:
+    """`originalInvoiceNumber` of a request; empty if the till sent none."""
+    if not isinstance(body, dict) or body.get(ORIGINAL_NUMBER) is None:
+        return ""
+    return read_original_number(body)
+
+
+async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice, original: str = "") -> Invoice:
     """The credit note, with a warning if its original is not in this ledger (from before mcfd, or of another shop).
 
     Runs during its turn at the machine, and is stored with the attempt: so two credit notes on one sale, at any
     machines, cannot both use the same remaining amount."""
     await worker.attempts.all_durable()
-    return _checked(invoice, is_ours=await worker.ledger.write(originals.claim, worker.book, attempt_id, invoice))
+    claimed = await worker.ledger.write(originals.claim, worker.book, attempt_id, invoice, original)
+    return _checked(invoice, is_ours=claimed)
 
 
-def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
+def check(worker: MachineWorker, invoice: Invoice, original: str = "") -> Invoice:
     """As `claim`, without a write."""
-    return _checked(invoice, is_ours=worker.ledger.peek(originals.exists, worker.book, invoice))
+    return _checked(invoice, is_ours=worker.ledger.peek(originals.exists, worker.book, invoice, original))
 
 
 def _checked(invoice: Invoice, *, is_ours: bool) -> Invoice:

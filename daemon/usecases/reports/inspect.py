@@ -74,8 +74,7 @@ async def _read(worker: MachineWorker) -> MachineReading:
         if link.state:
             worker.server_link = link
         if not worker.taxpayer:
-            worker.taxpayer = tuple([await _taxpayer(machine, line) for line in range(TAXPAYER_LINES)])
-            await take_letterhead(worker)
+            await take_taxpayer(worker, machine)
         worker.reading = MachineReading(state, link, clock(), worker.now())
         return worker.reading
 
@@ -87,6 +86,12 @@ async def _server_link(machine: ConnectedMachine) -> ServerLink:
         return await machine.server_link()
     except (MachineRefused, MachineNonsense) as error:
         return ServerLink(0, 0, "", "", str(error.text if isinstance(error, MachineRefused) else error))
+
+
+async def take_taxpayer(worker: MachineWorker, machine: ConnectedMachine) -> None:
+    """Name and address of the shop as the machine has them now (2Bh); what it refuses is empty."""
+    worker.taxpayer = tuple([await _taxpayer(machine, line) for line in range(TAXPAYER_LINES)])
+    await take_letterhead(worker)
 
 
 async def _taxpayer(machine: ConnectedMachine, line: int) -> str:

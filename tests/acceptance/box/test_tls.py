@@ -236,18 +236,18 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
         renew_if_due(tmp_path / "two", NAMES, NOW)
 
 
-def test_a_start_without_the_authority_key(tmp_path: Path) -> None:
+async def test_a_start_without_the_authority_key(tmp_path: Path) -> None:
     """A key that cannot be read is a warning while the certificate is good for a year, and stops the start once there is none."""
     file = tmp_path / "mcfd.toml"
     file.write_text(f'[server]\ntls = "internal"\ntls_folder = "tls"\n{CONFIG}')
     create(tmp_path / "tls", box_names("127.0.0.1", ()), datetime.now(UTC))
     (tmp_path / "tls/ca.key").unlink()
     with capture_logs() as logs:
-        Certificate(load(file, {})).freshen_at_start()
+        await Certificate(load(file, {})).freshen_at_start()
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [("certificate.not_renewed", "warning")]
     (tmp_path / "tls/server.pem").unlink()
     with pytest.raises(AuthorityError, match=r"ca\.key"):
-        Certificate(load(file, {})).freshen_at_start()
+        await Certificate(load(file, {})).freshen_at_start()
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])

@@ -12,7 +12,6 @@ import sys
 import threading
 from pathlib import Path
 
-import httpx
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -98,12 +97,9 @@ def announce(port: int) -> None:
 def sold(folder: Path, language: str) -> int:
     """Exit code of a till that is to sell with nothing but its key and the box's authority."""
     shop = Shop(folder, machines=(Machine(folder),), config={"server": {"host": "0.0.0.0", "tls": "internal"}})  # noqa: S104
-    shop._write_config()
-    shop.mcfd("tls", "init", check=True)
-    authority = folder / "mcfd-ca.pem"
-    shop.mcfd("tls", "export-ca", str(authority), check=True)
-    shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", verify=str(authority), timeout=60)
+    authority = folder / "authority.pem"
     with shop:
+        shop.use_https()
         shop.start()
         threading.Thread(target=announce, args=(shop.port,), daemon=True).start()
         environ = {"MCFD_KEY": shop.key("test"), "MCFD_NIM": NIM, "PATH": os.environ["PATH"]}

@@ -137,3 +137,34 @@ def test_the_same_number_at_two_machines_needs_the_reference(pair: Shop) -> None
     named = {**body, "creditNoteRef": f"{NIM}-{first['fvc']}"}
     assert pair.certify(named, path="credit-note", nim=LOCAL).is_success
     assert pair.certify(body, path="credit-note", mode="test").status_code == 422
+
+
+def test_of_exports_with_one_counter_the_named_one_is_credited(pair: Shop) -> None:
+    """The second machine counts exports in TC alone, so both have the FVC of the sale before. `originalInvoiceNumber`
+    says which one is meant: it is credited up to its own total, and the other one stays as it is."""
+    pair.certify(invoice("LOCAL-1", 500), nim=LOCAL)
+    for number, price in (("EXPORT-1", 10_000), ("EXPORT-2", 20_000)):
+        assert pair.certify(invoice(number, price, invoiceType="EV"), nim=LOCAL).is_success
+
+    def credited(number: str, amount: int, of: str, **changes: Any) -> int:
+        body = {**invoice(number, amount, invoiceType="EA", creditNoteNature="RAM"), "originalInvoiceNumber": of}
+        body |= changes
+        path = f"/v1/mcf/{LOCAL}/credit-note"
+        tried = pair.http.post(f"{path}?dry_run=true", json=body, headers=pair.headers(nim=LOCAL))
+        done = pair.certify(body, nim=LOCAL, path="credit-note")
+        assert tried.status_code == done.status_code
+        return done.status_code
+
+    def left() -> list[int]:
+        page = pair.get("certifications", nim=LOCAL).json()["certifications"]
+        found = {each["invoiceNumber"]: each.get("remainingTtc") for each in page}
+        return [found["EXPORT-1"], found["EXPORT-2"]]
+
+    assert credited("E-1", 5_000, "EXPORT-2") == 200
+    assert left() == [10_000, 15_000]
+    assert credited("E-2", 10_000, "export-1") == 200
+    assert credited("E-3", 10_000, "EXPORT-1") == 409
+    assert credited("E-4", 500, "LOCAL-1") == 422
+    assert credited("E-5", 15_000, "EXPORT-2") == 200
+    assert left() == [0, 0]
+    pair.verify()

@@ -28,6 +28,11 @@ pytestmark = pytest.mark.long
 HOUR = 3_600_000
 
 
+def letterheads(shop: Shop) -> list[bytes]:
+    with closing(sqlite3.connect(shop.ledger)) as connection:
+        return [content for (content,) in connection.execute("SELECT content FROM letterhead WHERE book_id = 1")]
+
+
 @pytest.fixture
 def dead(tmp_path: Path) -> Iterator[Shop]:
     """A shop with people, whose machine has died: a sale is taken on to be certified later."""
@@ -70,6 +75,22 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
     with Visitor(dead, "reader") as client:
         assert 'name="reference"' not in client.get("/ui/outages").text
         assert client.post("/ui/outages/1", data=form).status_code == 403
+
+
+def test_a_declaration_names_the_shop_whose_machine_died_before_anybody_looked(tmp_path: Path) -> None:
+    """Name and address are the machine's (2Bh): they are read while it is there, though the shop prints nothing here; the box
+    was switched off and on since it died, as people do first."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ("manager",))
+        wait_for(lambda: len(letterheads(shop)) == 2, "the name in the ledger")
+        shop.machines[0].kill()
+        wait_for(lambda: shop.certify(invoice("refused")).status_code == 503, "an outage")
+        shop.stop_daemon()
+        shop.start_daemon(ready=False)
+        with Visitor(shop, "manager") as client:
+            paper = client.look("/ui/paper/outage/1")
+    assert "MAISON FASO" in paper
+    assert "Avenue Kwamé Nkrumah" in paper
 
 
 def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:

@@ -116,6 +116,29 @@ def test_the_nightly_jobs_do_their_work(shop: Shop) -> None:
     assert copy.stat().st_size > 0
 
 
+ON_THE_PAGE = """
+import http.cookiejar, re, time, urllib.parse, urllib.request
+base = "http://localhost:8480"
+browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+browser.addheaders = [("Origin", base)]
+def ask(path, **form):
+    return browser.open(base + path, urllib.parse.urlencode(form).encode() or None, timeout=60).read().decode()
+ask("/ui/login", name="issa", password="orange-bleu-42")
+assert "finding ok" in ask("/ui/box/findings")
+ask("/ui/box/backup", now="1")
+deadline = time.monotonic() + 60
+while not re.search(r"mcfd-[0-9T-]+Z?[.]sqlite3", ask("/ui/box/backups")):
+    assert time.monotonic() < deadline
+    time.sleep(0.2)
+"""
+
+
+def test_the_page_runs_commands_of_mcfd(shop: Shop) -> None:
+    """The findings of doctor and a backup: children of the daemon, which find its modules where the package has them."""
+    shop.box.run("sh", "-c", "echo orange-bleu-42 | mcfd users create issa --role technician --password-stdin")
+    shop.box.run("python3", "-c", ON_THE_PAGE)
+
+
 def test_the_unit_of_a_stick_writes_the_whole_box_and_lets_go(shop: Shop) -> None:
     """`stick-mcfd@.service` as it is shipped, but for the block device, which no container has: with all that it denies itself the box is
     encrypted onto what it has mounted, and nothing stays mounted. Without `[backup]` it writes nothing."""

@@ -9,6 +9,7 @@ import pytest
 from daemon.unneeded import later
 
 START = """
+import asyncio
 import sys
 from pathlib import Path
 from daemon.cli.commands.run import OTHERS, UNUSED
@@ -22,7 +23,7 @@ from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api
 from daemon.settings import Settings, Storage
 from daemon.usecases.worker.machine_workers import MachineWorkers
-Certificate(Settings(storage=Storage(path=Path("x")))).freshen_at_start()
+asyncio.run(Certificate(Settings(storage=Storage(path=Path("x")))).freshen_at_start())
 create_api(ApiDeps(workers=MachineWorkers([]), keyring=None, timezone="UTC", clock=lambda: 0))
 others = {"rich", "pygments", "pydantic", "cryptography", "attr", "attrs", "annotated_types", "greenlet", "jinja2", "httpx"}
 print(*sorted(others & {name.partition(".")[0] for name in sys.modules}), *sorted(name for name in sys.modules if name.startswith("yaml.")))

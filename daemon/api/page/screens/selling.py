@@ -143,6 +143,7 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
         "customer": _customer_of(invoice),
         "payments": _paid_back(invoice) if is_all else [_paid(invoice, sum(item["amountTtc"] for item in items))],
         "creditNoteRef": f"{record.nim}-{record.counters.fvc}",
+        "originalInvoiceNumber": record.number,
         "creditNoteNature": nature,
     }
     if invoice.psvb and not any(item.psvb_group for item in invoice.items):

@@ -6,10 +6,11 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, LedgerUnusable
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.invoice.number import Reference, read_reference
+from daemon.core.invoice.number import Reference, number_key, read_reference
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.original import Name, Place, PossibleOriginal, booked_on, choose, locate
@@ -26,6 +27,15 @@ AT_ONCE = 1000
 """Credit notes booked on nothing yet that are looked at in one go."""
 
 
+class Sought(NamedTuple):
+    """What a credit note says of its sale. `number`: the sale's own, where the till sent it: several exports may have
+    one counter."""
+
+    reference: Reference
+    credit_type: str
+    number: str = ""
+
+
 def places(connection: sqlite3.Connection, mode: Mode, reference: Reference) -> tuple[Place, ...]:
     """Where what it names is looked for; InvalidRequest for an activation that its machine never had."""
     machine = (mode, reference.machine, f"{reference.machine}-*")
@@ -33,36 +43,37 @@ def places(connection: sqlite3.Connection, mode: Mode, reference: Reference) -> 
     return locate(reference, [Name(*row) for row in rows])
 
 
-def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> bool:
+def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice, number: str = "") -> bool:
     """Books a begun credit note on its sale, in the transaction that checks the limit, so that credit notes at other
-    machines count. Returns whether there is such a sale; InvalidRequest, CreditExceedsOriginal, MachineBusy."""
+    machines count. `number`: of the sale, where the till sent it. Returns whether there is such a sale; InvalidRequest,
+    CreditExceedsOriginal, MachineBusy."""
     _resolve(connection, book.mode)
-    found = _choose(connection, book, invoice, attempt_id)
+    found = _choose(connection, book, invoice, number, attempt_id)
     connection.execute(_SQL["claim"], (found.id if found else _none(connection, book.mode, invoice), attempt_id))
     return found is not None
 
 
-def exists(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:
+def exists(connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str = "") -> bool:
     """Whether `claim` would find the sale; its errors. Nothing is written."""
-    return _choose(connection, book, invoice) is not None
+    return _choose(connection, book, invoice, number) is not None
 
 
-def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> dict[str, int]:
+def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str = "") -> dict[str, int]:
     """PSVB rates (hundredths of a percent) of the credit note's sale, by group; empty without such a sale."""
     if (reference := read_reference(invoice.reference)) is None:
         return {}
-    candidates = _candidates(connection, book.mode, reference, invoice.type)
+    candidates = _candidates(connection, book.mode, Sought(reference, invoice.type, number))
     sale = connection.execute(_SQL["payload"], (booked_on(invoice.type, invoice.total_ttc, candidates),))
     return {each.group: each.rate for (payload,) in sale for each in read_invoice(unpack(payload)).withholdings}
 
 
 def _choose(
-    connection: sqlite3.Connection, book: Book, invoice: Invoice, attempt_id: int = 0
+    connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str, attempt_id: int = 0
 ) -> PossibleOriginal | None:
     """`attempt_id`: the credit note's own attempt, which takes nothing from itself."""
     if (reference := read_reference(invoice.reference)) is None:
         return None
-    candidates = _candidates(connection, book.mode, reference, invoice.type, attempt_id)
+    candidates = _candidates(connection, book.mode, Sought(reference, invoice.type, number), attempt_id)
     return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates, leeway=invoice.leeway)
 
 
@@ -78,28 +89,27 @@ def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoi
 
 
 def _candidates(
-    connection: sqlite3.Connection, mode: Mode, reference: Reference, credit_type: str, attempt_id: int = 0
+    connection: sqlite3.Connection, mode: Mode, sought: Sought, attempt_id: int = 0
 ) -> list[PossibleOriginal]:
     """By FVC; where none of its family has that one, by the counter that stands on an export's paper."""
-    found = places(connection, mode, reference)
-    by_fvc = _listed(connection, "sales", [(*place, reference.counter) for place in found], credit_type, attempt_id)
-    if credit_type != "EA" or any(each.is_credited_by(credit_type) for each in by_fvc):
+    found = [(*place, sought.reference.counter) for place in places(connection, mode, sought.reference)]
+    by_fvc = _listed(connection, "sales", found, sought, attempt_id)
+    if sought.credit_type != "EA" or any(each.is_credited_by("EA") for each in by_fvc):
         return by_fvc
-    by_fc = _listed(connection, "exports", [(*place, reference.counter) for place in found], credit_type, attempt_id)
-    return by_fc or by_fvc
+    return _listed(connection, "exports", found, sought, attempt_id) or by_fvc
 
 
 def _listed(
-    connection: sqlite3.Connection, query: str, found: Sequence[tuple[int, int, int]], credit_type: str, attempt_id: int
+    connection: sqlite3.Connection, query: str, found: Sequence[tuple[int, int, int]], sought: Sought, attempt_id: int
 ) -> list[PossibleOriginal]:
     """Candidates of the first epoch (`locate`) that has any of the family, else of the first that has any. If exports
     move TC alone, one right after an activation has the counter of the last sale before it."""
-    listed = []
+    key, listed = number_key(sought.number), []
     for place in found:
         rows: list[tuple[int, str, str, int, int]] = connection.execute(_SQL[query], place).fetchall()
-        if rows:
+        if rows := [sale for sale in rows if not key or number_key(sale[1]) == key]:
             listed.append([PossibleOriginal(*sale, *_taken(connection, sale[0], attempt_id)) for sale in rows])
-    of_family = (each for each in listed if any(sale.is_credited_by(credit_type) for sale in each))
+    of_family = (each for each in listed if any(sale.is_credited_by(sought.credit_type) for sale in each))
     return next(of_family, listed[0] if listed else [])
 
 
@@ -133,6 +143,6 @@ def _resolve(connection: sqlite3.Connection, mode: Mode) -> None:
             with contextlib.suppress(InvalidRequest, LedgerUnusable):
                 invoice = read_invoice(unpack(payload))
                 if reference := read_reference(invoice.reference):
-                    candidates = _candidates(connection, mode, reference, credit_type, last)
+                    candidates = _candidates(connection, mode, Sought(reference, credit_type), last)
                     booked = booked_on(credit_type, total, candidates) or _none(connection, mode, invoice)
             connection.execute(_SQL["claim"], (booked, last))

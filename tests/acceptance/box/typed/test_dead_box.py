@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import ssl
 from pathlib import Path
 
-import httpx
 from support.shop import Machine, Shop, invoice
-
-
-def trusting(shop: Shop, ca: Path) -> None:
-    """The till's client: it trusts that authority and nobody else."""
-    shop.http.close()
-    context = ssl.create_default_context(cafile=ca)
-    shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", verify=context, timeout=60)
 
 
 def test_from_the_stick_to_the_next_invoice(tmp_path: Path) -> None:
@@ -24,12 +15,9 @@ def test_from_the_stick_to_the_next_invoice(tmp_path: Path) -> None:
     (tmp_path / "passphrase").write_text("six mots\n")
     phrase = ("--passphrase-file", str(tmp_path / "passphrase"))
     shop = Shop(box, machines=(Machine(tmp_path),), config={"server": {"tls": "internal"}})
-    shop._write_config()
-    shop.mcfd("tls", "init", check=True)
-    ca, stick = tmp_path / "till-trusts.pem", tmp_path / "stick.box.age"
-    shop.mcfd("tls", "export-ca", str(ca), check=True)
+    stick = tmp_path / "stick.box.age"
     with shop:
-        trusting(shop, ca)
+        shop.use_https()
         shop.start()
         assert shop.certify(invoice("F-1")).status_code == 200
         assert shop.close_period().json()["z_number"] == 1

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import opened
+from support.ledgers.ledger import opened, tamper
 
 from daemon.app.page.files import ORDER, carry_out_order, is_ordered, order_restore
 from daemon.core.audit import Actor
@@ -50,8 +50,9 @@ def deeds(settings: Settings) -> list[str]:
 
 
 def test_what_was_ordered_is_carried_out_once(settings: Settings) -> None:
-    """The copy is the ledger, with a word on who put it back; the next start finds no order. Without one, nothing is touched. The order is gone last: what was done before a power cut is
-    done over, with the same outcome."""
+    """The damaged ledger is mended by the copy, with a word on who did it; the next start finds no order. Without one, nothing is touched. The order is gone last: what was done before a
+    power cut is done over, with the same outcome."""
+    tamper(settings.storage.path, "UPDATE audit SET subject = 'nobody' WHERE id = 1")
     carry_out_order(settings)
     assert deeds(settings) == ["configuration.changed", "authority.created"]
     order_restore(settings, COPY, WHO)
@@ -62,7 +63,15 @@ def test_what_was_ordered_is_carried_out_once(settings: Settings) -> None:
             (settings.storage.path.parent / ORDER).write_bytes(content)
         carry_out_order(settings)
         assert not is_ordered(settings)
-        assert deeds(settings) == ["ledger.restored", "authority.created"]
+        assert deeds(settings) == ["ledger.restored", "configuration.changed", "authority.created"]
+
+
+def test_a_sound_ledger_stays(settings: Settings) -> None:
+    """It has all of the copy, and more."""
+    order_restore(settings, COPY, WHO)
+    carry_out_order(settings)
+    assert not is_ordered(settings)
+    assert deeds(settings) == ["configuration.changed", "authority.created"]
 
 
 @pytest.mark.parametrize("spoilt", ["copy", "order", "gone"])

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 from support.memory_shop import MemoryShop
 
+from common.language import Text
 from daemon.core.errors import MachineOffline, StorageFull
 from daemon.core.report.machine_info import TaxServer
+from daemon.core.report.report_parts import Letterhead
 from daemon.store.ledger import Ledger
 from daemon.usecases.reports.inspect import CACHE_SECONDS, cancel_pending, info, learn_taxpayer, read
 from daemon.usecases.worker.machine_worker import Limits
@@ -62,6 +64,21 @@ async def test_what_a_machine_said_within_the_last_second_is_not_asked_again(tmp
         assert shop.worker.reading is again
         assert shop.worker.taxpayer is taxpayer
         assert taxpayer == shop.session.machine.options.taxpayer
+
+
+async def test_the_shop_is_read_by_itself_and_again_when_the_machine_comes_back(tmp_path: Path) -> None:
+    """Paper has name and address though nobody looks, and the new ones once they were changed on the machine; the old ones until then."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=0.05) as shop:
+        await shop.connected()
+        worker, machine = shop.worker, shop.session.machine
+        worker.compose_letterhead = lambda taxpayer: Letterhead(taxpayer=taxpayer)
+        await shop.until(lambda: worker.stored_taxpayer == machine.options.taxpayer, "the shop")
+        before = worker.stored_taxpayer
+        moved = ("MAISON FASO", "Rue 12.34", *before[2:])
+        machine.options = msgspec.structs.replace(machine.options, taxpayer=moved)
+        worker.drop(worker.present(), Text("another cable"))
+        assert worker.stored_taxpayer == before
+        await shop.until(lambda: worker.stored_taxpayer == moved, "the new address")
 
 
 async def test_a_machine_that_is_away_is_not_waited_for(tmp_path: Path) -> None:

@@ -1,0 +1,194 @@
+"""What the ledger in place has since a copy of it was made. A restore loses none of it: a sound ledger that continues the
+copy stays; of a damaged one the later rows are taken over into the copy, which is then verified as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from common.language import Text
+from daemon.core.errors import LedgerUnusable
+from daemon.store.maintenance.verify import OLDER, VerifyResult, examine_shape, is_room, verify
+from daemon.store.sqlite.disk_failure import as_storage_error
+from daemon.store.sqlite.file import load, open_to_read, value_of
+from daemon.store.sqlite.migrations import is_current, migrations
+from daemon.store.tables.meta import LEDGER_ID, read_damage, read_meta
+
+_SQL = load(__name__)
+_UNREADABLE = (sqlite3.Error, LedgerUnusable, OSError)
+
+BY_ROW: Final = ("certification", "closure", "entry", "audit")
+"""Rows are only added: those that the copy lacks are read, so damage among the earlier ones does no harm."""
+NEEDED: Final = ("total", "checkpoint", "take_over", "machine_pair")
+"""All rows of the live books: older ones do not go with newer records. A sandbox is the copy's, as `book_start` is."""
+OF_BOOK: Final = ("idempotency", "event", "outbox", "settlement", "letterhead", "deferred")
+"""All rows of the live books; of a table that cannot be read, those of the copy."""
+OF_BOX: Final = ("api_key", "person")
+"""All rows, or those of the copy; sessions end with a restore."""
+ROWS_OF_PAGE: Final = 100
+"""More than fit."""
+UNREADABLE: Final = "?"
+"""For the number of an invoice."""
+
+
+def lacking(source: Path, target: Path) -> list[str]:
+    """Numbers of the live invoices, certified or waiting, that the ledger in place has and the copy lacks, newest first;
+    empty if one of the two cannot be read at all."""
+    found: list[str] = []
+    with (
+        contextlib.suppress(*_UNREADABLE),
+        closing(open_to_read(target)) as present,
+        closing(open_to_read(source)) as copy,
+    ):
+        saved = value_of(copy.execute("SELECT coalesce(max(id), 0) FROM certification"))
+        for row_id in range(_last_row(present, saved), 0, -1):
+            number = _number_lacking(present, copy, row_id)
+            if number is None or (number == UNREADABLE and row_id <= saved):
+                break
+            found += [number] if number else []
+        waiting = set(copy.execute(_SQL["addresses"]))
+        found += [number for number, *address in present.execute(_SQL["waiting"]) if tuple(address) not in waiting]
+    return found
+
+
+def _last_row(present: sqlite3.Connection, saved: int) -> int:
+    """By the index, since the page of the newest rows may be the damaged one; else by the rows. At most as many after
+    `saved` as the file can have: the number may be damaged itself."""
+    most: int = saved + value_of(present.execute("PRAGMA page_count")) * ROWS_OF_PAGE
+    try:
+        last: int = value_of(present.execute(_SQL["last_in_index"]))
+    except sqlite3.DatabaseError:
+        last = value_of(present.execute(_SQL["last"]))
+    return min(last, most)
+
+
+def _number_lacking(present: sqlite3.Connection, copy: sqlite3.Connection, row_id: int) -> str | None:
+    """The number if the row is a live certification; empty if it is none, None if the copy has it."""
+    try:
+        row = present.execute(_SQL["certified"], (row_id,)).fetchone()
+    except sqlite3.DatabaseError:
+        return UNREADABLE
+    if row is None:
+        return ""
+    number, code = row
+    return None if copy.execute(_SQL["has_code"], (code,)).fetchone() else str(number)
+
+
+def sound_continuation(source: Path, target: Path, progress: Callable[[int, int], None]) -> VerifyResult | None:
+    """Findings of the ledger in place if it is sound and has all of the copy; else None."""
+    with (
+        contextlib.suppress(*_UNREADABLE),
+        closing(open_to_read(target)) as present,
+        closing(open_to_read(source)) as copy,
+    ):
+        if _continues(copy, present) and not read_damage(present).all:
+            findings = verify(target, progress)
+            return findings if findings.clean else None
+    return None
+
+
+def _continues(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
+    """Whether the chains of the present ledger contain those of the copy."""
+    return _is_same_ledger(copy, present) and all(
+        value_of(present.execute(_SQL[f"{table}_hash"], (row_id,)), b"") == link
+        for table, row_id, link in copy.execute(_SQL["newest_links"])
+    )
+
+
+def is_usable_continuation(copy: Path, findings: VerifyResult, source: Path, target: Path) -> bool:
+    """Whether mcfd can work with a `copy` of `source` that has the newer rows of `target`: at most single ones of them
+    are damaged."""
+    if findings.clean:
+        return True
+    try:
+        examine_shape(copy)
+        with closing(open_to_read(target)) as present, closing(open_to_read(source)) as saved:
+            return not findings.of_file and _continues(saved, present)
+    except _UNREADABLE:
+        return False
+
+
+def _is_same_ledger(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
+    return bool(read_meta(copy, LEDGER_ID)) and read_meta(copy, LEDGER_ID) == read_meta(present, LEDGER_ID)
+
+
+def take_over_newer(copy: sqlite3.Connection, target: Path) -> list[Text]:
+    """Takes what the ledger in place has since into its copy, whose schema is the present one. Only `verify` shows
+    whether the chains go on. Returns what cannot be read, and so is as in the copy. LedgerUnusable if it is another
+    ledger, of an older version, or cannot be read at all."""
+    try:
+        with closing(open_to_read(target)) as present:
+            if not is_current(present, migrations()):
+                raise LedgerUnusable(OLDER(path=target))
+            if not _is_same_ledger(copy, present):
+                raise LedgerUnusable(Text("it is another ledger, of which this is no copy"))
+        copy.execute("ATTACH ? AS present", (f"{target.absolute().as_uri()}?mode=ro",))
+        try:
+            return _take_rows(copy)
+        finally:
+            copy.execute("DETACH present")
+    except sqlite3.Error as error:
+        if is_room(error):
+            raise as_storage_error(error) from error
+        raise LedgerUnusable(Text("it cannot be read: {error}", error=error)) from error
+
+
+def _take_rows(copy: sqlite3.Connection) -> list[Text]:
+    newest = {table: value_of(copy.execute(f"SELECT coalesce(max(id), 0) FROM main.{table}")) for table in BY_ROW}  # noqa: S608  of our own schema
+    unended = copy.execute(_SQL["unended"]).fetchall()
+    live = "book_id IN (SELECT id FROM main.book WHERE mode = 'live')"
+    _replace(copy, "book", "mode = 'live'")
+    _replace(copy, "meta", "true")
+    for table in NEEDED:
+        _replace(copy, table, live)
+    for row_id in unended:
+        _is_read(partial(_replace, copy, "certification", "id = ?", row_id))
+    unread = [
+        table for table in BY_ROW if not _take_later(copy, table, "true" if table == "audit" else live, newest[table])
+    ]
+    for tables, condition in ((OF_BOOK, live), (OF_BOX, "true")):
+        unread += [table for table in tables if not _is_read(partial(_replace, copy, table, condition))]
+    return [
+        Text("rows of the table {table} cannot be read in the ledger that was replaced", table=table)
+        for table in unread
+    ]
+
+
+def _is_read(take: Callable[[], object]) -> bool:
+    """Takes rows; False if they cannot be read."""
+    try:
+        take()
+    except sqlite3.DatabaseError as error:
+        if is_room(error):
+            raise
+        return False
+    return True
+
+
+def _replace(copy: sqlite3.Connection, table: str, condition: str, values: tuple[int, ...] = ()) -> None:
+    """All of its rows on the condition, or none."""
+    copy.execute("BEGIN")
+    with copy:
+        copy.execute(f"DELETE FROM main.{table} WHERE {condition}", values)  # noqa: S608  of our own schema
+        copy.execute(f"INSERT INTO main.{table} SELECT * FROM present.{table} NOT INDEXED WHERE {condition}", values)  # noqa: S608  of our own schema
+
+
+def _take_later(copy: sqlite3.Connection, table: str, condition: str, newest: int) -> bool:
+    """Takes the rows after `newest`; where a page cannot be read, those that can be, each by its id. Whether all can."""
+    sql = f"INSERT INTO main.{table} SELECT * FROM present.{table} NOT INDEXED WHERE {condition} AND id"  # noqa: S608  of our own schema
+
+    def by_id() -> None:
+        most = newest + value_of(copy.execute("PRAGMA present.page_count")) * ROWS_OF_PAGE
+        last = value_of(copy.execute(f"SELECT max(id) FROM present.{table}"))  # noqa: S608  of our own schema
+        for row_id in range(newest + 1, min(last, most) + 1):
+            _is_read(partial(copy.execute, f"{sql} = ?", (row_id,)))
+
+    is_whole = _is_read(partial(copy.execute, f"{sql} > ?", (newest,)))
+    if not is_whole:
+        _is_read(by_id)
+    return is_whole

@@ -1,0 +1,40 @@
+-- name: last
+SELECT coalesce(max(id), 0) FROM certification;
+
+-- name: last_in_index
+SELECT coalesce(max(id), 0) FROM certification INDEXED BY certification_seq WHERE seq IS NOT NULL;
+
+-- name: certified
+SELECT number, code FROM certification
+WHERE id = ? AND state = 'certified' AND book_id IN (SELECT id FROM book WHERE mode = 'live');
+
+-- name: has_code
+SELECT 1 FROM certification WHERE code = ? LIMIT 1;
+
+-- name: waiting
+SELECT number, address FROM deferred JOIN book ON book.id = book_id
+WHERE mode = 'live' AND state IN ('waiting', 'begun', 'doubtful') ORDER BY deferred.id DESC;
+
+-- name: addresses
+SELECT address FROM deferred;
+
+-- name: newest_links
+SELECT 'certification', certification.id, hash FROM book JOIN certification ON book_id = book.id AND seq = last_seq WHERE mode = 'live'
+UNION ALL
+SELECT 'closure', id, hash FROM closure
+WHERE id IN (SELECT max(closure.id) FROM closure JOIN book ON book.id = book_id WHERE mode = 'live' GROUP BY book_id)
+UNION ALL
+SELECT 'entry', id, hash FROM entry
+WHERE id IN (SELECT max(entry.id) FROM entry JOIN book ON book.id = book_id WHERE mode = 'live' GROUP BY book_id);
+
+-- name: certification_hash
+SELECT hash FROM certification WHERE id = ?;
+
+-- name: closure_hash
+SELECT hash FROM closure WHERE id = ?;
+
+-- name: entry_hash
+SELECT hash FROM entry WHERE id = ?;
+
+-- name: unended
+SELECT certification.id FROM main.certification JOIN main.book ON book.id = book_id WHERE mode = 'live' AND seq IS NULL;

@@ -1,0 +1,238 @@
+"""A restore loses nothing that the ledger in place has since the copy: a sound one stays, of a damaged one the rows since are taken over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import sqlite3
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import START, Till, invoice, opened_till, query, tamper
+
+from daemon.core.errors import LedgerUnusable
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.continuation import BY_ROW, NEEDED, OF_BOOK, OF_BOX
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.file import open_file
+from daemon.store.sqlite.migrations import migrations
+
+DAMAGE = "UPDATE certification SET payload = x'00' WHERE seq = 2"
+"""Of a row that the copy has sound."""
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return tmp_path / "copy"
+
+
+def rows(path: Path, table: str) -> list[tuple[object, ...]]:
+    """Of the live books, without what a restore says of itself."""
+    changes = {
+        "book": "restored_at = 0, z_asked = 0",
+        "deferred": "state = iif(state = 'doubtful', 'waiting', state), why = ''",
+    }
+    with contextlib.closing(open_file(path, "ro")) as ledger, contextlib.closing(sqlite3.connect(":memory:")) as memory:
+        ledger.backup(memory)
+        if table in changes:
+            memory.execute(f"UPDATE {table} SET {changes[table]}")  # noqa: S608  names of ours
+        where = {"audit": "action <> 'ledger.restored'", "book": "mode = 'live'"}.get(
+            table, "true" if table in OF_BOX else "book_id IN (SELECT id FROM book WHERE mode = 'live')"
+        )
+        return memory.execute(f"SELECT * FROM {table} WHERE {where} ORDER BY 1, 2").fetchall()  # noqa: S608  names of ours
+
+
+def all_rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    return {table: rows(path, table) for table in ("book", *BY_ROW, *NEEDED, *OF_BOOK, *OF_BOX)}
+
+
+async def history(path: Path, copy: Path) -> None:
+    """Two sales, one under way and one in the sandbox; the copy; then the end of the one under way, two sales, a credit note, cash, a Z, a key, and one
+    more under way."""
+    async with opened_till(path) as (store, till):
+        await till.sell()
+        await till.certify(invoice("K-1"), key=b"k1", body=b"1")
+        begun = await till.begin(invoice("B-1"), key=b"b1", body=b"1")
+        sandbox = await Till.of(store, mode="test")
+        await sandbox.sell()
+        backup(path, copy, at=START)
+        await till.finish(begun, invoice("B-1"))
+        await till.certify(invoice("K-2"), key=b"k2", body=b"2")
+        reference = f"{till.book.nim}-{till.counters.fvc}"
+        await till.certify(invoice("C-1", type_="FA", reference=reference))
+        await till.move_cash()
+        await sandbox.sell()
+        await till.close()
+        await till.sell()
+        await till.fail(invoice("R-1"))
+        await till.begin(invoice("B-2"), key=b"b2", body=b"2")
+
+
+def test_a_sound_ledger_that_continues_the_copy_stays(path: Path, copy: Path) -> None:
+    """Byte by byte, and what it has since is counted."""
+    asyncio.run(history(path, copy))
+    before = all_rows(path)
+    done = restore(copy, path, at=START, keep_newer=True)
+    assert (done.is_unchanged, done.aside, done.newer) == (True, None, ("S-2", "C-1", "K-2", "B-1"))
+    assert all_rows(path) == before
+    assert query(path, "SELECT restored_at FROM book") == [(0,), (0,)]
+
+
+def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path) -> None:
+    """The copy has the rows before, the ledger those since; each book is compared with its machine, and nothing of the live ones is lost."""
+    asyncio.run(history(path, copy))
+    before = all_rows(path)
+    tamper(path, DAMAGE)
+    done = restore(copy, path, at=START, keep_newer=True)
+    assert (done.findings.clean, done.is_unchanged, len(done.newer), done.asks) == (True, False, 4, ())
+    assert verify(path).problems == ()
+    assert all_rows(path) == before
+    assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(START,)]
+    assert query(path, "SELECT count(*) FROM certification WHERE number = 'S-1'") == [(2,)]
+
+
+PAGE = 4096
+
+
+async def long_history(path: Path, copy: Path) -> None:
+    """`history` between sales that fill pages."""
+    await sell(path, 60)
+    await history(path, copy)
+    await sell(path, 60)
+
+
+async def sell(path: Path, count: int) -> None:
+    async with opened_till(path) as (store, till):
+        for number in range(count):
+            sale = invoice(f"{till.at}-{number}")
+            await till.certify(sale, key=sale.number.encode(), body=b"1")
+            if number == count // 2:
+                await till.close()
+        await store.ledger.aggregate(till.book)
+
+
+def spoil(path: Path, page: int) -> None:
+    with path.open("r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(b"\xff" * PAGE)
+
+
+@pytest.fixture
+def image(path: Path, copy: Path) -> bytes:
+    """Of a ledger of 130 sales, half of them since the copy."""
+    asyncio.run(long_history(path, copy))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.read_bytes()
+
+
+@pytest.mark.long
+def test_whichever_page_cannot_be_read(path: Path, copy: Path, image: bytes) -> None:
+    """Nothing is lost, or what is lost is named; or the ledger stays, and the refusal says what would be lost. Nearly all pages harm no sale."""
+    before = all_rows(path)
+    pages = query(path, "SELECT pageno, name FROM dbstat ORDER BY pageno")
+    harmless = unreadable = 0
+    for page, name in pages:
+        for left in ("-wal", "-shm"):
+            path.with_name(path.name + left).unlink(missing_ok=True)
+        path.write_bytes(image)
+        spoil(path, page)
+        damaged = path.read_bytes()
+        refused = ""
+        try:
+            done = restore(copy, path, at=START, keep_newer=True)
+        except LedgerUnusable as error:
+            refused = str(error)
+        if refused:
+            assert ("--older" in refused, path.read_bytes() == damaged) == (True, True)
+            continue
+        if done.why_not:
+            assert (name, done.newer) == ("sqlite_schema", ())
+            unreadable += 1
+            continue
+        after = all_rows(path)
+        lost = {table for table in before if after[table] != before[table]}
+        assert (not lost) or done.findings.problems, name
+        assert verify(path).of_file == 0
+        assert len(done.newer) == 64
+        harmless += "certification" not in lost
+        asyncio.run(sell(path, 1))
+    assert harmless > 0.8 * (len(pages) - unreadable)
+
+
+@pytest.mark.parametrize("what", ["an index", "the rows of the copy", "states", "one of the newer rows"])
+def test_a_page_that_cannot_be_read(path: Path, copy: Path, image: bytes, what: str) -> None:
+    """Of what the copy has or an index, nothing is lost; of states, the copy has an older one; of newer rows, those are named."""
+    before = all_rows(path)
+    leaves = query(path, "SELECT pageno FROM dbstat WHERE name = 'certification' AND pagetype = 'leaf' ORDER BY pageno")
+    name = {"an index": "certification_key", "states": "idempotency"}.get(what)
+    [page] = (
+        query(path, "SELECT min(pageno) FROM dbstat WHERE name = ?", name)[0]
+        if name
+        else leaves[1 if what == "the rows of the copy" else -2]
+    )
+    assert path.read_bytes() == image
+    spoil(path, page)
+    done = restore(copy, path, at=START, keep_newer=True)
+    after = all_rows(path)
+    lost = {table: set(before[table]) - set(after[table]) for table in before if after[table] != before[table]}
+    expected = {"states": {"idempotency"}, "one of the newer rows": {"certification"}}.get(what, set())
+    assert set(lost) == expected
+    assert bool(done.findings.problems) == bool(expected)
+    if what == "one of the newer rows":
+        assert re.search(r"records \d+ to \d+ are missing", "".join(done.findings.problems))
+        assert 0 < len(lost["certification"]) < 16
+    asyncio.run(sell(path, 1))
+
+
+async def _fork(path: Path, copy: Path) -> None:
+    """Both are sold in since the copy of the copy."""
+    await history(path, copy)
+    async with opened_till(copy) as (_, till):
+        await till.certify(invoice("X-1"))
+
+
+async def _older_version(path: Path, copy: Path) -> None:
+    await history(path, copy)
+    tamper(path, DAMAGE)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA user_version = {len(migrations()) - 1}")
+
+
+async def _other_ledger(path: Path, copy: Path) -> None:
+    await history(path.with_name("other"), copy)
+    await sell(path, 3)
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [(_fork, "is not sound"), (_older_version, "of an older version"), (_other_ledger, "it is another ledger")],
+)
+def test_a_ledger_that_does_not_continue_the_copy_stays(
+    path: Path, copy: Path, happens: Callable[[Path, Path], Coroutine[None, None, None]], why: str
+) -> None:
+    """The refusal says why, and how many invoices would be lost; the copy alone is put back when it is asked for."""
+    asyncio.run(happens(path, copy))
+    before = path.read_bytes()
+    with pytest.raises(LedgerUnusable, match=why) as refusal:
+        restore(copy, path, at=START, keep_newer=True)
+    assert re.search(r"has [34] invoices that .* lacks", str(refusal.value))
+    assert path.read_bytes() == before
+    assert restore(copy, path, at=START).findings.clean
+
+
+def test_a_last_z_that_is_entered_is_not_lost_to_a_sound_ledger(path: Path, copy: Path) -> None:
+    """A person who says it again, after a restore that asked for it, is heard."""
+    asyncio.run(history(path, copy))
+    assert restore(copy, path, at=START, last_z=7, keep_newer=True).findings.clean
+    assert query(path, "SELECT z_number FROM book WHERE mode = 'live'") == [(7,)]
+    assert query(path, "SELECT count(*) FROM certification WHERE number = 'K-2'") == [(1,)]
+
+
+def test_every_table_is_taken_over(path: Path, copy: Path) -> None:
+    """But for sessions, which end, and where a sandbox begins, which is the copy's as its rows are."""
+    asyncio.run(history(path, copy))
+    tables = {name for (name,) in query(path, "SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    assert tables == {"book", "meta", "session", "book_start", *BY_ROW, *NEEDED, *OF_BOOK, *OF_BOX}
