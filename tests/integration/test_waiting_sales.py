@@ -191,12 +191,22 @@ async def test_one_that_a_restored_copy_adopts_has_its_lines(tmp_path: Path) -> 
 
 async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
     """A machine takes its present rates alone. With VAT in the price the customer pays the same, so the sale is certified at the present rate,
-    which a warning says; without VAT he would pay another sum, and the sale is refused."""
+    which a warning says; a specific tax is folded. Without VAT he would pay another sum, and the sale is refused."""
+    taxed = {
+        "name": "Bière",
+        "taxGroup": "C",
+        "unitPrice": 1000,
+        "quantity": 2,
+        "amountTtc": 2110,
+        "specificTax": 100,
+        "specificTaxRate": 50,
+    }
     item = {"name": "Hôtel", "taxGroup": "C", "unitPrice": 1000, "quantity": 1, "taxRate": 10}
     async with working(tmp_path / "ledger") as shop:
         await shop.connected()
         await unplug(shop)
         await defer(shop, "A", items=[item], payments=[{"method": "E", "amount": 1000}])
+        await defer(shop, "T", items=[taxed], payments=[{"method": "E", "amount": 2110}])
         await defer(shop, "H", items=[item], priceMode="HT", payments=[{"method": "E", "amount": 1100}])
         machine = shop.session.machine
         machine.change(rates={**machine.options.rates, "C": 500})
@@ -209,6 +219,7 @@ async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
         assert (use.record.state, use.record.total_ttc) == ("certified", 1000)
         assert [(line.rate, line.ht, line.tva) for line in invoice.taxes] == [(500, 952, 48)]
         assert [warn.code for warn in invoice.warnings] == ["VAT_RATE_CHANGED"]
+        assert (state(shop, "T"), shop.on_machine[-1].number, shop.on_machine[-1].total) == ("certified", "T", 2110)
     assert verify(tmp_path / "ledger").clean
 
 

@@ -16,21 +16,25 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple, get_args
 
+import msgspec
+
 from common.language import Text, sentence
 from common.language.reasons import (
     AMOUNT_ROUNDED,
+    FOLD_AMOUNT_DIFFERS,
     FOLD_HT_MODE,
     FOLD_NO_PRICE,
     QUANTITY_AS_ONE,
     TAX_FOLDED,
     TAX_FOLDED_AND_ROUNDED,
     UNIT_PRICE_DERIVED,
+    VAT_RATE_CHANGED,
     to_stored,
 )
 from daemon.core import money
 from daemon.core.invoice import taxes
 from daemon.core.invoice.fields import Fields
-from daemon.core.invoice.invoice import GROUPS, Item, ItemType, PriceMode, Warn
+from daemon.core.invoice.invoice import GROUPS, Invoice, Item, ItemType, PriceMode, Warn
 from daemon.core.invoice.request import ITEM_TEXTS, MIDDLE_LENGTH, NAME_LENGTH
 from daemon.core.invoice.rules import PSVB_RATES
 from daemon.core.invoice.taxes import PRODUCT, WHOLE, Fold, SpecificTax, percent, without_vat
@@ -294,3 +298,38 @@ def _warnings(index: int, request: RequestedLine, machine_line: MachineLine, fol
     if request.price not in (None, machine_line.price) and not (fold or machine_line.tax.tax):
         message = UNIT_PRICE_DERIVED
         yield Warn("UNIT_PRICE_DERIVED", to_stored(message), index, field=f"items[{index}].unitPrice")
+
+
+def at_present_rates(invoice: Invoice, rates: Mapping[str, int]) -> Invoice:
+    """A deferred sale with the machine's VAT rates (by group), which takes no others, and warnings. A specific tax whose
+    rate of VAT changed is folded (decision 4). `invoice` itself if they are the same, or in HT mode: there the rate
+    changes what the customer owes."""
+    found = [_at_rate(index, item, rates.get(item.group, item.rate)) for index, item in enumerate(invoice.items)]
+    items = tuple(item for item, _ in found)
+    if items == invoice.items or invoice.price_mode == "HT":
+        return invoice
+    changed = Warn("VAT_RATE_CHANGED", to_stored(VAT_RATE_CHANGED))
+    warnings = (*invoice.warnings, changed, *(warn for _, folded in found for warn in folded))
+    lines = taxes.tax_lines(items, invoice.price_mode)
+    return msgspec.structs.replace(invoice, items=items, taxes=lines, warnings=warnings)
+
+
+def _at_rate(index: int, item: Item, rate: int) -> tuple[Item, tuple[Warn, ...]]:
+    """In TTC mode, with the same amount."""
+    if rate == item.rate or not item.specific_tax:
+        return msgspec.structs.replace(item, rate=rate), ()
+    request = RequestedLine(item.price, item.quantity, item.line_amount, rate)
+    line = _folded("TTC", request)
+    till_price, till_quantity = _of_the_till(request, line)
+    folded = msgspec.structs.replace(
+        item,
+        rate=rate,
+        price=line.price,
+        quantity=line.quantity,
+        specific_tax=0,
+        specific_rate=0,
+        specific_name="",
+        till_price=item.till_price or till_price,
+        till_quantity=item.till_quantity or till_quantity,
+    )
+    return folded, tuple(_warnings(index, request, line, FOLD_AMOUNT_DIFFERS))

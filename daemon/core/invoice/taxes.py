@@ -24,8 +24,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-import msgspec
-
 from common.language import sentence
 from common.language.reasons import (
     FOLD_AMOUNT_DIFFERS,
@@ -35,11 +33,9 @@ from common.language.reasons import (
     FOLD_ONE_MISSING,
     FOLD_RATE_DIFFERS,
     FOLD_UNREADABLE,
-    VAT_RATE_CHANGED,
-    to_stored,
 )
 from daemon.core import money
-from daemon.core.invoice.invoice import Invoice, Item, PriceMode, Psvb, TaxLine, Warn
+from daemon.core.invoice.invoice import Invoice, Item, PriceMode, Psvb, TaxLine
 from daemon.core.money import divide_half_up
 
 WHOLE = 10_000
@@ -75,17 +71,6 @@ def tax_line(group: str, rate: int, hundredths: int, mode: PriceMode) -> TaxLine
         return TaxLine(group, rate, ht, amount - ht, amount)
     tva = divide_half_up(amount * rate, WHOLE)
     return TaxLine(group, rate, amount, tva, amount + tva)
-
-
-def at_present_rates(invoice: Invoice, rates: Mapping[str, int]) -> Invoice:
-    """A deferred sale with the machine's VAT rates (by group), which takes no others, and a warning; `invoice` itself if
-    they are the same, or in HT mode or with a specific tax: there the rate changes what the customer owes."""
-    items = tuple(msgspec.structs.replace(item, rate=rates.get(item.group, item.rate)) for item in invoice.items)
-    if items == invoice.items or invoice.price_mode == "HT" or invoice.specific_tax:
-        return invoice
-    warn = Warn("VAT_RATE_CHANGED", to_stored(VAT_RATE_CHANGED))
-    taxes, warnings = tax_lines(items, invoice.price_mode), (*invoice.warnings, warn)
-    return msgspec.structs.replace(invoice, items=items, taxes=taxes, warnings=warnings)
 
 
 def without_vat(ttc: int, rate: int) -> int:

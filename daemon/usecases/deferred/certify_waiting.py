@@ -14,7 +14,7 @@ from daemon.core.audit import DAEMON, Call
 from daemon.core.errors import MachineNonsense, MachineRefused, McfdError
 from daemon.core.events import REFUSED
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.invoice.taxes import at_present_rates
+from daemon.core.invoice.items import at_present_rates
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import AMBER, DeferredSale, NotWaiting
 from daemon.store.tables.book import deferred

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from support.core_samples import DEFAULTS, RATES, as_json, body, credit_body, item, read, record
 
 from daemon.core.invoice.intake import read_invoice
-from daemon.core.invoice.invoice import Psvb, TaxLine
+from daemon.core.invoice.invoice import NO_ITEM, Psvb, TaxLine
+from daemon.core.invoice.items import at_present_rates
 from daemon.core.invoice.rules import Rules
-from daemon.core.invoice.taxes import at_present_rates, percent, tax_line
+from daemon.core.invoice.taxes import percent, tax_line
 from daemon.core.ledger.tally import contribution
 from daemon.core.report.receipt import receipt
 
@@ -160,7 +161,8 @@ def test_rates_are_shown_in_percent(rate, expected):
 
 
 def test_a_sale_that_waited_has_the_rates_of_now():
-    """Its total is what was paid, and stays; where the rate changes that, in HT mode or with a specific tax, nothing is changed, and the machine refuses."""
+    """Its total is what was paid, and stays; a specific tax that does not hold at the new rate is folded. In HT mode the rate changes the total: nothing is
+    changed, and the machine refuses."""
     now = {"A": 0, "B": 2000}
     sale = read(body(item(amountTtc=1200), item(taxGroup="A", amountTtc=500)))
     found = at_present_rates(sale, now)
@@ -169,5 +171,27 @@ def test_a_sale_that_waited_has_the_rates_of_now():
     assert [warning.code for warning in found.warnings] == ["VAT_RATE_CHANGED"]
     assert at_present_rates(sale, {}) is sale
     in_ht = read(body(item(amountTtc=None, unitPrice=1000), pay=1180, priceMode="HT"))
+    assert at_present_rates(in_ht, now) is in_ht
     taxed = read(body(item(unitPrice=1050, quantity=2, amountTtc=2218, specificTax=100, specificTaxRate=50)))
-    assert all(at_present_rates(each, now) is each for each in (in_ht, taxed))
+    found = at_present_rates(taxed, now)
+    (line,) = found.items
+    assert (found.total_ttc, found.specific_tax, line.line_amount, line.price, line.quantity) == (
+        2218,
+        0,
+        2218,
+        110900,
+        2000,
+    )
+    assert (line.printed_price, line.printed_quantity) == (105000, 2000)
+    assert [(warning.code, warning.item) for warning in found.warnings] == [
+        ("VAT_RATE_CHANGED", NO_ITEM),
+        ("SPECIFIC_TAX_FOLDED", 0),
+    ]
+    with_another = read(
+        body(
+            item(unitPrice=1050, quantity=2, amountTtc=2218, specificTax=100, specificTaxRate=50),
+            item(taxGroup="C", taxRate=10, amountTtc=110),
+        )
+    )
+    found = at_present_rates(with_another, {"C": 500})
+    assert (found.specific_tax, [line.rate for line in found.items]) == (100, [1800, 500])
