@@ -241,7 +241,7 @@ BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
     "ClockBody": ({"days": 8, "hours": 2, "taxServer": "unreachable"}, read_move_of_clock),
     "NotifiedBody": (
         {**NOTIFIED_EXAMPLE},
-        lambda body: read_notice(body, now=1 << 45, strict=True),
+        lambda body: read_notice(body, since=0, now=1 << 45, strict=True),
     ),
     "CalendarBody": ({"period": "2026-01"}, read_period),
     "ClosePeriodBody": ({"cashCounted": 15_000, "afterZ": 4}, read_closing),
