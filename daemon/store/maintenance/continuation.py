@@ -7,12 +7,14 @@ import contextlib
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from common.language import Text
 from daemon.core.errors import LedgerUnusable
-from daemon.store.maintenance.verify import OLDER, VerifyResult, examine_shape, verify
+from daemon.store.maintenance.verify import OLDER, VerifyResult, examine_shape, is_room, verify
+from daemon.store.sqlite.disk_failure import as_storage_error
 from daemon.store.sqlite.file import load, open_to_read, value_of
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.meta import LEDGER_ID, read_damage, read_meta
@@ -131,33 +133,41 @@ def take_over_newer(copy: sqlite3.Connection, target: Path) -> list[Text]:
         finally:
             copy.execute("DETACH present")
     except sqlite3.Error as error:
+        if is_room(error):
+            raise as_storage_error(error) from error
         raise LedgerUnusable(Text("it cannot be read: {error}", error=error)) from error
 
 
 def _take_rows(copy: sqlite3.Connection) -> list[Text]:
     newest = {table: value_of(copy.execute(f"SELECT coalesce(max(id), 0) FROM main.{table}")) for table in BY_ROW}  # noqa: S608  of our own schema
     unended = copy.execute(_SQL["unended"]).fetchall()
-    live, unread = "book_id IN (SELECT id FROM main.book WHERE mode = 'live')", list[str]()
+    live = "book_id IN (SELECT id FROM main.book WHERE mode = 'live')"
     _replace(copy, "book", "mode = 'live'")
     _replace(copy, "meta", "true")
     for table in NEEDED:
         _replace(copy, table, live)
     for row_id in unended:
-        with contextlib.suppress(sqlite3.DatabaseError):
-            _replace(copy, "certification", "id = ?", row_id)
-    for table in BY_ROW:
-        sql = f"INSERT INTO main.{table} SELECT * FROM present.{table} NOT INDEXED WHERE {'true' if table == 'audit' else live}"  # noqa: S608  of our own schema
-        if not _take_later(copy, sql, table, newest[table]):
-            unread.append(table)
-    for table in (*OF_BOOK, *OF_BOX):
-        try:
-            _replace(copy, table, live if table in OF_BOOK else "true")
-        except sqlite3.DatabaseError:
-            unread.append(table)
+        _is_read(partial(_replace, copy, "certification", "id = ?", row_id))
+    unread = [
+        table for table in BY_ROW if not _take_later(copy, table, "true" if table == "audit" else live, newest[table])
+    ]
+    for tables, condition in ((OF_BOOK, live), (OF_BOX, "true")):
+        unread += [table for table in tables if not _is_read(partial(_replace, copy, table, condition))]
     return [
         Text("rows of the table {table} cannot be read in the ledger that was replaced", table=table)
         for table in unread
     ]
+
+
+def _is_read(take: Callable[[], object]) -> bool:
+    """Takes rows; False if they cannot be read."""
+    try:
+        take()
+    except sqlite3.DatabaseError as error:
+        if is_room(error):
+            raise
+        return False
+    return True
 
 
 def _replace(copy: sqlite3.Connection, table: str, condition: str, values: tuple[int, ...] = ()) -> None:
@@ -168,16 +178,17 @@ def _replace(copy: sqlite3.Connection, table: str, condition: str, values: tuple
         copy.execute(f"INSERT INTO main.{table} SELECT * FROM present.{table} NOT INDEXED WHERE {condition}", values)  # noqa: S608  of our own schema
 
 
-def _take_later(copy: sqlite3.Connection, sql: str, table: str, newest: int) -> bool:
+def _take_later(copy: sqlite3.Connection, table: str, condition: str, newest: int) -> bool:
     """Takes the rows after `newest`; where a page cannot be read, those that can be, each by its id. Whether all can."""
-    try:
-        copy.execute(f"{sql} AND id > ?", (newest,))
-    except sqlite3.DatabaseError:
-        with contextlib.suppress(sqlite3.DatabaseError):
-            most = newest + value_of(copy.execute("PRAGMA present.page_count")) * ROWS_OF_PAGE
-            last = value_of(copy.execute(f"SELECT max(id) FROM present.{table}"))  # noqa: S608  of our own schema
-            for row_id in range(newest + 1, min(last, most) + 1):
-                with contextlib.suppress(sqlite3.DatabaseError):
-                    copy.execute(f"{sql} AND id = ?", (row_id,))
-        return False
-    return True
+    sql = f"INSERT INTO main.{table} SELECT * FROM present.{table} NOT INDEXED WHERE {condition} AND id"  # noqa: S608  of our own schema
+
+    def by_id() -> None:
+        most = newest + value_of(copy.execute("PRAGMA present.page_count")) * ROWS_OF_PAGE
+        last = value_of(copy.execute(f"SELECT max(id) FROM present.{table}"))  # noqa: S608  of our own schema
+        for row_id in range(newest + 1, min(last, most) + 1):
+            _is_read(partial(copy.execute, f"{sql} = ?", (row_id,)))
+
+    is_whole = _is_read(partial(copy.execute, f"{sql} > ?", (newest,)))
+    if not is_whole:
+        _is_read(by_id)
+    return is_whole

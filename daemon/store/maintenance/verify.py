@@ -110,11 +110,11 @@ def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
 def _cannot_be_read(path: Path, error: sqlite3.Error) -> StorageError:
     """The error for a ledger that cannot be read; StorageFull if the disk has no room for SQLite's own files, as the
     WAL index, which says nothing about the ledger."""
-    kind = StorageFull if path.is_file() and _is_room(error) else LedgerUnusable
+    kind = StorageFull if path.is_file() and is_room(error) else LedgerUnusable
     return kind(Text("{path}: {why} ({error})", path=path, why=as_storage_error(error), error=error))
 
 
-def _is_room(error: Exception) -> bool:
+def is_room(error: Exception) -> bool:
     if not isinstance(error, sqlite3.Error):
         return False
     return isinstance(storage_error(error), StorageFull) and not is_unreadable(error)
@@ -149,7 +149,7 @@ class Verification:
         try:
             return check()
         except Exception as error:
-            if _is_room(error):
+            if is_room(error):
                 raise
             found = Text("the file cannot be read to its end: {error}", error=error)
             (self._of_file if isinstance(error, sqlite3.DatabaseError) else self._problems).append(found)

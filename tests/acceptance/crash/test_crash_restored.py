@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.crash.lane import AtFrame, Lane
+from support.ledgers.ledger import query
 from support.ledgers.ledger import settlements as read_settlements
 from support.shop import NIM, Shop, invoice, wait_for
 
@@ -17,8 +18,8 @@ COUNTED = {"still": True}
 """A look at the idle machine between the order and the sale would be one of the frames: 38h would not be the sixth."""
 
 
-def restored(lane: Lane, saved: Path) -> None:
-    code, output = lane.mcfd("restore", str(saved), "--yes", "--older")
+def restored(lane: Lane, saved: Path, *options: str) -> None:
+    code, output = lane.mcfd("restore", str(saved), *(options or ("--yes", "--older")))
     assert code == 0, output
 
 
@@ -69,6 +70,42 @@ def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(t
         log = machine.certified()
         assert duplicate.json()["certification"]["codeSecef"] == log[1]["code"]
         assert [entry["number"] for entry in log] == ["F-1", "F-2", "F-3"]
+        assert lane.mcfd("verify")[0] == 0
+
+
+def test_a_damaged_ledger_that_is_mended_with_a_copy_has_what_was_certified_since(tmp_path: Path) -> None:
+    """Sales with and without a key, and a Z, since the copy; a doubt when the daemon is killed, and a page of the file that cannot be read. The daemon does
+    not start; after the restore nobody has to decide, each till that repeats a sale has the one that was certified, and the next Z has its number."""
+    with Lane(tmp_path / "lane", hurry=COUNTED) as lane:
+        shop, machine = lane.shop, lane.machine
+        saved = tmp_path / "saved"
+        assert shop.certify(invoice("F-1"), key="1").status_code == 200
+        assert lane.mcfd("backup", str(saved))[0] == 0
+        receipt = shop.certify(invoice("F-2"), key="2").json()
+        assert shop.certify(invoice("F-3")).status_code == 200
+        assert shop.close_period().json()["z_number"] == 1
+        assert shop.certify(invoice("F-4"), key="4").status_code == 200
+        lane.die_at(AtFrame(6, "after", "in"), lambda: shop.certify(invoice("F-5"), key="5"))
+        lane.end_hurry()
+        [(page,)] = query(shop.ledger, "SELECT rootpage FROM sqlite_schema WHERE name = 'certification_key'")
+        query(shop.ledger, "PRAGMA wal_checkpoint(TRUNCATE)")
+        with shop.ledger.open("r+b") as file:
+            file.seek((page - 1) * 4096)
+            file.write(b"\xff" * 4096)
+        assert lane.mcfd("verify")[0] == 1
+        restored(lane, saved, "--yes")
+        shop.start_daemon()
+        assert not attention(shop)
+        again = shop.certify(invoice("F-2"), key="2")
+        assert (again.status_code, again.json()["codeSecef"]) == (200, receipt["codeSecef"])
+        for number in ("F-3", "F-4"):
+            duplicate = shop.certify(invoice(number), key=f"another for {number}")
+            assert (duplicate.status_code, duplicate.json()["code"]) == (409, "DUPLICATE_INVOICE")
+        assert shop.certify(invoice("F-5"), key="5").status_code == 200
+        assert shop.certify(invoice("F-6"), key="6").status_code == 200
+        assert [entry["number"] for entry in machine.certified()] == [f"F-{n}" for n in range(1, 7)]
+        closed = shop.closed()
+        assert (closed["z_number"], closed["certs_count"]) == (2, 3)
         assert lane.mcfd("verify")[0] == 0
 
 

@@ -1,13 +1,22 @@
-"""A Z number, once given, is never given again for that machine, and a revoked key stays revoked, whatever is restored (decision 30)."""
+"""A Z number, once given, is never given again for that machine, and a revoked key stays revoked, whatever is restored (decision 30). Whether the last Z of
+a book has to be asked for is a fact of that book: no restore, start or empty ledger in between answers it."""
 
+from __future__ import annotations
+
+import os
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import IFU, NIM, START, Till, opened, opened_till
+from support.ledgers.ledger import IFU, NIM, START, Till, opened, opened_till, query
 
-from daemon.core.ledger.entries import Gap, Placed
+from daemon.core.clock import DAY
+from daemon.core.errors import InvalidRequest, ZNumberUnknown
+from daemon.core.ledger.entries import Gap
+from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.numbers import hear
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
 from daemon.store.store import Store
@@ -15,59 +24,191 @@ from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key, revoke_key
 
+OTHER = "EL02000099-1"
 BOOK = book_name(NIM, "live", IFU)
 
 
-async def shop(path: Path, closures: int) -> Till:
-    """That many days, each with a sale and a Z."""
-    async with opened_till(path) as (store, till):
-        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
-        for _ in range(closures):
-            await till.sell()
-            await till.close()
+async def meet(store: Store, nim: str = NIM, ifu: str = IFU) -> Till:
+    till = await Till.of(store, nim)
+    state = till.state()
+    await store.ledger.reconcile(till.book, type(state)(nim, ifu, *list_of(state)), unexplained=0, at=till.at)
     return till
 
 
-async def gaps(store: Store, till: Till) -> list[Placed]:
-    return list(await store.ledger.read(lambda connection: entries.entries(connection, till.book)))
+def list_of(state: object) -> list[object]:
+    return [getattr(state, name) for name in ("time", "counters", "rates", "last")]
 
 
-async def next_z(path: Path) -> int:
-    async with opened_till(path) as (_, till):
-        return (await till.close()).z_number
+async def close(path: Path, count: int, *nims: str) -> list[int]:
+    """That many sales and Z on each machine; the numbers of the last round."""
+    numbers: list[int] = []
+    async with opened(path) as store:
+        for _ in range(count):
+            numbers = []
+            for nim in nims or (NIM,):
+                till = await meet(store, nim)
+                await till.sell()
+                numbers.append((await till.close()).z_number)
+    return numbers
 
 
-@pytest.mark.parametrize("file_lost", [False, True])
-async def test_a_restore_over_a_newer_ledger_goes_on_after_its_numbers(
-    path: Path, tmp_path: Path, file_lost: bool
-) -> None:
-    """The replaced ledger is asked, also where the file beside it is gone; the gap is an entry that `verify` accepts."""
-    copy = tmp_path / "copy"
-    await shop(path, 2)
-    backup(path, copy, at=START)
-    await shop(path, 3)
-    if file_lost:
-        mark_path(path).unlink()
-    restore(copy, path, at=START)
-    assert await next_z(path) == 6
-    assert verify(path).problems == ()
-    async with opened_till(path) as (store, till):
-        (placed,) = await gaps(store, till)
-        assert placed.entry == Gap(3, 5, "ledger.high-water")
+async def asks(path: Path, *nims: str) -> list[bool]:
+    """Whether a Z is refused on each machine until somebody says the last one."""
+    found = []
+    async with opened(path) as store:
+        for nim in nims or (NIM,):
+            till = await meet(store, nim)
+            try:
+                await till.close()
+            except ZNumberUnknown:
+                found.append(True)
+            else:
+                found.append(False)
+    return found
 
 
-async def test_an_older_file_put_in_the_place_of_the_ledger_is_noticed(path: Path, tmp_path: Path) -> None:
-    """Copied by hand, without `mcfd restore`: the file beside it remembers, and the book has the gap from the start on."""
-    await shop(path, 1)
-    backup(path, tmp_path / "copy", at=START)
-    await shop(path, 2)
-    shutil.copy(tmp_path / "copy", path)
-    async with opened_till(path) as (store, till):
-        assert (store.ledger.peek(book_state, till.book)).z_number == 3
-        assert [gap.entry for gap in await gaps(store, till)] == [Gap(2, 3, "ledger.high-water")]
-    assert await next_z(path) == 4
-    (problem,) = verify(path).problems
-    assert "an older file was put in its place" in problem
+class Disk:
+    """Plays a history: each step is a method and what it is given; `close 2 = 5` are two sales, each with a Z, of which the last has number 5."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.copies = path, path.parent.parent / "copies"
+        self.copies.mkdir()
+
+    async def play(self, history: str) -> None:
+        for step in filter(None, history.split("; ")):
+            what, *words = step.split()
+            await getattr(self, what)(*words)
+
+    async def close(self, *words: str) -> None:
+        """`nobody`: the machine tells no taxpayer."""
+        for _ in range(int(words[0]) if words and words[0].isdigit() else 1):
+            async with opened(self.path) as store:
+                till = await meet(store, ifu="" if "nobody" in words else IFU)
+                await till.sell()
+                number = (await till.close()).z_number
+        assert "=" not in words or number == int(words[-1])
+
+    async def meet(self, *words: str) -> None:
+        async with opened(self.path) as store:
+            await meet(store, ifu="" if words else IFU)
+
+    async def start(self) -> None:
+        async with opened(self.path):
+            pass
+
+    async def create_key(self) -> None:
+        async with opened(self.path, opening="command") as store:
+            await store.ledger.write(create_key, NIM, "live", "till", at=START)
+
+    async def backup(self, name: str) -> None:
+        backup(self.path, self.copies / name, at=START)
+
+    async def save(self, name: str) -> None:
+        """The ledger's own file by hand, `cp` for `mcfd backup`."""
+        shutil.copy(self.path, self.copies / name)
+
+    async def copy(self, name: str) -> None:
+        """By hand, `cp` for `mcfd restore`."""
+        shutil.copy(self.copies / name, self.path)
+
+    async def restore(self, name: str, *words: str) -> None:
+        """With the last Z that a person says; `asks` or `knows` is what comes of it."""
+        last_z = next((int(word) for word in words if word.isdigit()), None)
+        asks = restore(self.copies / name, self.path, at=START, last_z=last_z).asks
+        assert not {"asks", "knows"} & set(words) or asks == ((NIM,) if "asks" in words else ())
+
+    async def lose(self, what: str) -> None:
+        """The whole disk, the file of what was given (`marks`), or all but that."""
+        files = [mark_path(self.path)] if what == "marks" else list(self.path.parent.iterdir())
+        for file in files:
+            if what != "ledger" or file != mark_path(self.path):
+                file.unlink(missing_ok=True)
+
+    async def asks(self) -> None:
+        assert await asks(self.path) == [True]
+
+    async def say(self, number: str) -> None:
+        async with opened(self.path) as store:
+            await store.decisions.say_last_z((await meet(store)).book, int(number))
+
+    async def hear(self, number: str) -> None:
+        """From headquarters."""
+        async with opened(self.path) as store:
+            assert await store.decisions.write(hear, (await meet(store)).book, int(number))
+
+    async def reserve(self, number: str) -> None:
+        """As a crash before the commit of a Z leaves it."""
+        HighWater(self.path).reserve(BOOK, int(number))
+
+    async def gap(self, first: str, last: str) -> None:
+        async with opened_till(self.path) as (store, till):
+            found = await store.ledger.read(lambda connection: list(entries.entries(connection, till.book)))
+        assert [placed.entry for placed in found] == [Gap(int(first), int(last), "ledger.high-water")]
+
+
+LOST = "close 2; backup monday; close; backup tuesday; close; lose disk; "
+"""A disk with four Z, of which Monday's copy knows two and Tuesday's three."""
+
+
+def restored(order: tuple[str, ...], is_started: bool, lost: str) -> str:
+    steps = []
+    for at, name in enumerate(order):
+        steps += [f"restore {name}"] + ["asks"] * is_started
+        if lost == "marks" or (lost == "ledger" and at < len(order) - 1):
+            steps.append(f"lose {lost}")
+    return LOST + "; ".join([*steps, "asks"])
+
+
+ORDERS = (
+    ("monday", "tuesday"),
+    ("monday", "monday"),
+    ("tuesday", "monday"),
+    ("tuesday", "tuesday", "monday"),
+    ("monday", "tuesday", "monday"),
+)
+# fmt: off
+HISTORIES = {
+    # What was given is not given again.
+    "the replaced ledger is asked": "close 2; backup copy; close 3; restore copy knows; close = 6; gap 3 5",
+    "the replaced ledger is asked where the file beside it is gone": "close 2; backup copy; close 3; lose marks; restore copy knows; close = 6; gap 3 5",
+    "an older file put in its place by hand": "close; backup copy; close 2; copy copy; gap 2 3; close = 4",
+    "a number that was only reserved is given by the retry": "close 2; reserve 3; close = 3",
+    "whether an answer had the number that a newer ledger had reserved is not known": "close; backup copy; close; reserve 3; copy copy; close = 4",
+    "a restore knows whether a reserved number was given": "close; backup copy; close; reserve 3; restore copy; close = 3",
+    "what is said with the restore": "close 2; backup copy; close; restore copy 7; close = 8",
+    "what is remembered here": "close 2; backup copy; close; restore copy knows; close = 4",
+    "X7 a machine that tells no taxpayer leaves the book its own": "close; backup copy; close nobody = 2; restore copy; close = 3",
+    "a Z before the taxpayer is known":
+        "meet nobody; backup copy; close nobody = 1; close = 2; restore copy; close = 3; restore copy; close nobody = 4",
+    # Whether it has to be asked for.
+    **{
+        f"X5 an empty ledger on a new disk, by {before}": f"{LOST}{before}; restore monday asks; asks; asks; say 4; close = 5"
+        for before in ("start", "meet", "create_key")
+    },
+    **{
+        f"Y1 a question survives {order}, started {is_started}, lost {lost}": restored(order, is_started, lost)
+        for order, is_started, lost in product(ORDERS, (False, True), ("nothing", "marks", "ledger"))
+    },
+    **{
+        f"an answer survives, {how}, {again}": f"{LOST}restore monday{how}; close = 5; restore {again} knows; close = 6; restore {again} knows; close = 7"
+        for how, again in product((" 4", "; say 4", "; hear 4"), ("monday", "tuesday"))
+    },
+    "an answer on another disk is none here":
+        f"{LOST}restore monday 4; close; backup wednesday; close; lose disk; restore monday; start; restore wednesday asks; asks",
+    "a copy that was made while it asked": f"{LOST}restore monday; start; backup asking; say 4; close; restore asking knows; close = 6",
+    "a backup copied by hand onto a new disk": f"{LOST}copy monday; asks; copy tuesday; asks",
+    "the ledger's own file copied onto a new disk": "close 2; save file; lose disk; copy file; start; asks; say 4; close = 5",
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
+async def test_a_number_is_given_once_and_asked_for_where_it_is_not_known(tmp_path: Path, history: str) -> None:
+    """And `verify` finds nothing."""
+    (tmp_path / "disk").mkdir()
+    disk = Disk(tmp_path / "disk" / "ledger.sqlite3")
+    await disk.play(history)
+    assert verify(disk.path).problems == ()
 
 
 async def test_a_key_that_was_revoked_since_stays_revoked(path: Path, tmp_path: Path) -> None:
@@ -82,49 +223,6 @@ async def test_a_key_that_was_revoked_since_stays_revoked(path: Path, tmp_path: 
         assert store.key_ring.find(key) is None
 
 
-async def test_a_number_that_was_only_reserved_is_given_by_the_retry(path: Path) -> None:
-    """A crash before the commit of a Z leaves no gap: no answer had its number."""
-    await shop(path, 2)
-    water = HighWater(path)
-    water.reserve(BOOK, 3)
-    assert await next_z(path) == 3
-    assert verify(path).problems == ()
-
-
-async def test_a_number_that_a_newer_ledger_had_reserved_is_gone_with_it(path: Path, tmp_path: Path) -> None:
-    """An older file by hand, without `mcfd restore`: whether an answer had that Z is not known here."""
-    await shop(path, 1)
-    backup(path, tmp_path / "copy", at=START)
-    await shop(path, 1)
-    HighWater(path).reserve(BOOK, 3)
-    shutil.copy(tmp_path / "copy", path)
-    assert await next_z(path) == 4
-
-
-async def test_a_restore_knows_whether_a_reserved_number_was_given(path: Path, tmp_path: Path) -> None:
-    """The ledger that is replaced had reserved it and has no such Z: no answer had that number."""
-    await shop(path, 1)
-    backup(path, tmp_path / "copy", at=START)
-    await shop(path, 1)
-    HighWater(path).reserve(BOOK, 3)
-    restore(tmp_path / "copy", path, at=START)
-    assert await next_z(path) == 3
-
-
-async def test_a_restore_asks_the_file_for_what_the_replaced_ledger_does_not_know(path: Path, tmp_path: Path) -> None:
-    """An older one that was copied there by hand: a number that was reserved after it may stand in an answer, and other books have theirs."""
-    other = book_name("EL02000099-1", "live", IFU)
-    await shop(path, 1)
-    backup(path, tmp_path / "copy", at=START)
-    await shop(path, 1)
-    HighWater(path).reserve(BOOK, 3)
-    HighWater(path).give(other, 4)
-    shutil.copy(tmp_path / "copy", path)
-    restore(tmp_path / "copy", path, at=START)
-    assert await next_z(path) == 4
-    assert HighWater(path).highest(other) == 4
-
-
 async def test_the_number_is_durable_before_its_z(till: Till, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that cannot be written: no Z, and no number used."""
     await till.sell()
@@ -135,17 +233,128 @@ async def test_the_number_is_durable_before_its_z(till: Till, monkeypatch: pytes
     assert (await till.close()).z_number == 1
 
 
+async def test_a_restore_asks_the_file_for_what_the_replaced_ledger_does_not_know(path: Path, tmp_path: Path) -> None:
+    """An older one that was copied there by hand: a number that was reserved after it may stand in an answer, and other books have theirs."""
+    other = book_name(OTHER, "live", IFU)
+    await close(path, 1)
+    backup(path, tmp_path / "copy", at=START)
+    await close(path, 1)
+    HighWater(path).reserve(BOOK, 3)
+    HighWater(path).give(other, 4)
+    shutil.copy(tmp_path / "copy", path)
+    restore(tmp_path / "copy", path, at=START)
+    assert await close(path, 1) == [4]
+    assert HighWater(path).highest(other) == 4
+
+
 def _full(_: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize(("expected", "after"), [(7, 8), (None, 4)])
-async def test_what_is_said_with_the_restore_counts_beside_what_is_remembered(
-    path: Path, tmp_path: Path, expected: int | None, after: int
+async def test_a_copy_of_a_book_that_this_disk_has_not_counted_asks_for_that_book_alone(
+    path: Path, tmp_path: Path
 ) -> None:
-    """On the disk that it was on: the paper's number where it is said, else the one that was given last; no question."""
-    await shop(path, 2)
-    backup(path, tmp_path / "copy", at=START)
-    await shop(path, 1)
-    restore(tmp_path / "copy", path, at=START, last_z=expected)
-    assert await next_z(path) == after
+    """Monday's copy has one machine, Tuesday's two: after Monday's, Tuesday's asks for the second."""
+    old = tmp_path / "old.sqlite3"
+    await close(old, 1)
+    backup(old, tmp_path / "monday", at=START)
+    await close(old, 2, NIM, OTHER)
+    backup(old, tmp_path / "tuesday", at=START)
+    restore(tmp_path / "monday", path, at=START, last_z=5)
+    assert await close(path, 1) == [6]
+    assert restore(tmp_path / "tuesday", path, at=START).asks == (OTHER,)
+    assert await asks(path, NIM, OTHER) == [False, True]
+
+
+async def test_a_book_that_begins_after_a_blind_restore_asks_where_its_machine_was_used(
+    path: Path, tmp_path: Path
+) -> None:
+    """The lost ledger may have had it; a machine that has done nothing yet has no Z."""
+    old = tmp_path / "old.sqlite3"
+    await close(old, 1)
+    backup(old, tmp_path / "monday", at=START)
+    restore(tmp_path / "monday", path, at=START, last_z=5)
+    async with opened(path) as store:
+        for nim, used in ((OTHER, True), ("EL02000098-1", False)):
+            till = await Till.of(store, nim)
+            till.counters = FiscalCounters(9, 7, 2) if used else till.counters
+            await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+            assert (store.ledger.peek(book_state, till.book)).needs_last_z is used
+
+
+async def test_a_question_of_the_high_water_file_is_that_of_the_ledger(path: Path) -> None:
+    """Until it is answered, once."""
+    await close(path, 1)
+    HighWater(path).ask(book_name(NIM, "live", IFU), 7)
+    assert await asks(path) == [True]
+    async with opened_till(path) as (store, till):
+        await store.decisions.say_last_z(till.book, 1)
+    assert await asks(path) == [False]
+
+
+async def test_a_restore_by_a_clock_that_is_behind_is_no_copy_by_hand(path: Path, tmp_path: Path) -> None:
+    """Its last Z was given with it, and is not asked for again at the start."""
+    await close(tmp_path / "old.sqlite3", 2)
+    backup(tmp_path / "old.sqlite3", tmp_path / "copy", at=START + DAY)
+    restore(tmp_path / "copy", path, at=START, last_z=5)
+    assert await asks(path) == [False]
+
+
+# -- which machine a number is of ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def two(tmp_path: Path) -> Path:
+    old = tmp_path / "old.sqlite3"
+    await close(old, 2, NIM, OTHER)
+    backup(old, tmp_path / "copy", at=START)
+    return tmp_path / "copy"
+
+
+async def test_each_machine_has_its_own_last_z(path: Path, two: Path) -> None:
+    """X6: said for one, the other still asks; names with and without activation counter."""
+    assert restore(two, path, at=START, last_z={"EL02000015": 7}).asks == (OTHER,)
+    assert await asks(path, OTHER) == [True]
+    assert await close(path, 1) == [8]
+
+
+@pytest.mark.parametrize("last_z", [7, {"EL02000001": 7}])
+async def test_a_last_z_that_is_of_no_one_machine_is_refused(
+    path: Path, two: Path, last_z: int | dict[str, int]
+) -> None:
+    """Nothing is put back."""
+    with pytest.raises(InvalidRequest) as refused:
+        restore(two, path, at=START, last_z=last_z)
+    assert [error.field for error in refused.value.errors] == ["last_z"]
+    assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
+
+
+@pytest.mark.parametrize("last_z", [2, {NIM: 2}])
+async def test_a_last_z_before_that_of_the_backup_is_refused(
+    path: Path, tmp_path: Path, last_z: int | dict[str, int]
+) -> None:
+    """It is mistyped; taken as the confirmation that there was none since, Z 4 would be given twice. Nothing is put back."""
+    await close(tmp_path / "old.sqlite3", 3)
+    backup(tmp_path / "old.sqlite3", tmp_path / "copy", at=START)
+    with pytest.raises(InvalidRequest, match="the ledger has Z 3"):
+        restore(tmp_path / "copy", path, at=START, last_z=last_z)
+    assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
+
+
+async def test_a_number_for_the_sandbox_is_nobodys(path: Path, tmp_path: Path) -> None:
+    """A plain number is enough where the second book is a sandbox."""
+    old = tmp_path / "old.sqlite3"
+    await close(old, 2)
+    async with opened(old) as store:
+        till = await Till.of(store, mode="test")
+        await till.close()
+    backup(old, tmp_path / "copy", at=START)
+    restore(tmp_path / "copy", path, at=START, last_z=7)
+    assert query(path, "SELECT mode, z_number FROM book ORDER BY mode") == [("live", 7), ("test", 1)]
+
+
+async def test_a_taxpayer_that_0_1_0_has_emptied_is_known_from_the_last_certification(store: Store) -> None:
+    till = await meet(store)
+    await till.sell()
+    await store.ledger.write(lambda connection: connection.execute("UPDATE book SET ifu = ''"))
+    assert (store.ledger.peek(book_state, till.book)).ifu == IFU

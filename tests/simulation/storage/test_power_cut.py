@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from simulation.storage.durable import DurableFiles, watched
-from support.ledgers.ledger import START, Till, opened, query
+from support.ledgers.ledger import START, Till, opened, query, tamper
 
 from common.files import sync_path
 from daemon.store.maintenance.backup import backup, restore
@@ -103,7 +103,7 @@ def _copy_of(ledgers: Path, folder: Path) -> None:
             shutil.copy(file, folder)
 
 
-def cuts(tmp_path: Path, killed: Path, draws: int, *, read: bool = False) -> Iterator[Path]:
+def cuts(tmp_path: Path, killed: Path, draws: int, *, read: bool = False, keep_newer: bool = False) -> Iterator[Path]:
     """The ledger, or what is left of it, for a power cut before each sync of a restore, and one after the last."""
     for sync in itertools.count(1):
         for draw in range(draws):
@@ -113,7 +113,10 @@ def cuts(tmp_path: Path, killed: Path, draws: int, *, read: bool = False) -> Ite
                 if read:
                     reader.execute("BEGIN").execute("SELECT count(*) FROM certification").fetchall()
                 was_cut = cut(
-                    ledger.parent, draw, lambda here=ledger: restore(here.with_name("saved"), here, at=START), sync=sync
+                    ledger.parent,
+                    draw,
+                    lambda here=ledger: restore(here.with_name("saved"), here, at=START, keep_newer=keep_newer),
+                    sync=sync,
                 )
             yield ledger
         if not was_cut:
@@ -128,6 +131,17 @@ def test_a_ledger_that_is_replaced_is_the_old_one_or_the_new(tmp_path: Path, kil
         assert verify(ledger).clean
         found.add(query(ledger, "SELECT count(*) FROM certification")[0])
     assert found == {(1,), (2,)}
+
+
+def test_a_ledger_that_is_mended_is_the_damaged_one_or_the_new(tmp_path: Path, killed: Path) -> None:
+    """With both sales, before whichever sync of a restore the power goes; the same command again completes it."""
+    tamper(killed / "ledger", "UPDATE certification SET payload = x'00' WHERE seq = 1")
+    found = set()
+    for ledger in cuts(tmp_path, killed, 3, keep_newer=True):
+        found.add(verify(ledger).clean)
+        restore(ledger.with_name("saved"), ledger, at=START + 1, keep_newer=True)
+        assert (verify(ledger).problems, verify(ledger).records) == ((), 2)
+    assert found == {True, False}
 
 
 def test_a_restored_ledger_never_stands_beside_the_wal_of_the_one_before(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.box.mounts import fill, small_disk
 from support.cli.command import CONFIG, Command, audited
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import Till, invoice, opened, query, tamper
 
 UNAVAILABLE = 3
 
@@ -46,3 +46,23 @@ def test_a_restore_has_done_all_or_nothing_whatever_room_there_is(box: Command, 
     assert done.returncode == (0 if is_replaced else UNAVAILABLE), (done.stdout, done.stderr)
     assert len(audited(box, "ledger.restored")) == is_replaced
     assert box.ok("verify")
+
+
+@pytest.mark.parametrize("beyond", [0, 16_384, 65_536, 131_072, 262_144, 524_288])
+async def test_a_restore_that_takes_rows_over_takes_all_or_none(box: Command, tmp_path: Path, beyond: int) -> None:
+    """A disk that is full is no page that cannot be read: nothing is left out for want of room."""
+    copy = tmp_path / "copy.sqlite3"
+    box.ok("backup", str(copy))
+    async with opened(box.ledger) as store:
+        till = await Till.of(store)
+        for number in range(200):
+            await till.certify(invoice(f"F-{number}"), key=f"{number}".encode())
+    tamper(box.ledger, "UPDATE certification SET payload = x'00' WHERE seq = 1")
+    before = box.ledger.stat().st_ino
+    filler = fill(box.ledger.parent, leave=copy.stat().st_size + beyond)
+    done = box.run("restore", str(copy), "--yes")
+    filler.unlink()
+    is_replaced = box.ledger.stat().st_ino != before
+    assert done.returncode == (0 if is_replaced else UNAVAILABLE), (done.stdout, done.stderr)
+    assert query(box.ledger, "SELECT count(*) FROM certification, idempotency") == [(201 * 200,)]
+    assert box.run("verify").returncode == (not is_replaced)
