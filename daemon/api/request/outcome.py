@@ -35,7 +35,7 @@ from daemon.usecases.certification.idempotency import Answered, FoundRequest, Re
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
 CUSTOMER_PATH: Final = "/f/"
-_IDLE: Final = {
+IDLE_HEADERS: Final = {
     "TEST": ("Mcfd-Test", Text("does nothing with a live key")),
     "NOT_AFTER": ("Mcfd-Not-After", Text("does nothing in the shop's network, only through the relay")),
 }
@@ -110,7 +110,7 @@ def own_warnings(request: ApiRequest, unknown: tuple[Unknown, ...] = ()) -> tupl
     idle = {"TEST": request.auth.key.mode == "live", "NOT_AFTER": relayed(request.scope) is None}
     more = [
         Adjustment(f"{name}_HEADER_IGNORED", f"{header}: {why.in_language(language)}", field=header)
-        for name, (header, why) in _IDLE.items()
+        for name, (header, why) in IDLE_HEADERS.items()
         if idle[name] and header.lower().encode() in names
     ]
     return (*adjustments(warnings_of(unknown), language), *more)
