@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import re
 import sys
 import time
@@ -28,6 +29,8 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 Format = Literal["auto", "json", "console"]
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
+"""syslog's"""
 TALKATIVE = (
     "httpx",
     "httpcore",
@@ -56,8 +59,10 @@ def configure(level: str = "info", form: Format = "auto", stream: IO[str] | None
     out = stream or sys.stderr
     eyes = out.isatty() if form == "auto" else form == "console"
     set_level(level)
+    render = _render_console(out) if eyes else _render_json
+    prefix = [_prefix_priority] if _is_journal(out) else []
     structlog.configure(
-        processors=[_drop_light, *_enrich(eyes=eyes), _render_console(out) if eyes else _render_json, withhold_text],
+        processors=[_drop_light, *_enrich(eyes=eyes), render, withhold_text, *prefix],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS["debug"]),
         logger_factory=lambda *_: _Lines(out),
         cache_logger_on_first_use=True,
@@ -105,6 +110,20 @@ def withhold_text(_: WrappedLogger, __: str, line: str | EventDict) -> str | Eve
     if isinstance(line, str) and ("ak_" in line or "wh" in line or "earer" in line):
         return SECRETS.sub(lambda found: (found["kind"] or found["scheme"]) + WITHHELD, line)
     return line
+
+
+def _is_journal(stream: IO[str]) -> bool:
+    """Whether systemd's journal reads it (systemd.exec(5), $JOURNAL_STREAM)."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def _prefix_priority(_: WrappedLogger, method: str, line: str | EventDict) -> str:
+    """The journal takes a line's priority from there and removes it (sd-daemon(3)), for `journalctl -p warning`."""
+    return f"<{PRIORITIES.get(method, PRIORITIES['error'])}>{line}"
 
 
 class _Lines:

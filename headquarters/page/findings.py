@@ -38,7 +38,6 @@ from headquarters.store.store import HqStore
 MOST = 500
 SHOPS = 100
 AMBER_DAYS, RED_DAYS = 5, 7
-SILENT_MILLIS = 900_000
 OWN_ACCOUNT = Text("You cannot disable your own account.")
 CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
@@ -72,7 +71,7 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     since = (screens.today() - timedelta(days=7)).isoformat()
     refused = await screens.run(screens.store.evidence.counted, since)
     paged: dict[str, Any] = {"boxes": some, "count": count, "page": page, "is_last": (page + 1) * SHOPS >= count}
-    limits: dict[str, Any] = {"silent": now_millis() - SILENT_MILLIS, "amber": AMBER_DAYS, "red": RED_DAYS}
+    limits: dict[str, Any] = {"amber": AMBER_DAYS, "red": RED_DAYS}
     return screens.render(request, "boxes.html", words=words, refused=refused, **paged, **limits)
 
 

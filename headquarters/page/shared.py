@@ -26,6 +26,7 @@ from common.web.forms import BACK_AGAIN, typed_before, typed_value
 from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form, name_of
 from common.web.static_files import addresses
+from common.wire.instants import now_millis
 from headquarters.api.callers import AnyConnection, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
@@ -44,6 +45,8 @@ CALLER = "caller"
 ROLE = "role"
 """In the `opt` of a handler that is not a page, as `RIGHT` is of a page."""
 MOST_DIGITS = 9
+SILENT_MILLIS = 900_000
+"""Without a word for so long, nobody knows how a box is."""
 LONG_AT_ONCE = 2
 LONG_SECONDS = 300.0
 RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
@@ -140,6 +143,7 @@ class Screens:
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
             "kind_name": lambda kind: say(KIND[kind]),
             "said": lambda kind, facts: sentence(kind, facts, language),
+            "silent": now_millis() - SILENT_MILLIS,
             "problem": say(problem) if problem is not None else None,
         }
         html = environment().get_template(template).render(**{**context, **values})

@@ -227,6 +227,22 @@ def test_boxes(open_page):
     expect(page.get_by_test_id("boxes")).to_contain_text("jamais")
 
 
+def test_a_box_that_says_nothing_more_is_not_shown_as_connected(hq, open_page):
+    """Its last word was that all is well; an hour later nobody knows, and neither list nor shop says so."""
+    box, hour = PaperBox("EL02000021-1"), 3_600_000
+    then = time.time_ns() // 1_000_000 - hour
+    hq.store.register.add(box.nim, box.key.public, now=1, label="Kaya", region="Centre")
+    hq.store.presences.take([presence_word(box, box.presence(at=then))], now=then)
+    page = open_page()
+    page.goto("/ui/boxes")
+    row = page.get_by_test_id("box-row").filter(has_text="Kaya")
+    expect(row).to_contain_text("sans nouvelles")
+    expect(row).not_to_contain_text("connectée")
+    row.get_by_role("link").click()
+    expect(page.locator("main > p").first).to_contain_text("sans nouvelles")
+    expect(page.locator("main")).not_to_contain_text("connectée")
+
+
 def test_people(hq, open_page):
     """An admin adds somebody, who can log in, and disables him, who is out at once."""
     page = open_page("Awa")

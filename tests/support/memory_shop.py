@@ -113,9 +113,11 @@ class MemoryShop:
         heartbeat: float = 0.05,
         keeps_register: bool = False,
         defaults: Defaults = DEFAULTS,
+        timezone: str = "UTC",
     ) -> None:
         """`keeps_register`: of outages. `timers` outlast a ledger that a busy machine lets wait; `quick()` is for tests in which many run out."""
         self.defaults = defaults
+        self.timezone = timezone
         self.path = path
         self.keeps_register = keeps_register
         self.register: asyncio.Task[None] | None = None
@@ -136,7 +138,7 @@ class MemoryShop:
         self.calls = 0
 
     async def __aenter__(self) -> Self:
-        store = await Store.open(self.path, timezone=zone("UTC"), reserve_bytes=0)
+        store = await Store.open(self.path, timezone=zone(self.timezone), reserve_bytes=0)
         try:
             await self.begin(store)
         except BaseException:

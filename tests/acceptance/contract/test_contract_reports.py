@@ -82,20 +82,6 @@ def test_x_counts_what_was_begun_and_not_certified(own_shop: Shop) -> None:
     assert shop.x_with(1)["incomplete"] == 1
 
 
-def test_x_closes_nothing_and_may_be_repeated_at_will(shop: Shop) -> None:
-    """X again and again: the same totals, the same start, no Z number used."""
-    shop.closed()
-    certified(shop.certify(invoice(fresh())))
-    first = shop.x_with(1)
-    for _ in range(3):
-        answer = shop.get("reports/x")
-        assert answer.status_code == 200
-        assert {**answer.json(), "period_end": ""} == {**first, "period_end": ""}
-    before = shop.get("reports").json()["count"]
-    assert shop.closed()["certs_count"] == 1
-    assert shop.get("reports").json()["count"] == before + 1
-
-
 def test_z_freezes_the_period_and_starts_an_empty_one(shop: Shop) -> None:
     """201; the figures of X with a number, a UUID, an instant and the machine's counters; then X is empty and begins there."""
     shop.closed()

@@ -1,6 +1,7 @@
 import io
 import json
 import logging
+import os
 import warnings
 from pathlib import Path
 
@@ -119,3 +120,17 @@ def test_the_page_remembers_what_went_out_without_its_secrets(out):
         log.info("started", number=number)
     assert len(logs.RECENT) == logs.RECENT.maxlen
     logs.RECENT.clear()
+
+
+def test_the_journal_is_given_priorities(tmp_path, monkeypatch, out):
+    """A line that systemd's journal reads begins with its priority, so that `journalctl -p warning` finds it; any other does not."""
+    with (tmp_path / "journal").open("w") as stream:
+        for name in ("0:0", f"{os.fstat(stream.fileno()).st_dev}:{os.fstat(stream.fileno()).st_ino}"):
+            monkeypatch.setenv("JOURNAL_STREAM", name)
+            logs.configure("info", "json", stream)
+            log = structlog.get_logger()
+            log.info("line.up")
+            log.warning("line.down")
+            log.error("line.lost")
+    begins = [line[:3] for line in (tmp_path / "journal").read_text().splitlines()]
+    assert begins == ['{"t'] * 3 + ["<6>", "<4>", "<3>"]
