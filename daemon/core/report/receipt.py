@@ -74,7 +74,7 @@ class DeferredWord(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PaperDocument(msgspec.Struct, frozen=True, rename="camel"):
-    """The invoice on paper, within the answer that certifies it."""
+    """An invoice, or the slip of a sale that waits, on paper, within the answer of certify."""
 
     media_type: Annotated[str, Meta(description="As `application/pdf`")]
     content: Annotated[bytes, Meta(description="The document in Base64")]
