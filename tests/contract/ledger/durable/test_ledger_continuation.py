@@ -81,7 +81,7 @@ def test_a_sound_ledger_that_continues_the_copy_stays(path: Path, copy: Path) ->
 
 
 def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path) -> None:
-    """The copy has the rows before, the ledger those since; each book is compared with its machine, and nothing of the live ones is lost."""
+    """The copy has the rows before, the ledger those since, up to its last commit: it is the same ledger, and nothing of the live books is lost."""
     asyncio.run(history(path, copy))
     before = all_rows(path)
     tamper(path, DAMAGE)
@@ -89,7 +89,8 @@ def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path) -> Non
     assert (done.findings.clean, done.is_unchanged, len(done.newer), done.asks) == (True, False, 4, ())
     assert verify(path).problems == ()
     assert all_rows(path) == before
-    assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(START,)]
+    assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(0,)]
+    assert query(path, "SELECT value FROM meta WHERE name = 'epochs'") == []
     assert query(path, "SELECT count(*) FROM certification WHERE number = 'S-1'") == [(2,)]
 
 
@@ -229,6 +230,19 @@ def test_a_last_z_that_is_entered_is_not_lost_to_a_sound_ledger(path: Path, copy
     assert restore(copy, path, at=START, last_z=7, keep_newer=True).findings.clean
     assert query(path, "SELECT z_number FROM book WHERE mode = 'live'") == [(7,)]
     assert query(path, "SELECT count(*) FROM certification WHERE number = 'K-2'") == [(1,)]
+
+
+def test_a_mended_ledger_whose_last_commits_are_missing_is_compared_with_its_machine(path: Path, copy: Path) -> None:
+    """As after every restore; so is one of which nothing shows how many there were."""
+    asyncio.run(history(path, copy))
+    mark, image = path.with_name(f"{path.name}.commits"), path.read_bytes()
+    asyncio.run(sell(path, 1))
+    for text in (mark.read_bytes(), b""):
+        path.write_bytes(image)
+        mark.write_bytes(text)
+        tamper(path, DAMAGE)
+        assert restore(copy, path, at=START, keep_newer=True).findings.clean
+        assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(START,)]
 
 
 def test_every_table_is_taken_over(path: Path, copy: Path) -> None:
