@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 import segno
-from support.cli.command import Command, shown
+from support.cli.command import Command, terminal_output
 from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import BIN, IFU, NIM, Machine, Shop, invoice
 from support.tools import folder_for_all
@@ -264,7 +264,9 @@ def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) ->
 def test_a_technician_at_a_terminal(box: Box, machine: Machine) -> None:
     """Asked in French what only a person knows, then the key, once, and the QR code that carries address, NIM and key."""
     environ = box.environ(LC_ALL="fr_FR.UTF-8", PYTHONIOENCODING="utf-8")
-    code, words = shown([BIN / "mcfd", *box.arguments(machine.link)], environ, ["", "", "Caisse 7", "awa", ""])
+    code, words = terminal_output(
+        [BIN / "mcfd", *box.arguments(machine.link)], environ, ["", "", "Caisse 7", "awa", ""]
+    )
     assert code == 0, words
     for question in ("Qui s'en sert", "ISF", "Nom de la caisse", f"Écrire {box.config}"):
         assert question in words

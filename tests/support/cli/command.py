@@ -82,7 +82,7 @@ class Command:
         return done.stderr.removeprefix("mcfd: ").rstrip("\n")
 
 
-def shown(command: Sequence[str], env: Mapping[str, str], lines: Sequence[str] = ()) -> tuple[int, str]:
+def terminal_output(command: Sequence[str], env: Mapping[str, str], lines: Sequence[str] = ()) -> tuple[int, str]:
     """Exit code, and what a terminal shows while each line is typed after a prompt that ends in a colon."""
     leader, follower = os.openpty()
     process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=env)

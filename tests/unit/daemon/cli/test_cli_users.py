@@ -1,7 +1,7 @@
 """`mcfd users`, `mcfd audit`, and what `mcfd keys` says of roles and ends."""
 
 import pytest
-from support.cli.command import NIM, Command, shown
+from support.cli.command import NIM, Command, terminal_output
 from support.ledgers.ledger import opened
 from support.shop import BIN
 
@@ -46,7 +46,7 @@ async def test_a_person_from_first_to_last(mcfd):
 def test_a_password_typed_twice(mcfd):
     """At a terminal it is asked for; two that differ are asked for again, and nothing of it is shown."""
     lines = ("mil et sorgho", "mil et riz", "mil et sorgho", "mil et sorgho")
-    text = shown([BIN / "mcfd", "users", "create", "awa", "--role", "seller"], mcfd.environ(), lines)[1]
+    text = terminal_output([BIN / "mcfd", "users", "create", "awa", "--role", "seller"], mcfd.environ(), lines)[1]
     assert "sorgho" not in text
     assert "awa may log in (seller)" in text
     assert mcfd.json("users", "list")[0]["role"] == "seller"
