@@ -98,10 +98,13 @@ class RegisteredKey(msgspec.Struct, frozen=True, kw_only=True):
     restored: int | None = None
     """Time of the last revocation that was undone."""
 
-    def was_valid(self, at: int | None) -> bool:
-        """Whether it is valid, or was at `at` (ms), before it was revoked or stolen."""
-        ends = [end for end in (self.revoked_at, self.stolen_since) if end is not None]
-        return self.revoked_at is None or (at is not None and at < min(ends))
+    def was_valid(self, at: int | None, now: float) -> bool:
+        """Whether it is valid, or was at `at` (ms), before it was revoked or stolen. A revocation after `now` (s) has
+        its time from a wrong clock, and counts from ever."""
+        if self.revoked_at is None:
+            return True
+        end = self.revoked_at if self.stolen_since is None else min(self.revoked_at, self.stolen_since)
+        return at is not None and at < end and self.revoked_at <= now * 1000
 
 
 class KeysOfRevision:
@@ -115,9 +118,9 @@ class KeysOfRevision:
             self._owners.setdefault(key.key_id, key.machine)
             self._keys.setdefault(key.machine, []).append((key, verifying_key(key.line)))
 
-    def keys_of(self, machine: str, at: int | None = None) -> Sequence[VerifyingKey]:
+    def keys_of(self, machine: str, at: int | None = None, now: float = 0.0) -> Sequence[VerifyingKey]:
         """Valid keys of the machine, also those that were valid at `at` (ms); none if it is unknown."""
-        return tuple(key for registered, key in self._keys.get(machine, ()) if registered.was_valid(at))
+        return tuple(key for registered, key in self._keys.get(machine, ()) if registered.was_valid(at, now))
 
     def owner(self, key_id: str) -> str | None:
         """The machine with this key, to tell theft from noise."""
@@ -145,7 +148,7 @@ def signer(
 ) -> VerifyingKey:
     """The machine's key that signed the message, which is or was valid at `at` (ms). Raises MessageRefused if none
     did."""
-    keys = ring.keys_of(machine, at)
+    keys = ring.keys_of(machine, at, now)
     if not keys:
         raise MessageRefused("unknown", "no key is known for this NIM", machine)
     try:

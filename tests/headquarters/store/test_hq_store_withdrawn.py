@@ -9,6 +9,7 @@ from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_
 
 from common.wire.keys import PrivateKey
 from common.wire.presence import WantedClosures
+from headquarters.core.reception import MessageRefused
 from headquarters.store.book.closures import TakeOutcome
 
 MACHINE = "EL02000015"
@@ -53,6 +54,14 @@ def test_what_was_read_from_the_stream_again(store, box):
     old = renewed(store, box)
     assert store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER) == 0
     assert closures_of(store) == [(1, 16000)]
+
+
+def test_a_revocation_by_a_wrong_clock(store, box):
+    """Headquarters' clock was in the year 2100 then: the key is refused, whenever the stream has received what it signed."""
+    assert received(box, box.close(), store, NOW)
+    assert store.register.revoke(MACHINE, box.key.id, 4_102_444_800_000)
+    with pytest.raises(MessageRefused):
+        received(box, box.close(), store, NOW)
 
 
 def test_what_the_thief_made_up_goes_and_what_the_shop_made_comes(store, box, forged):
