@@ -108,15 +108,20 @@ def _continues(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
 
 def is_usable_continuation(copy: Path, findings: VerifyResult, source: Path, target: Path) -> bool:
     """Whether mcfd can work with a `copy` of `source` that has the newer rows of `target`: at most single ones of them
-    are damaged."""
+    are damaged. LedgerUnusable if they do not continue the copy."""
     if findings.clean:
         return True
-    try:
-        examine_shape(copy)
-        with closing(open_to_read(target)) as present, closing(open_to_read(source)) as saved:
-            return not findings.of_file and _continues(saved, present)
-    except _UNREADABLE:
-        return False
+    with (
+        contextlib.suppress(sqlite3.Error),
+        closing(open_to_read(target)) as present,
+        closing(open_to_read(source)) as saved,
+    ):
+        if not _continues(saved, present):
+            raise LedgerUnusable(Text("it lacks what the copy has: it is older, or both were in use since"))
+        with contextlib.suppress(LedgerUnusable):
+            examine_shape(copy)
+            return not findings.of_file
+    return False
 
 
 def _is_same_ledger(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:

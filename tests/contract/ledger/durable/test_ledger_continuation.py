@@ -211,7 +211,11 @@ async def _other_ledger(path: Path, copy: Path) -> None:
 
 @pytest.mark.parametrize(
     ("happens", "why"),
-    [(_fork, "is not sound"), (_older_version, "of an older version"), (_other_ledger, "it is another ledger")],
+    [
+        (_fork, "both were in use since"),
+        (_older_version, "of an older version"),
+        (_other_ledger, "it is another ledger"),
+    ],
 )
 def test_a_ledger_that_does_not_continue_the_copy_stays(
     path: Path, copy: Path, happens: Callable[[Path, Path], Coroutine[None, None, None]], why: str
@@ -224,6 +228,18 @@ def test_a_ledger_that_does_not_continue_the_copy_stays(
     assert re.search(r"has [34] invoices that .* lacks", str(refusal.value))
     assert path.read_bytes() == before
     assert restore(copy, path, at=START).findings.clean
+
+
+def test_an_older_ledger_is_replaced(path: Path, copy: Path) -> None:
+    """It has no invoice that the copy lacks."""
+    asyncio.run(sell(path, 3))
+    image = path.read_bytes()
+    asyncio.run(sell(path, 3))
+    backup(path, copy, at=START)
+    path.write_bytes(image)
+    done = restore(copy, path, at=START, keep_newer=True)
+    assert (done.findings.records, done.newer, "it is older" in str(done.why_not)) == (6, (), True)
+    assert query(path, "SELECT restored_at FROM book") == [(START,)]
 
 
 def test_a_last_z_that_is_entered_is_not_lost_to_a_sound_ledger(path: Path, copy: Path) -> None:
