@@ -96,6 +96,7 @@ def test_logs_are_readable(mcfd):
     first, second, third = mcfd.ok("logs", "--file", str(log)).splitlines()
     assert first.endswith(f"WARNING  the box's clock is off  nim={NIM}  seconds=300")
     assert (second, third) == ("not ours", "{}")
+    assert mcfd.ok("logs", "--file", str(log), "-n", "1") == "{}\n"
     french = mcfd.run("logs", "--file", str(log), env={"LC_ALL": "fr_BF.UTF-8"}).stdout
     assert "ATTENTION  l'horloge du boîtier est décalée" in french
 
