@@ -19,7 +19,7 @@ COUNTED = {"still": True}
 
 
 def restored(lane: Lane, saved: Path, *options: str) -> None:
-    code, output = lane.mcfd("restore", str(saved), *(options or ("--yes", "--older")))
+    code, output = lane.mcfd("restore", str(saved), *(options or ("--yes",)))
     assert code == 0, output
 
 
