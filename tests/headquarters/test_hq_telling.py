@@ -182,6 +182,7 @@ def test_each_finding_in_both_languages():
         assert text.in_language("fr") != text
     gone = {"first": 3, "last": 4, "what": "gone"}
     assert "3 to 4 have never come" in wording.sentence("gap", gone, "en")
+    assert "Z 3 has never come" in wording.sentence("gap", gone | {"last": 3}, "en")
     rows = [wording.sentence("unexplained", {"z": 7, "count": count}, "fr") for count in (1, 2)]
     assert [sentence.partition(" sur ")[0] for sentence in rows] == ["Z 7\xa0: une facture", "Z 7\xa0: 2 factures"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import stat
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -61,8 +62,12 @@ def exports(folder: Path) -> Sequence[Copy]:
 
 
 def _listed(paths: Iterable[Path]) -> Sequence[Copy]:
-    found = [path for path in paths if path.is_file() and not path.is_symlink()]
-    copies = [Copy(path.name, round(path.stat().st_mtime * 1000), path.stat().st_size) for path in found]
+    copies = []
+    for path in paths:
+        with suppress(FileNotFoundError):  # the nightly backup removes old ones
+            found = path.lstat()
+            if stat.S_ISREG(found.st_mode):
+                copies.append(Copy(path.name, round(found.st_mtime * 1000), found.st_size))
     return sorted(copies, key=lambda copy: -copy.at)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sqlite3
 import time
@@ -375,6 +376,21 @@ def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path
             state = client.get("/ui/state").text
     assert 'data-level="amber"' in state, state
     assert "le siège ne reçoit plus de clôture depuis 2 jours" in state
+
+
+def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> None:
+    """Nobody reads the journal of systemd: the day on which the copy is needed is no day to learn that there is none."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ("reader",))
+        shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
+        (copy,) = (shop.ledger.parent / "backups").glob("*.sqlite3")
+        with Visitor(shop, "reader") as client:
+            for days, level in ((0, "good"), (2, "good"), (5, "amber")):
+                at = time.time() - days * 86_400 - 60
+                os.utime(copy, (at, at))
+                state = client.get("/ui/state").text
+                assert f'data-level="{level}"' in state, state
+    assert "la dernière copie du registre date de 5 jours" in state
 
 
 def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path: Path) -> None:
