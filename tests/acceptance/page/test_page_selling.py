@@ -136,6 +136,7 @@ def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total
         ({}, "article"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "quantity1": "deux"}, "Quantity"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}, "ifu"),
+        ({"name1": "é" * 150, "group1": "B", "price1": "100", "client": "CC"}, "line 1: Article: cut to the"),
         ({"name1": "Panier", "group1": "B", "price1": "100"}, "Customer: the kind has to be chosen"),
     ],
 )
