@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sqlite3
 import time
@@ -208,6 +209,22 @@ def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
     assert dead.certify(invoice("waits")).status_code == 202
 
 
+def test_a_waiting_sale_that_needs_a_decision_is_announced(dead: Shop) -> None:
+    """After `adopt` or a restore nothing happens to it by itself: the page's banner and `mcfd doctor` say that a person has to decide."""
+    dead.stop_daemon()
+    with closing(sqlite3.connect(dead.ledger)) as connection, connection:
+        connection.execute("UPDATE deferred SET state = 'doubtful'")
+    dead.machines[0].start()
+    dead.start_daemon()
+    with Visitor(dead, "manager") as client:
+        banner = unescape(client.get("/ui/state").text).replace("\N{NO-BREAK SPACE}", " ")
+        assert "1 d'entre elles demande une décision" in banner
+        assert "/ui/waiting" in banner
+    found = json.loads(dead.mcfd("doctor", "--json").stdout)
+    (finding,) = (each for each in _findings(found) if each["check"] == "deferred")
+    assert (finding["state"], "decide for each" in str(finding)) == ("fail", True)
+
+
 def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop, tmp_path: Path) -> None:
     """The machine can be asked no more: its customer's page stays, a person looks at the machine's paper, and the till may sell it again."""
     create_users(dead, ("technician",))
@@ -359,6 +376,21 @@ def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path
             state = client.get("/ui/state").text
     assert 'data-level="amber"' in state, state
     assert "le siège ne reçoit plus de clôture depuis 2 jours" in state
+
+
+def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> None:
+    """Nobody reads the journal of systemd: the day on which the copy is needed is no day to learn that there is none."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ("reader",))
+        shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
+        (copy,) = (shop.ledger.parent / "backups").glob("*.sqlite3")
+        with Visitor(shop, "reader") as client:
+            for days, level in ((0, "good"), (2, "good"), (5, "amber")):
+                at = time.time() - days * 86_400 - 60
+                os.utime(copy, (at, at))
+                state = client.get("/ui/state").text
+                assert f'data-level="{level}"' in state, state
+    assert "la dernière copie du registre date de 5 jours" in state
 
 
 def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path: Path) -> None:
