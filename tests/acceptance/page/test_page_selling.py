@@ -233,6 +233,7 @@ def test_what_was_typed_comes_back_after_a_login(awa: httpx.Client, shop: Shop) 
     [
         ("/ui/box/person", "/ui/box/people", {"name": "salif", "role": "reader", "password": "court"}, ("salif",)),
         ("/ui/box/person", "/ui/box/people", {"name": "seller", "role": "reader", "password": PASSWORD}, ("seller",)),
+        ("/ui/box/person", "/ui/box/people", {"name": "a" * 33, "role": "reader", "password": PASSWORD}, ("a" * 33,)),
         (
             "/ui/box/key",
             "/ui/box/keys",

@@ -194,6 +194,8 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
             left=_left(min(each.due_at for each in waiting) - now),
         )
         causes.append(say(text))
+    if doubtful := sum(each.doubtful for each in waiting):
+        causes.append(say(Counted("{count} of them needs a decision", "{count} of them need a decision", doubtful)))
     level: Level = "bad" if "red" in urgencies else "amber"
     href = WAITING if len(waiting) > len(gone) else ""
     if is_undecided and visit.may("administer"):
