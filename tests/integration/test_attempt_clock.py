@@ -12,7 +12,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import accept_time
 from daemon.usecases.reports.acts import close_articles
-from daemon.usecases.reports.report import articles_since
+from daemon.usecases.reports.report import articles_since, x_report
 
 pytestmark = pytest.mark.quick_timers
 
@@ -55,6 +55,21 @@ async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> No
         await shop.until(lambda: not shop.worker.obstacle, "service")
         assert abs((await shop.certify("B")).value.ended_at - now() - 2 * YEAR) < MINUTE
         assert len(shop.on_machine) == 2
+
+
+async def test_a_clock_that_is_fast_until_it_is_synchronised_does_not_move_the_book(tmp_path: Path) -> None:
+    """Weeks ahead after the start, with the machine met and reports read: what is certified after NTP has set it carries the right time."""
+    async with in_service(tmp_path / "ledger") as shop:
+        await shop.certify("A")
+    late = MemoryShop(tmp_path / "ledger", on=shop.session)
+    late.box_offset = 20 * DAY
+    async with late as shop:
+        await shop.connected()
+        assert (await x_report(shop.worker)).certs_count == 1
+        shop.box_offset, shop.synchronised = 0, True
+        assert abs((await shop.certify("B")).value.ended_at - now()) < MINUTE
+        assert abs((await shop.close_period()).value.created_at - now()) < MINUTE
+    assert verify(tmp_path / "ledger").clean
 
 
 async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(shop: MemoryShop) -> None:
