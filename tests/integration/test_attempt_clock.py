@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from support.memory_shop import MemoryShop, in_service
+from support.random_month import served
+from support.shop import NIM
 
 from daemon.core.clock import DAY, millis
 from daemon.core.errors import MachineAttention
@@ -13,6 +15,11 @@ from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import accept_time
 from daemon.usecases.reports.acts import close_articles
 from daemon.usecases.reports.report import articles_since, x_report
+from daemon.usecases.worker.book_clock import BoxClock
+from simulator.line.faults import FaultPlan
+from simulator.line.session import LineSession
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import MachineClock, SimulatorOptions, digits14
 
 pytestmark = pytest.mark.quick_timers
 
@@ -100,3 +107,19 @@ async def test_the_report_of_articles_goes_on_where_it_was_closed(tmp_path: Path
         assert (found.certs_count, found.total_ttc) == (1, 15000)
         assert found.from_ < found.to
     assert verify(tmp_path / "ledger").clean
+
+
+async def test_what_is_shown_of_a_machine_goes_by_the_time_of_its_book(tmp_path: Path) -> None:
+    """A box that woke up in 1970 says for how long the machine has not met the tax server, in /health/ready and in the metrics."""
+    machine = SimulatedMachine(SimulatorOptions(nim=NIM), MachineClock())
+    machine.fiscal.reachable = False
+    machine.fiscal.last_contact = digits14(datetime.now(UTC) - timedelta(days=8, hours=1))
+    session = LineSession(machine, plan=FaultPlan("", 0))
+    box = BoxClock(lambda: DAY, lambda: False)
+    async with served(tmp_path / "ledger", on=session, box=box) as (shop, client):
+        await shop.connected()
+        ready = (await client.get(str(client.base_url.copy_with(path="/health/ready")))).json()
+        metrics = (await client.get(str(client.base_url.copy_with(path="/metrics")))).text
+    assert ready["machines"][0]["taxServerDays"] == 8
+    (silence,) = (line for line in metrics.splitlines() if line.startswith("mcfd_tax_server_silence_seconds{"))
+    assert 8 < float(silence.split()[-1]) / 86_400 < 9

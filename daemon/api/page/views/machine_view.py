@@ -140,9 +140,9 @@ class MachineView(msgspec.Struct, frozen=True):
     """number of the open outage without a notification; 0 if none"""
 
 
-def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
+def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:
     state, word, detail = _state(worker, visit)
-    link = None if worker.server_link is None else tax_server(worker.server_link, now)
+    link = None if worker.server_link is None else tax_server(worker.server_link, worker.now())
     days = link.days_since_contact if link else None
     outage = worker.ledger.peek(open_outage, worker.book)
     drift = None if worker.drift_seconds is None else round(worker.drift_seconds)
