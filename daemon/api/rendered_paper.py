@@ -21,11 +21,14 @@ from daemon.api.http.answers import Answer, Header
 from daemon.api.http.middleware import language_of
 from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import accepted_form, read_query
-from daemon.core.errors import InvalidRequest, McfdError
+from daemon.api.request.outcome import customer_url
+from daemon.core.errors import InvalidRequest, McfdError, NotFound
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.report.receipt import Adjustment, PaperDocument
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
+from daemon.paper.invoice import waiting_document
 from daemon.paper.layout import WIDTHS, Document, Width, as_text
 from daemon.paper.pdf import PdfFailed, as_pdf
 from daemon.paper.shop import Style
@@ -65,8 +68,12 @@ SHAPE: Final = (
     *STYLE,
 )
 
-DOCUMENT: Final = query("document", "The invoice on paper as well, within the answer (`document`)", choice(*MEDIA))
-_NO_DOCUMENT: Final = Text("the invoice is certified, but its document could not be made; GET …/ticket makes it again")
+DOCUMENT: Final = query(
+    "document",
+    "The invoice on paper as well, or the slip of a sale that waits, within the answer (`document`)",
+    choice(*MEDIA),
+)
+_NO_DOCUMENT: Final = Text("the sale stands, but its document could not be made; GET …/ticket makes it again")
 
 
 class DocumentRequest(msgspec.Struct, frozen=True):
@@ -120,13 +127,26 @@ def read_document(request: ApiRequest) -> DocumentRequest | None:
     return DocumentRequest(form, paper.width, Style(paper.language))
 
 
-async def document_of(request: ApiRequest, record: Record, wanted: DocumentRequest) -> PaperDocument | Adjustment:
-    """The document of a certified invoice, or a warning: a failure here takes no certification back."""
-    worker = request.auth.worker
+async def sale_document(
+    request: ApiRequest, record: Record | None, sale: DeferredSale | None, style: Style
+) -> Document:
+    """The certified invoice `record`, otherwise the slip of a sale that waits; NotFound without either."""
+    paper, worker = deps_of(request).paper, request.auth.worker
+    await inspect.learn_taxpayer(worker)
+    if record is not None:
+        return await paper.invoice(worker, record, style)
+    if sale is None or sale.invoice is None:
+        raise NotFound(Text("there is no paper for this request"))
+    url, shop = customer_url(request, sale.address), paper.shop(worker, style.language)
+    return waiting_document(sale, sale.invoice, shop, style, url)
+
+
+async def document_of(
+    request: ApiRequest, wanted: DocumentRequest, record: Record | None, sale: DeferredSale | None = None
+) -> PaperDocument | Adjustment:
+    """As `sale_document`, or a warning: a failure here takes nothing back."""
     try:
-        await inspect.learn_taxpayer(worker)
-        document = await deps_of(request).paper.invoice(worker, record, wanted.style)
-        answer = await rendered(request, document, wanted)
+        answer = await rendered(request, await sale_document(request, record, sale, wanted.style), wanted)
     except (PdfFailed, TooManyRequests, McfdError):
         return Adjustment("DOCUMENT_FAILED", _NO_DOCUMENT.in_language(language_of(request.scope)))
     return PaperDocument(MEDIA[wanted.form].decode(), answer.body)

@@ -28,7 +28,7 @@ from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
 from daemon.upstream.options import BadOptions, read_keys
-from daemon.whole_box.sealed import check_recipient
+from daemon.whole_box.sealed import read_recipient
 
 MEGABYTE = 1024 * 1024
 ROOM_FOR_YEARS = 10
@@ -155,7 +155,7 @@ def _check_backup_keys(settings: Settings) -> Iterator[CheckResult]:
     todo = Text("correct [backup]: mcfd backup --new-key makes a key; then mcfd config check")
     for recipient in backup.recipients:
         try:
-            check_recipient(recipient)
+            read_recipient(recipient)
         except ValueError:
             yield check.fail("{value} is not a public key of age (age1…)", todo, value=recipient)
     if backup.passphrase_file:

@@ -36,7 +36,7 @@ class TooMuchToSeal(ValueError):
     """Too large for a passphrase."""
 
 
-def check_recipient(text: str) -> pyrage.x25519.Recipient:
+def read_recipient(text: str) -> pyrage.x25519.Recipient:
     """Raises ValueError unless it is `age1…`."""
     try:
         return pyrage.x25519.Recipient.from_str(text.strip())
@@ -71,7 +71,7 @@ def sealed(target: BinaryIO, *, recipients: Sequence[str] = (), passphrase: str 
             raise TooMuchToSeal
         target.write(pyrage.passphrase.encrypt(plain.getvalue(), passphrase))
         return
-    keys, sink = [check_recipient(each) for each in recipients], _Sink(target)
+    keys, sink = [read_recipient(each) for each in recipients], _Sink(target)
     reading, writing = os.pipe()
     with ThreadPoolExecutor(1) as thread:
         done, file = thread.submit(_encrypt, reading, sink, keys), os.fdopen(writing, "wb")

@@ -98,22 +98,29 @@ class RegisteredKey(msgspec.Struct, frozen=True, kw_only=True):
     restored: int | None = None
     """Time of the last revocation that was undone."""
 
+    def was_valid(self, at: int | None, now: float) -> bool:
+        """Whether it is valid, or was at `at` (ms), before it was revoked or stolen. A revocation after `now` (s) has
+        its time from a wrong clock, and counts from ever."""
+        if self.revoked_at is None:
+            return True
+        end = self.revoked_at if self.stolen_since is None else min(self.revoked_at, self.stolen_since)
+        return at is not None and at < end and self.revoked_at <= now * 1000
+
 
 class KeysOfRevision:
     """All keys of one revision, in memory."""
 
     def __init__(self, revision: int, keys: Iterable[RegisteredKey]) -> None:
         self.revision = revision
-        self._keys: dict[str, list[VerifyingKey]] = {}
+        self._keys: dict[str, list[tuple[RegisteredKey, VerifyingKey]]] = {}
         self._owners: dict[str, str] = {}
         for key in keys:
             self._owners.setdefault(key.key_id, key.machine)
-            if key.revoked_at is None:
-                self._keys.setdefault(key.machine, []).append(verifying_key(key.line))
+            self._keys.setdefault(key.machine, []).append((key, verifying_key(key.line)))
 
-    def keys_of(self, machine: str) -> Sequence[VerifyingKey]:
-        """Valid keys of the machine; none if it is unknown."""
-        return self._keys.get(machine, ())
+    def keys_of(self, machine: str, at: int | None = None, now: float = 0.0) -> Sequence[VerifyingKey]:
+        """Valid keys of the machine, also those that were valid at `at` (ms); none if it is unknown."""
+        return tuple(key for registered, key in self._keys.get(machine, ()) if registered.was_valid(at, now))
 
     def owner(self, key_id: str) -> str | None:
         """The machine with this key, to tell theft from noise."""
@@ -127,7 +134,8 @@ def receive(message: Message, ring: KeysOfRevision, *, now: float, zone: tzinfo)
     nim = event.nim
     if message.headers.get(ID, event.id) != event.id:
         raise MessageRefused("malformed", f"{ID} is not the id of the event", nim)
-    key = signer(message, ring, machine_of(nim), event.data.key_id, now=now)
+    # The stream may have received it long ago, when its key was valid.
+    key = signer(message, ring, machine_of(nim), event.data.key_id, now=now, at=message.at)
     created = instant_millis(event.data.created_at, "data.created_at")
     of_both: dict[str, Any] = {"message": message, "machine": machine_of(nim), "created_at": created, "key_id": key.id}
     if isinstance(event, ClosureEvent):
@@ -135,9 +143,12 @@ def receive(message: Message, ring: KeysOfRevision, *, now: float, zone: tzinfo)
     return ReceivedCalendar(data=event.data, **of_both)
 
 
-def signer(message: Message, ring: KeysOfRevision, machine: str, key_id: str, *, now: float) -> VerifyingKey:
-    """The machine's key that signed the message. Raises MessageRefused if none did."""
-    keys = ring.keys_of(machine)
+def signer(
+    message: Message, ring: KeysOfRevision, machine: str, key_id: str, *, now: float, at: int | None = None
+) -> VerifyingKey:
+    """The machine's key that signed the message, which is or was valid at `at` (ms). Raises MessageRefused if none
+    did."""
+    keys = ring.keys_of(machine, at, now)
     if not keys:
         raise MessageRefused("unknown", "no key is known for this NIM", machine)
     try:

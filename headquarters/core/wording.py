@@ -38,6 +38,7 @@ _SENTENCES: Final[dict[str, Text]] = {
     "gap": Text("Z {first} to {last} are missing"),
     "gap.one": Text("Z {first} is missing"),
     "gap.gone": Text("Z {first} to {last} have never come, and the box does not have them: a lost ledger gave them"),
+    "gap.gone.one": Text("Z {first} has never come, and the box does not have it: a lost ledger gave it"),
     "late.never": Text("no Z and no other sign so far"),
     "late": Text("no Z since {since}, and no sign since {silent}"),
     "late.silent": Text("no Z since {since}, and no other sign so far"),
@@ -83,7 +84,7 @@ def sentence(kind: str, facts: Facts, language: Language) -> str:
     """Formats a finding; the values are from `facts`."""
     what = facts.get("what")
     name = f"{kind}.{what}" if what else kind
-    if (name == "gap" and facts["first"] == facts["last"]) or (name == "unexplained" and facts["count"] == 1):
+    if (kind == "gap" and facts["first"] == facts["last"]) or (name == "unexplained" and facts["count"] == 1):
         name += ".one"
     if name == "late":
         name, facts = _late(facts, language)

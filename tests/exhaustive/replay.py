@@ -160,7 +160,7 @@ class Replay:
 
     async def reset(self, _: Event) -> None:
         self.machine.restore(Snapshot())
-        self.machine.change(ifu="")
+        self.machine.change(ifu="000000000")  # as firmware says that it has none
         self.machine.mode = Mode.NOT_ACTIVATED
 
     async def activation(self, _: Event, taxpayer: str = OURS) -> None:

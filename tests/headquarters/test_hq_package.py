@@ -200,17 +200,6 @@ def test_what_root_types_follows_no_link(debian_with_postgresql):
     assert {path_of(cli, tuple(command.split())) for command in TYPED} == set(paths(cli)) - {("run",)}
 
 
-def test_a_command_that_hangs_ends_with_what_it_said(monkeypatch):
-    """The box is off then: what a test runs in it afterwards fails at once, and does not wait as long again."""
-    need_debian()
-    with debian(TRIXIE) as tree:
-        tree.boot()
-        monkeypatch.setattr("support.box.debian.MOST_SECONDS", 20)
-        with pytest.raises(pytest.fail.Exception, match=r"sleep.*it said:\nwaiting"):
-            tree.run("sh", "-c", "echo waiting; exec sleep infinity")
-        assert tree.run("systemctl", "is-system-running", check=False).stdout.strip() == "offline"
-
-
 def test_a_purge_leaves_nothing_of_the_program(debian_with_postgresql):
     """Byte code neither, which dpkg does not know of; the closures stay."""
     tree = debian_with_postgresql

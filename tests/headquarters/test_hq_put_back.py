@@ -17,6 +17,7 @@ from support.hq.store import UTC
 from support.receivers.headquarters import until
 from support.receivers.nats_server import CONFIG, NIM, OTHER, add_stream
 
+from common.wire.instants import now_millis
 from common.wire.nats_pull import connected
 from common.wire.presence import read_answer
 from headquarters.intake.jetstream import JetStreamIntake
@@ -82,6 +83,33 @@ async def test_while_nothing_comes(site):
     put_back(site, rows)
     await until(lambda: site.stored_z() == {NIM: [1]}, 60)
     await client.close()
+
+
+async def test_keys_that_were_revoked_since(site):
+    """A shop was closed for good, and a key replaced: what they had sent until then is read from the stream again, in no hurry of any box. What a key has
+    signed after its revocation, or since it was stolen, is not taken."""
+    box, other = site.boxes
+    clients = [await site.shop(0), await site.shop(1)]
+    site.hq.start()
+    rows = copied(site)
+    await site.send(clients[0], box, *(box.close() for _ in range(3)))
+    await site.send(clients[1], other, other.close(), other.close())
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3], OTHER: [1, 2]})
+    theft = now_millis()
+    await site.send(clients[1], other, other.close())
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3], OTHER: [1, 2, 3]})
+    revoked = now_millis()
+    site.store.register.retire(NIM[:10], revoked)
+    site.store.register.revoke(OTHER[:10], other.key.id, revoked)
+    site.store.register.withdraw(OTHER[:10], other.key.id, theft, revoked)
+    await site.send(clients[0], box, box.close())
+    await until(lambda: site.counted().get("unknown") == 1)
+    await until(lambda: (site.hq.config.parent / "register.json").read_text().count(f'"revoked_at":{revoked}') == 2)
+    put_back(site, rows)
+    await until(lambda: site.counted().get("unknown") == 2)
+    assert site.stored_z() == {NIM: [1, 2, 3], OTHER: [1, 2]}
+    for client in clients:
+        await client.close()
 
 
 async def anew(site) -> None:

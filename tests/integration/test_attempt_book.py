@@ -20,7 +20,6 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.report.receipt import receipt
 from daemon.doctor.ledger import check_ledger
 from daemon.settings import Settings, load
-from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, deferred, outages
 from daemon.store.tables.book.books import book_state
@@ -299,39 +298,6 @@ async def test_sales_that_wait_are_refused_when_the_machine_has_another_taxpayer
         await shop.store.ledger.write(deferred.release, old, doubtful, "not certified", at=at, by=DAEMON)
         await shop.until(lambda: peek(deferred.by_key, old, key_hash_of("E")).state == "refused", "the refusal")
     assert verify(tmp_path / "ledger").problems == ()
-
-
-@pytest.mark.parametrize("expected", ["", "000000000", "?????????"])
-@pytest.mark.parametrize("is_restarted", [False, True])
-async def test_a_machine_between_two_taxpayers_empties_no_book(
-    tmp_path: Path, expected: str, is_restarted: bool
-) -> None:
-    """X7: reset, and asked before its activation for another taxpayer: whose the first book is stays known, so the next taxpayer has another one; a
-    Z of the time in between is the first one's, and is not given again after a restore."""
-    ledger, copy = tmp_path / "ledger", tmp_path / "copy"
-    session = await first_activation(ledger)
-    backup(ledger, copy, at=1)
-    session.cut_power(0.0, 0.0)
-    session.machine.change(ifu=expected)
-    async with in_service(ledger, on=session) as shop:
-        old = shop.worker.book
-        assert shop.worker.ifu == "00084440Y"
-        assert (await shop.close_period()).value.z_number == 2
-    if is_restarted:
-        async with in_service(ledger, on=session) as shop:
-            pass
-    activated(session, reset=True, ifu="00099999X")
-    async with in_service(ledger, on=session) as shop:
-        assert (shop.worker.book.id != old.id, shop.worker.ifu) == (True, "00099999X")
-        await shop.certify("A", 500)
-        assert (await shop.close_period()).value.z_number == 1
-        assert (shop.store.ledger.peek(book_state, old)).ifu == "00084440Y"
-    restore(copy, ledger, at=1)
-    activated(session, reset=False, ifu="00084440Y", nim="EL02000015-3")
-    async with MemoryShop(ledger, on=session) as shop:
-        await shop.until(lambda: shop.worker.attention, "attention")
-        assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 2
-    assert verify(ledger).problems == ()
 
 
 async def test_another_taxpayer_is_noticed_while_the_machine_stays_connected(shop: MemoryShop) -> None:

@@ -150,28 +150,3 @@ async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(
             assert not shop.worker.connected
     async with in_service(tmp_path / "ledger", on=session) as shop:
         assert not shop.worker.attention
-
-
-async def test_the_second_taxpayer_of_a_vanished_ledger_has_its_own_numbers(tmp_path: Path) -> None:
-    """After the loss each taxpayer's book goes on after its own last Z, at whichever moment the machine becomes its own again."""
-    async with in_service(tmp_path / "ledger") as shop:
-        first = shop.worker.ifu
-        await shop.certify("F-1")
-        await shop.close_period()
-    session = shop.session
-    session.cut_power(0.0, 0.0)
-    session.machine.change(ifu="00099999X")
-    session.machine.restore(Snapshot())
-    async with in_service(tmp_path / "ledger", on=session) as shop:
-        assert (await shop.close_period()).value.z_number == 1
-        assert (await shop.close_period()).value.z_number == 2
-    vanish(tmp_path / "ledger")
-    async with in_service(tmp_path / "ledger", on=session) as shop:
-        assert (await shop.close_period()).value.z_number == 3
-        session.machine.change(ifu=first)
-        session.machine.restore(Snapshot())
-        session.unplug(asyncio.get_running_loop().time(), 0.02)
-        shop.port.pump()
-        await shop.until(lambda: shop.worker.ifu == first and shop.worker.connected, "the first taxpayer")
-        assert (await shop.close_period()).value.z_number == 2
-    assert verify(tmp_path / "ledger").problems == ()

@@ -112,21 +112,6 @@ async def test_a_key_whose_attempt_waits_for_an_operator_is_told_so(tmp_path: Pa
         ] == ["A"]
 
 
-async def test_what_was_never_sent_goes_before_what_is_judged(tmp_path: Path) -> None:
-    """A recovery that breaks off in the middle leaves the one that may be on the machine, so the next one judges the right one."""
-    async with in_service(tmp_path / "ledger") as shop:
-        sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
-        await shop.stop_at(LAST, "after")
-        await shop.intents(3)
-    await asyncio.gather(*sales, return_exceptions=True)
-    shop.session.resume()
-    async with in_service(tmp_path / "ledger", on=shop.session) as shop:
-        ended = [
-            (record.number, record.state) async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)
-        ]
-        assert ended == [("B", "abandoned"), ("C", "abandoned"), ("A", "certified")]
-
-
 async def test_a_z_over_counters_that_went_down_closes_nothing(shop: MemoryShop) -> None:
     """The same found by the Z itself."""
     await shop.certify("A")

@@ -223,6 +223,31 @@ async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
     assert verify(tmp_path / "ledger").clean
 
 
+async def test_a_credit_note_shows_too_that_the_machine_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the machine has refused is tried again after any certification, and not before its time otherwise."""
+    answered = []
+
+    def odd(sale: Invoice, subtotal: Subtotal) -> Invoice:
+        if sale.number != "A":
+            return agree(sale, subtotal)
+        answered.append(sale.number)
+        raise MachineNonsense("the subtotal differs")
+
+    monkeypatch.setattr(enter_invoice, "agree", odd)
+    async with working(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sold = (await shop.certify("S", 1000)).value
+        assert sold.counters is not None
+        await defer(shop, "A")
+        await shop.until(lambda: answered, "its first try")
+        reference = f"{sold.nim}-{sold.counters.fvc}"
+        await shop.certify("C", 1000, credit=True, invoiceType="FA", creditNoteRef=reference)
+        await shop.until(lambda: state(shop, "A") == "refused", "its second try")
+        assert len(answered) == 2
+
+
 async def test_none_is_taken_on_once_its_time_is_over(tmp_path: Path) -> None:
     """It waits for its turn until its client has given up, and then the machine dies: nobody is left who wants it certified (decision 46)."""
     async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:

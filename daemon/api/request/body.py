@@ -56,8 +56,8 @@ _MESSAGES = {
         Text("Expecting property name enclosed in double quotes"),
         Text("Illegal trailing comma before end of object"),
         Text("Illegal trailing comma before end of array"),
-        Text("Unterminated string starting at"),
-        Text("Invalid control character at"),
+        Text("Unterminated string starting"),
+        Text("Invalid control character"),
         Text("Invalid \\escape"),
         Text("Invalid \\uXXXX escape"),  # JSON's own notation, word for word
         Text("Extra data"),
@@ -131,7 +131,8 @@ def parse(raw: bytes) -> dict[str, Any]:
         value = _DECODER.decode(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
         place = {"lineno": error.lineno, "colno": error.colno}
-        why = Text("{msg} at line {lineno} column {colno}", msg=_MESSAGES.get(error.msg, error.msg), **place)
+        found = error.msg.removesuffix(" at")
+        why = Text("{msg} at line {lineno} column {colno}", msg=_MESSAGES.get(found, found), **place)
         raise InvalidJson(why) from None
     except RecursionError:
         raise InvalidJson(_TOO_DEEP) from None
@@ -169,7 +170,7 @@ def _check_type(headers: Headers) -> None:
     if media_type.strip().lower() != b"application/json":
         raise UnsupportedMediaType(Text("the body has to be sent with Content-Type: application/json"))
     charset = parameters.replace(b" ", b"").replace(b'"', b"").lower()
-    if charset.startswith(b"charset=") and charset != b"charset=utf-8":
+    if charset.startswith(b"charset=") and charset not in (b"charset=utf-8", b"charset=utf8"):
         raise UnsupportedMediaType(Text("JSON is UTF-8; another charset is not taken"))
 
 
@@ -239,7 +240,8 @@ def _check_text(text: str) -> None:
 
 
 def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
-    """The values of the URL parameters of these names. `+` is literal, for a time's offset without an escape."""
+    """The values of the URL parameters of these names. `+` is a space, as HTML forms and HTTP libraries write one;
+    `read_instant` takes a space for the sign of an offset that was not escaped."""
     found: dict[str, str] = {}
     for part in request.scope["query_string"].split(b"&"):
         name, _, value = part.partition(b"=")
@@ -249,7 +251,7 @@ def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
         if key in found:
             raise InvalidRequest.at(key, Text("is given twice"))
         try:
-            found[key] = unquote_to_bytes(value).decode("utf-8")
+            found[key] = unquote_to_bytes(value.replace(b"+", b" ")).decode("utf-8")
         except UnicodeDecodeError:
             raise InvalidRequest.at(key, Text("is not UTF-8")) from None
     return found

@@ -30,12 +30,12 @@ from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_o
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
-from daemon.core.report.receipt import Adjustment, Receipt, adjustments, preview, receipt
+from daemon.core.report.receipt import Adjustment, PaperDocument, Receipt, adjustments, preview, receipt
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
 CUSTOMER_PATH: Final = "/f/"
-_IDLE: Final = {
+IDLE_HEADERS: Final = {
     "TEST": ("Mcfd-Test", Text("does nothing with a live key")),
     "NOT_AFTER": ("Mcfd-Not-After", Text("does nothing in the shop's network, only through the relay")),
 }
@@ -110,7 +110,7 @@ def own_warnings(request: ApiRequest, unknown: tuple[Unknown, ...] = ()) -> tupl
     idle = {"TEST": request.auth.key.mode == "live", "NOT_AFTER": relayed(request.scope) is None}
     more = [
         Adjustment(f"{name}_HEADER_IGNORED", f"{header}: {why.in_language(language)}", field=header)
-        for name, (header, why) in _IDLE.items()
+        for name, (header, why) in IDLE_HEADERS.items()
         if idle[name] and header.lower().encode() in names
     ]
     return (*adjustments(warnings_of(unknown), language), *more)
@@ -167,14 +167,24 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     warnings: Annotated[
         tuple[Adjustment, ...], Meta(description="While it waits: what was folded, rounded, adjusted or ignored")
     ] = ()
+    document: Annotated[
+        PaperDocument | None, Meta(description="Where the request has `document`: its slip, or the certified invoice")
+    ] = None
 
 
 def accepted(
-    request: ApiRequest, sale: DeferredSale, found: FoundRequest | None, *, replayed: bool, is_async: bool
+    request: ApiRequest,
+    sale: DeferredSale,
+    found: FoundRequest,
+    paper: PaperDocument | Adjustment | None,
+    *,
+    replayed: bool,
+    is_async: bool,
 ) -> Answer:
-    """202 for a deferred sale; `found`: its status."""
-    outcome = outcome_of(request, found or FoundRequest("waiting", sale=sale))
-    answered = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *own_warnings(request)))
+    """202 for a deferred sale; `found`: its status; `paper`: the document that the request wants, or why there is none."""
+    outcome, document = outcome_of(request, found), paper if isinstance(paper, PaperDocument) else None
+    more = (*own_warnings(request), *([paper] if isinstance(paper, Adjustment) else ()))
+    answered = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *more), document=document)
     answer = encoded(answered, status=202, replayed=replayed)
     answer.headers.append((b"location", _path(request, sale).encode()))
     if is_async:

@@ -16,13 +16,21 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRICT, described
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
-from daemon.api.rendered_paper import DOCUMENT, SHAPE, document_of, no_head, read_document, read_wanted, rendered
+from daemon.api.rendered_paper import (
+    DOCUMENT,
+    SHAPE,
+    document_of,
+    no_head,
+    read_document,
+    read_wanted,
+    rendered,
+    sale_document,
+)
 from daemon.api.request.body import json_of, read_bytes, read_query
 from daemon.api.request.outcome import (
     RequestOutcome,
     accepted,
     call_of,
-    customer_url,
     is_dry_run,
     outcome_of,
     own_warnings,
@@ -33,11 +41,10 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.take_over import MachineIsSpare
 from daemon.core.report.receipt import Adjustment, PaperDocument, Preview, Receipt, preview, receipt
-from daemon.paper.invoice import waiting_document
 from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
-from daemon.usecases.reports import acts, inspect
+from daemon.usecases.reports import acts
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {
     "invoiceNumber": "F-2026-000123",
@@ -91,7 +98,7 @@ def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview
 `Idempotency-Key` the same request always gets the same answer, after a power cut too. A specific tax that does not
 hold the two invariants is folded into the price and never refused; `warnings` says so, and names each field that is not
 known with the one that was probably meant. The certification enters the
-reports about two seconds later. With `document=pdf` (or text, html, escpos) the answer has the invoice on paper as well. With `dry_run=true` it is a `Preview`: all is checked, nothing is stored or sent. With
+reports about two seconds later. With `document=pdf` (or text, html, escpos) the answer has the invoice on paper as well, or the slip of a sale that waits. With `dry_run=true` it is a `Preview`: all is checked, nothing is stored or sent. With
 `Prefer: respond-async` the sale is stored with its number taken and answered 202; it is certified as soon as the machine can, within the
 48 hours of the law.""",
         answer=Receipt | Preview,
@@ -112,10 +119,11 @@ async def certify_invoice(request: ApiRequest) -> Answer:
     is_async = prefers_async(value.decode("latin-1") for name, value in request.scope["headers"] if name == b"prefer")
     done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
     if isinstance(done.value, Record):
-        paper = await document_of(request, done.value, wanted) if wanted else None
+        paper = await document_of(request, wanted, done.value) if wanted else None
         return _certified(request, done, done.value, paper)
-    found = await find_request(request.auth.worker, done.value.key)
-    return accepted(request, done.value, found, replayed=done.replayed, is_async=is_async)
+    found = await find_request(request.auth.worker, done.value.key) or FoundRequest("waiting", sale=done.value)
+    paper = await document_of(request, wanted, _certified_record(found), found.sale) if wanted else None
+    return accepted(request, done.value, found, paper, replayed=done.replayed, is_async=is_async)
 
 
 @post(
@@ -141,7 +149,7 @@ async def certify_credit_note(request: ApiRequest) -> Answer:
         return await _dry_run(request, raw, body, credit=True)
     wanted = read_document(request) if request.scope["query_string"] else None
     done = await certify(request.auth.selling, body, call_of(request, raw), credit=True)
-    paper = await document_of(request, done.value, wanted) if wanted else None
+    paper = await document_of(request, wanted, done.value) if wanted else None
     return _certified(request, done, done.value, paper)
 
 
@@ -195,15 +203,13 @@ def _key(request: ApiRequest) -> str:
 
 async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
     no_head(request)
-    paper, worker, record, sale = deps_of(request).paper, request.auth.worker, found.record, found.sale
-    wanted = read_wanted(request, paper)
-    await inspect.learn_taxpayer(worker)
-    if found.status == "certified" and record is not None:
-        style = wanted.style
-        if style.is_duplicate:
-            style = msgspec.structs.replace(style, copy=await acts.make_copy(worker, record, call_of(request, b"")))
-        return await rendered(request, await paper.invoice(worker, record, style), wanted)
-    if sale is None or sale.invoice is None:
-        raise NotFound(Text("there is no paper for this request"))
-    url, shop = customer_url(request, sale.address), paper.shop(worker, wanted.style.language)
-    return await rendered(request, waiting_document(sale, sale.invoice, shop, wanted.style, url), wanted)
+    wanted, record = read_wanted(request, deps_of(request).paper), _certified_record(found)
+    style = wanted.style
+    if record is not None and style.is_duplicate:
+        copy = await acts.make_copy(request.auth.worker, record, call_of(request, b""))
+        style = msgspec.structs.replace(style, copy=copy)
+    return await rendered(request, await sale_document(request, record, found.sale, style), wanted)
+
+
+def _certified_record(found: FoundRequest) -> Record | None:
+    return found.record if found.status == "certified" else None

@@ -41,7 +41,7 @@ from daemon.settings import Settings
 from daemon.store.maintenance.backup import backup
 from daemon.store.maintenance.verify import VerifyResult
 from daemon.whole_box.archive import pack
-from daemon.whole_box.sealed import TooMuchToSeal, check_recipient, new_identity, sealed
+from daemon.whole_box.sealed import TooMuchToSeal, new_identity, read_recipient, sealed
 from daemon.whole_box.verify_archive import fingerprint
 
 NEW_KEY = "mcfd backup --new-key"
@@ -193,7 +193,7 @@ def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Pa
         raise click.UsageError(tr("{option} excludes {other}", option="--recipient", other="--passphrase-file"))
     try:
         for text in recipients:
-            check_recipient(text)
+            read_recipient(text)
     except ValueError:
         raise Failure("{value} is not a public key of age (age1…)", value=", ".join(recipients)) from None
     if recipients:

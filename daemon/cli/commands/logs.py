@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections import deque
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -25,12 +26,12 @@ from daemon.cli.output import Unavailable
     "--file",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     default=None,
-    help=tr("Read these lines instead; - is stdin."),
+    help=tr("Read this file's lines instead; - is stdin, all of it, as it comes."),
 )
 def command(lines: int, file: str | None, *, follow: bool) -> None:
     if file is not None:
         with click.open_file(file) as opened:
-            show(opened)
+            show(opened if file == "-" else deque(opened, lines))
         return
     journalctl = shutil.which("journalctl")
     if journalctl is None:

@@ -197,7 +197,7 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
     original_invoice_number: Annotated[
         Number | None,
         Meta(
-            description="The number of the original instead of its reference: a sale that this box has certified. Beside `creditNoteRef` the two have to mean the same"
+            description="The number of the original instead of its reference: a sale that this box has certified. Beside `creditNoteRef` the two have to mean the same. It decides where several exports have one FVC"
         ),
     ] = None
     credit_note_nature: Annotated[

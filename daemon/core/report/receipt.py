@@ -6,7 +6,7 @@ It is made from the ledger's record alone, so a repeated answer equals the first
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -31,10 +31,24 @@ class TaxDetail(msgspec.Struct, frozen=True):
     ttc: Annotated[int, Meta(description="With VAT; `ht + tva = ttc`, always")]
 
 
+WARNINGS: Final = (
+    *("AMOUNT_ROUNDED", "CODE_NOT_TOLD", "CREDIT_NOTE_NATURE_ASSUMED", "DOCUMENT_FAILED", "LINES_ROUNDED"),
+    *("NOT_AFTER_HEADER_IGNORED", "ORIGINAL_NOT_CHECKED", "PAYMENT_ADJUSTED", "PSVB_LEFT_OUT", "QUANTITY_AS_ONE"),
+    *("SPECIFIC_TAX_FOLDED", "STAMP_DUTY_DIFFERS", "STAMP_DUTY_LEFT_OUT", "TEST_HEADER_IGNORED", "TEST_MODE"),
+    *("TEXT_CUT", "UNIT_PRICE_DERIVED", "UNKNOWN_FIELD", "VAT_RATE_CHANGED"),
+)
+"""Codes of `Adjustment`."""
+
+
 class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True):
     """One of the `warnings`; `item` is the index of the item, left out when the whole invoice is meant."""
 
-    code: Annotated[str, Meta(description="What happened, for programs")]
+    code: Annotated[
+        str,
+        Meta(
+            description=f"What happened, for programs. A later version may have more of them; these are known: {', '.join(WARNINGS)}"
+        ),
+    ]
     message: Annotated[str, Meta(description="What happened, for people")]
     item: Annotated[int | None, Meta(description="Index of the item; left out for the whole invoice")] = None
     field: Annotated[
@@ -60,7 +74,7 @@ class DeferredWord(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PaperDocument(msgspec.Struct, frozen=True, rename="camel"):
-    """The invoice on paper, within the answer that certifies it."""
+    """An invoice, or the slip of a sale that waits, on paper, within the answer of certify."""
 
     media_type: Annotated[str, Meta(description="As `application/pdf`")]
     content: Annotated[bytes, Meta(description="The document in Base64")]

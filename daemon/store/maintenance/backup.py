@@ -21,6 +21,7 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable
 from daemon.store.maintenance.continuation import is_usable_continuation, lacking, sound_continuation, take_over_newer
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
+from daemon.store.maintenance.lost_writes import count_missing, ledger_name
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
@@ -74,9 +75,9 @@ def restore(
     keep_newer: bool = False,
     progress: Progress = lambda _, __: None,
 ) -> Restored:
-    """Replaces the ledger by a backup and keeps the old file aside. Every book is marked to be compared with its
-    machine, and continues after the Z numbers given since. A live book whose numbers are unknown here asks for its last
-    Z, unless `last_z` (from paper) gives it. People disabled since stay disabled, and all sessions end. The audit log
+    """Replaces the ledger by a backup and keeps the old file aside. Unless all rows since are taken over, up to the last
+    commit, every book is marked to be compared with its machine; it continues after the Z numbers given since. A live
+    book whose numbers are unknown here asks for its last Z, unless `last_z` (from paper) gives it. People disabled since stay disabled, and all sessions end. The audit log
     of the copy has who restored it and from which file (`origin`, else `source`). `keep_newer`: a sound ledger that
     continues the copy stays, and of a damaged one the newer rows are taken over, as far as they can be read.
     LedgerUnusable if a daemon has the ledger, the backup is damaged, or `keep_newer` and invoices would be lost."""
@@ -89,11 +90,14 @@ def restore(
             return Restored(sound, None, newer=newer, is_unchanged=True)
         detail = {"from": str(origin or source), "aside": _aside(target, at).name if target.exists() else ""}
 
-        def note_restore(connection: sqlite3.Connection) -> None:
+        def note_restore(connection: sqlite3.Connection, *, has_all_rows: bool) -> None:
             audit.add(connection, "ledger.restored", str(target), at=at, by=by, detail=detail)
             take_over_people(connection, target, at=at, by=by)
-            mark_restored(connection, at)
-            begin_epoch(connection, at, mark)
+            if not (
+                has_all_rows and mark and mark.name == ledger_name(connection) and not count_missing(connection, mark)
+            ):
+                mark_restored(connection, at)
+                begin_epoch(connection, at, mark)
 
         why_not: LedgerUnusable | None = None
         with in_the_making(target) as copy:
@@ -122,7 +126,7 @@ def _fill(
     copy: Path,
     source: Path,
     target: Path,
-    note_restore: Callable[[sqlite3.Connection], None],
+    note_restore: Callable[..., None],
     progress: Progress,
     *,
     with_newer: bool,
@@ -134,7 +138,7 @@ def _fill(
         migrate(connection, migrations())
         if with_newer:
             unread.extend(take_over_newer(connection, target))
-        note_restore(connection)
+        note_restore(connection, has_all_rows=with_newer and not unread)
 
     with _copy_errors(source), closing(open_to_read(source)) as saved:
         _copy(saved, copy, prepare, progress)
@@ -173,7 +177,7 @@ def _would_lose(newer: Sequence[str], source: Path, why: LedgerUnusable) -> Ledg
         Text(
             "the ledger in place has {count} invoices that {file} lacks, {first} to {last}, and they cannot be taken over "
             "({why}). A till that repeats one of them after a restore has it certified twice. To put the copy alone in "
-            "its place: --older",
+            "its place: without --keep-newer",
             count=len(newer),
             file=source,
             first=newer[-1],

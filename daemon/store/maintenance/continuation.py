@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,12 @@ _UNREADABLE = (sqlite3.Error, LedgerUnusable, OSError)
 
 BY_ROW: Final = ("certification", "closure", "entry", "audit")
 """Rows are only added: those that the copy lacks are read, so damage among the earlier ones does no harm."""
+REPAIRED: Final = {
+    "certification": "chained_at IS NOT NULL",
+    "closure": "coalesce(chained_at, chained_start) IS NOT NULL",
+    "entry": "chained_at IS NOT NULL",
+}
+"""Of a row whose time was repaired."""
 NEEDED: Final = ("total", "checkpoint", "take_over", "machine_pair")
 """All rows of the live books: older ones do not go with newer records. A sandbox is the copy's, as `book_start` is."""
 OF_BOOK: Final = ("idempotency", "event", "outbox", "settlement", "letterhead", "deferred")
@@ -102,15 +108,20 @@ def _continues(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
 
 def is_usable_continuation(copy: Path, findings: VerifyResult, source: Path, target: Path) -> bool:
     """Whether mcfd can work with a `copy` of `source` that has the newer rows of `target`: at most single ones of them
-    are damaged."""
+    are damaged. LedgerUnusable if they do not continue the copy."""
     if findings.clean:
         return True
-    try:
-        examine_shape(copy)
-        with closing(open_to_read(target)) as present, closing(open_to_read(source)) as saved:
-            return not findings.of_file and _continues(saved, present)
-    except _UNREADABLE:
-        return False
+    with (
+        contextlib.suppress(sqlite3.Error),
+        closing(open_to_read(target)) as present,
+        closing(open_to_read(source)) as saved,
+    ):
+        if not _continues(saved, present):
+            raise LedgerUnusable(Text("it lacks what the copy has: it is older, or both were in use since"))
+        with contextlib.suppress(LedgerUnusable):
+            examine_shape(copy)
+            return not findings.of_file
+    return False
 
 
 def _is_same_ledger(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
@@ -151,6 +162,8 @@ def _take_rows(copy: sqlite3.Connection) -> list[Text]:
     unread = [
         table for table in BY_ROW if not _take_later(copy, table, "true" if table == "audit" else live, newest[table])
     ]
+    if copy.execute(_SQL["repairs"], (newest["entry"],)).fetchone():
+        _take_repaired(copy, newest, live)
     for tables, condition in ((OF_BOOK, live), (OF_BOX, "true")):
         unread += [table for table in tables if not _is_read(partial(_replace, copy, table, condition))]
     return [
@@ -176,6 +189,14 @@ def _replace(copy: sqlite3.Connection, table: str, condition: str, values: tuple
     with copy:
         copy.execute(f"DELETE FROM main.{table} WHERE {condition}", values)  # noqa: S608  of our own schema
         copy.execute(f"INSERT INTO main.{table} SELECT * FROM present.{table} NOT INDEXED WHERE {condition}", values)  # noqa: S608  of our own schema
+
+
+def _take_repaired(copy: sqlite3.Connection, newest: Mapping[str, int], live: str) -> None:
+    """Takes the rows that the copy has with their former times."""
+    for table, is_repaired in REPAIRED.items():
+        sql = f"REPLACE INTO main.{table} SELECT * FROM present.{table} WHERE id = ? AND {is_repaired} AND {live}"  # noqa: S608  of our own schema
+        for row_id in range(1, newest[table] + 1):
+            _is_read(partial(copy.execute, sql, (row_id,)))
 
 
 def _take_later(copy: sqlite3.Connection, table: str, condition: str, newest: int) -> bool:

@@ -38,3 +38,7 @@ SELECT hash FROM entry WHERE id = ?;
 
 -- name: unended
 SELECT certification.id FROM main.certification JOIN main.book ON book.id = book_id WHERE mode = 'live' AND seq IS NULL;
+
+-- name: repairs
+SELECT 1 FROM main.entry
+WHERE id > ? AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'time', 0) LIMIT 1;

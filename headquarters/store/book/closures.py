@@ -247,7 +247,7 @@ def _of_both(received: Received | ReceivedCalendar, now: int) -> dict[str, objec
         "ttc": data.total_ttc,
         "ht": data.total_ht,
         "tva": data.total_tva,
-        "received_at": now,
+        "received_at": now if received.message.at is None else min(now, received.message.at),
         "via": received.message.via,
     }
 

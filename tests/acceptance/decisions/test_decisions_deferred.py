@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,23 @@ def dead(own_shop: Shop) -> Shop:
     own_shop.machines[0].kill()
     wait_for(lambda: not own_shop.is_ready(), "the machine's death")
     return own_shop
+
+
+def test_the_answer_has_the_slip_where_it_is_wanted(dead: Shop) -> None:
+    """As `…/ticket` gives it, for the till to print at once; a repeat under the same key has it in another form, or none."""
+    path, key = f"/v1/mcf/{NIM}/certify", fresh()
+    for form in ("text", "html", ""):
+        headers = {**dead.headers(key=key), **ASYNC}
+        query = {"document": form} if form else {}
+        body = taken(dead.http.post(path, json=invoice("S-1"), params=query, headers=headers))
+        ticket = dead.get(f"requests/{key}/ticket", **({"format": form} if form else {}))
+        assert "SANS VALEUR FISCALE" in ticket.text
+        paper = body.get("document")
+        assert (b64decode(paper["content"]).decode() if paper else "") == (ticket.text if form else "")
+    refused = dead.http.post(
+        path, json=invoice("S-2"), params={"document": "docx"}, headers={**dead.headers(key=fresh()), **ASYNC}
+    )
+    assert refused.status_code == 422
 
 
 def test_a_till_that_does_not_wait(shop: Shop) -> None:
@@ -228,7 +246,7 @@ def certified_since_the_copy(shop: Shop, key: str) -> None:
     settled(shop, key)
     shop.stop_daemon()
     shop.machines[0].kill()
-    shop.mcfd("restore", str(copy), "--yes", "--older", check=True)
+    shop.mcfd("restore", str(copy), "--yes", check=True)
     shop.start_daemon(ready=False)
     problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
     shop.machines[0].start()

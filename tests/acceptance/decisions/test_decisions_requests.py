@@ -89,28 +89,6 @@ def test_decision_5_five_tills_with_one_number(shop: Shop) -> None:
     assert shop.machines[0].counters[1] == before[1] + 1
 
 
-def test_decision_6_the_same_key_and_body_get_the_first_answer(shop: Shop) -> None:
-    """Status and body byte for byte, said by a header; nothing more on the machine or in the ledger."""
-    key, body = "k" * 200, invoice(fresh())
-    first = shop.certify(body, key=key)
-    certified(first)
-    assert "idempotency-replayed" not in first.headers
-    with untouched(shop):
-        for _ in range(3):
-            again = shop.certify(body, key=key)
-            assert (again.status_code, again.content) == (200, first.content)
-            assert again.headers["idempotency-replayed"] == "true"
-
-
-def test_decision_6_the_same_key_with_another_body(shop: Shop) -> None:
-    """409 `IDEMPOTENCY_KEY_REUSED`, also when only the path is another one."""
-    key, body = fresh(), invoice(fresh())
-    certified(shop.certify(body, key=key))
-    with untouched(shop):
-        problem(shop.certify({**body, "isf": "2"}, key=key), 409, "IDEMPOTENCY_KEY_REUSED")
-        problem(shop.close_period(key=key), 409, "IDEMPOTENCY_KEY_REUSED")
-
-
 def _posts() -> dict[str, tuple[str, dict[str, object]]]:
     return {
         "certify": ("certify", invoice(fresh())),

@@ -61,6 +61,22 @@ def test_a_double_click_makes_one_z(person: People, shop: Shop, view: View) -> N
     assert zs(shop) == [*before, int(number)]
 
 
+def test_the_button_that_closes_follows_what_was_sold(person: People, shop: Shop) -> None:
+    """By itself, on a screen that is open: nothing to close after a Z made elsewhere, something once a sale was made; who is at it with the
+    keyboard stays there."""
+    assert shop.certify(invoice("BLUE-1")).status_code == 200
+    open_period(shop)
+    page = person("manager").go("/ui/")
+    button, primary = page.get_by_test_id("close-z"), re.compile("btn-primary")
+    expect(button).to_have_class(primary)
+    button.focus()
+    assert shop.close_period().status_code == 201
+    expect(button).not_to_have_class(primary)
+    assert shop.certify(invoice("BLUE-2")).status_code == 200
+    expect(button).to_have_class(primary)
+    expect(button).to_be_focused()
+
+
 @in_both_views
 def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: View) -> None:
     """By notes and coins or as one sum, without a script too: what was counted and the difference stand on the screen of the Z, in the report, on paper and in the

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -113,6 +115,25 @@ def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:
         wait_for(lambda: client.post("/ui/sale", data=form).url.path.startswith("/ui/journal/"), "the invoice", 60)
 
 
+@pytest.mark.parametrize(("limit", "is_long"), [(0.5, True), (300.0, False)])
+def test_an_outage_that_is_over_is_still_to_be_notified(tmp_path: Path, limit: float, is_long: bool) -> None:
+    """The law wants both notified at once (7 c), and the machine may be back before anybody reads the page: it says so until it is noted, to
+    who may note it. A till that was refused for a second is no reason."""
+    with running_shop(tmp_path, per_machine={"outage_after": limit}) as shop:
+        create_users(shop, ("manager", "seller"))
+        shop.machines[0].kill()
+        wait_for(lambda: shop.certify(invoice("refused")).status_code == 503, "an outage")
+        begun = time.monotonic()
+        wait_for(lambda: time.monotonic() - begun > 1, "an outage that lasts")
+        shop.machines[0].start()
+        wait_for(lambda: shop.get("outages").json()["outages"][0]["to"], "its end")
+        with Visitor(shop, "manager") as manager, Visitor(shop, "seller") as seller:
+            assert ("unnotified" in manager.look("/ui/")) == is_long
+            assert "unnotified" not in seller.look("/ui/")
+            assert manager.submit("/ui/outages/1", who="administration", reference="DGI-1").status_code == 303
+            assert "unnotified" not in manager.look("/ui/")
+
+
 def test_of_many_outages_each_is_reached(tmp_path: Path) -> None:
     """Twenty on a screen, the newest first, and the older ones behind a link."""
     first = int(datetime.now(UTC).timestamp() * 1000) - 100 * HOUR
@@ -186,6 +207,22 @@ def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
         assert client.post("/ui/waiting/1", data={**form, "decision": "release"}).status_code == 409
     assert dead.get("reports/x").json()["waiting"]["count"] == 0
     assert dead.certify(invoice("waits")).status_code == 202
+
+
+def test_a_waiting_sale_that_needs_a_decision_is_announced(dead: Shop) -> None:
+    """After `adopt` or a restore nothing happens to it by itself: the page's banner and `mcfd doctor` say that a person has to decide."""
+    dead.stop_daemon()
+    with closing(sqlite3.connect(dead.ledger)) as connection, connection:
+        connection.execute("UPDATE deferred SET state = 'doubtful'")
+    dead.machines[0].start()
+    dead.start_daemon()
+    with Visitor(dead, "manager") as client:
+        banner = unescape(client.get("/ui/state").text).replace("\N{NO-BREAK SPACE}", " ")
+        assert "1 d'entre elles demande une décision" in banner
+        assert "/ui/waiting" in banner
+    found = json.loads(dead.mcfd("doctor", "--json").stdout)
+    (finding,) = (each for each in _findings(found) if each["check"] == "deferred")
+    assert (finding["state"], "decide for each" in str(finding)) == ("fail", True)
 
 
 def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop, tmp_path: Path) -> None:
@@ -339,6 +376,21 @@ def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path
             state = client.get("/ui/state").text
     assert 'data-level="amber"' in state, state
     assert "le siège ne reçoit plus de clôture depuis 2 jours" in state
+
+
+def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> None:
+    """Nobody reads the journal of systemd: the day on which the copy is needed is no day to learn that there is none."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ("reader",))
+        shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
+        (copy,) = (shop.ledger.parent / "backups").glob("*.sqlite3")
+        with Visitor(shop, "reader") as client:
+            for days, level in ((0, "good"), (2, "good"), (5, "amber")):
+                at = time.time() - days * 86_400 - 60
+                os.utime(copy, (at, at))
+                state = client.get("/ui/state").text
+                assert f'data-level="{level}"' in state, state
+    assert "la dernière copie du registre date de 5 jours" in state
 
 
 def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path: Path) -> None:

@@ -109,29 +109,12 @@ async def test_an_ended_attempt_cannot_end_otherwise(store: Store, till: Till) -
         await till.finish(failed.id, invoice("F-2"))
 
 
-async def test_a_certified_number_is_a_duplicate(store: Store, till: Till) -> None:
-    """Decision 5: 409 with the certification that the number had, and nothing new in the ledger."""
-    record = await till.certify(invoice())
-    with pytest.raises(DuplicateInvoice) as caught:
-        await till.begin(invoice())
-    assert caught.value.record == record
-    assert store.ledger.peek(attempts.find_number, till.book, "F-1") == record
-    assert store.ledger.peek(attempts.unfinished, till.book) == []
-
-
 async def test_a_number_under_way_is_busy(store: Store, till: Till) -> None:
     """Two attempts never hold one number, and the second hears that nothing was sent."""
     await till.begin(invoice())
     with pytest.raises(MachineBusy):
         await till.begin(invoice())
     assert store.ledger.peek(attempts.find_number, till.book, "F-1") is None
-
-
-async def test_the_same_number_in_another_book_is_another_invoice(store: Store, till: Till) -> None:
-    """The sandbox and other machines number for themselves."""
-    await till.certify(invoice())
-    sandbox = await Till.of(store, mode="test")
-    assert (await sandbox.certify(invoice())).seq == 1
 
 
 async def test_a_disputed_attempt_holds_its_number_and_has_no_place(store: Store, till: Till) -> None:

@@ -31,20 +31,6 @@ async def sold(till: Till, count: int) -> list[Record]:
     return [await till.sell(100 + at) for at in range(count)]
 
 
-async def test_newest_first_page_by_page(store: Store, till: Till) -> None:
-    """Each page goes on where the one before ended, without a gap or a repetition, while new ones come in front."""
-    records = await sold(till, 150)
-    await store.ledger.aggregate(till.book)
-    records += await sold(till, 50)
-    found: list[Record] = []
-    page = Page(0, ALWAYS, limit=30)
-    while records_ := await store.journal.page(till.book, page):
-        found += records_
-        page = Page(0, ALWAYS, before_seq=found[-1].seq, limit=30)
-        await till.sell()
-    assert found == records[::-1]
-
-
 async def test_a_range_is_a_range(store: Store, till: Till) -> None:
     """`start <= t < end`, with checkpoints and beyond the last of them."""
     records = await sold(till, 200)

@@ -16,6 +16,7 @@ from daemon.core.errors import NotFound
 from daemon.core.events import ATTENTION
 from daemon.core.ledger.attempt import NOT_CERTIFIED, DuplicateInvoice, Outcome, Record
 from daemon.core.ledger.decision import Decision
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.housekeeping import mark_restored
@@ -218,6 +219,21 @@ async def test_a_decision_on_an_attempt_is_carried_out(
         {"decision": decision, "reason": "on paper", "number": "F-1"},
     )
     assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == state
+
+
+async def test_the_machine_tells_more_of_its_last_invoice_than_its_paper(store: Store, till: Till, path: Path) -> None:
+    """What was misread on paper, and confirmed, is not entered while the machine still tells that invoice; a stranger's before it is unexplained."""
+    await disputed(till)
+    last = invoice("F-1")
+    till.word(invoice("a stranger's"))
+    word = till.word(last)
+    await store.ledger.keep_evidence(till.book, till.state(last), at=till.at)
+    case = await store.decisions.case(till.book)
+    paper = PaperInvoice(word.code, word.time, (8, 9), as_printed=True)
+    await store.decisions.carry_out(case, "certified", reason="on paper", at=till.at, paper=paper)
+    state = store.ledger.peek(book_state, till.book)
+    assert (state.counters, state.unexplained) == (word.counters, 1)
+    assert verify(path).clean
 
 
 async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store: Store, till: Till) -> None:

@@ -232,8 +232,11 @@ async def test_the_last_fvc_is_the_machine_s_also_without_a_sale_of_ours(store: 
     await store.ledger.aggregate(till.book)
     await store.ledger.reconcile(till.book, till.state(), unexplained=1, at=till.at)
     assert (await store.ledger.aggregated(till.book)).fvc_end == 2  # before anything else has ended
-    await till.fail(invoice("N-1"))
+    refused = await till.fail(invoice("N-1"))
     assert (await store.ledger.aggregate(till.book)).fvc_end == 2
+    for end, fvc_end in ((refused.ended_at + 1, 2), (refused.ended_at, 1)):  # by now, and by the sale of ours
+        found = await store.ledger.read(aggregate_between, till.book, refused.begun_at, end)
+        assert found.fvc_end == fvc_end
 
 
 async def test_a_range_without_a_sale_has_the_last_fvc_before_its_end(store: Store, till: Till) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support.hq.paper_box import DAY, PaperBox
-from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_word, take
+from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_word, received, take
 
 from common.wire.keys import PrivateKey
 from common.wire.presence import WantedClosures
+from headquarters.core.reception import MessageRefused
 from headquarters.store.book.closures import TakeOutcome
 
 MACHINE = "EL02000015"
@@ -45,6 +46,22 @@ def forged(store, box):
     thief.closures, thief.ledger = list(box.closures), box.ledger
     assert take(store, thief, thief.close(3), thief.close(3), now=STOLEN_AT) == [TakeOutcome.STORED] * 2
     return thief
+
+
+def test_what_was_read_from_the_stream_again(store, box):
+    """A database that was put back has read it today; the stream had received it before the theft: it stays."""
+    assert store.closures.take([received(box, box.close(), store, NOW)], now=LATER) == [TakeOutcome.STORED]
+    old = renewed(store, box)
+    assert store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER) == 0
+    assert closures_of(store) == [(1, 16000)]
+
+
+def test_a_revocation_by_a_wrong_clock(store, box):
+    """Headquarters' clock was in the year 2100 then: the key is refused, whenever the stream has received what it signed."""
+    assert received(box, box.close(), store, NOW)
+    assert store.register.revoke(MACHINE, box.key.id, 4_102_444_800_000)
+    with pytest.raises(MessageRefused):
+        received(box, box.close(), store, NOW)
 
 
 def test_what_the_thief_made_up_goes_and_what_the_shop_made_comes(store, box, forged):

@@ -118,9 +118,10 @@ def box(store):
     return box
 
 
-def received(box, closure, store):
+def received(box, closure, store, at=None):
+    """By HTTPS, or from the stream that has received it at `at` (ms)."""
     headers, body = box.sent(closure)
-    message = Message(via="https", headers=headers, body=body)
+    message = Message(via="https" if at is None else "nats", headers=headers, body=body, at=at)
     return receive(message, store.register.ring(), now=time.time(), zone=UTC)
 
 

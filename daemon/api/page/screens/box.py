@@ -161,7 +161,7 @@ async def revoke_key(visit: Visit) -> Reply:
 
 @screen("/ui/box/person", "administer", change=True, form=_people, faults=(McfdError,))
 async def add_person(visit: Visit) -> Reply:
-    name, role = visit.form.get("name", "")[:32], visit.form.get("role", "")
+    name, role = visit.form.get("name", ""), visit.form.get("role", "")
     if role not in ROLES:
         raise InvalidRequest.at("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))
     if fault := fault_of_name(name):

@@ -180,7 +180,7 @@ async def _waiting(visit: Visit) -> list[str]:
     worker, say = visit.worker, visit.say
     found = last_z_unknown(visit, [each.book for each in worker.pair])
     found += [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
-    if later := (await worker.ledger.read(backlog, worker.book)).count:
+    if later := sum([(await each.ledger.read(backlog, each.book)).count for each in worker.pair]):
         one, several = "{count} sale waits for its certification", "{count} sales wait for their certification"
         found.append(say(Counted(one, several, later)))
     if (other := await _closed_together(visit)) is not None:

@@ -18,9 +18,10 @@ from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS,
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
+from daemon.core.ledger.outage import Outage
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.logo import draw_qr
-from daemon.store.tables.book.outages import open_outage, out_since
+from daemon.store.tables.book.outages import last_outage, out_since
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 FOREIGN: Final = Text(
@@ -60,6 +61,7 @@ def in_plain_words(found: Text, language: Language) -> str:
     return next((PLAIN[code] for code in codes_of(found) if code in PLAIN), found).in_language(language)
 
 
+REMINDED: Final = 2 * DAY
 SLOT_MS: Final = 600_000
 EDGE: Final = 7
 NAMED_HOURS: Final = 3
@@ -137,14 +139,14 @@ class MachineView(msgspec.Struct, frozen=True):
     doubts: str
     """invoices in doubt"""
     unnotified: int
-    """number of the open outage without a notification; 0 if none"""
+    """number of the outage that nobody was notified of; 0 if none"""
 
 
 def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:
     state, word, detail = _state(worker, visit)
     link = None if worker.server_link is None else tax_server(worker.server_link, worker.now())
     days = link.days_since_contact if link else None
-    outage = worker.ledger.peek(open_outage, worker.book)
+    outage = worker.ledger.peek(last_outage, worker.book)
     drift = None if worker.drift_seconds is None else round(worker.drift_seconds)
     return MachineView(
         name=name_of(worker),
@@ -158,8 +160,17 @@ def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:
         unsent=link.waiting if link else None,
         drift=drift if drift is not None and abs(drift) >= DRIFT_AMBER else None,
         doubts="" if worker.connected else ", ".join(f"{r.number} ({money(r.total_ttc)})" for r in worker.unfinished),
-        unnotified=outage.number if outage and not outage.notices and visit.may("close") else 0,
+        unnotified=outage.number if outage and visit.may("close") and _needs_notice(outage, worker, now) else 0,
     )
+
+
+def _needs_notice(outage: Outage, worker: MachineWorker, now: int) -> bool:
+    """Whether somebody still has to be notified (arrêté 2025-0049, article 7 c): of an open outage, and for two days of
+    one that lasted; a till may have been refused for a second, and a box is switched off every night."""
+    if outage.notices or outage.is_open:
+        return not outage.notices
+    has_lasted = outage.reason != "box_off" and outage.duration(now) >= worker.limits.outage * 1000
+    return has_lasted and now - outage.until < REMINDED
 
 
 def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 AMBER_DAYS, RED_DAYS = 5, 7
 """Days without contact to the tax server; the law's limit is seven."""
 DRIFT_AMBER = 60
+COPY_DAYS = 3
+"""Days without the nightly copy; nothing is said of a box that never had one."""
 ATTENTION, SPARE, WAITING = "/ui/attention", "/ui/spare", "/ui/waiting"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
@@ -85,6 +87,9 @@ async def sales_state(visit: Visit) -> SalesState:
     if deps.disk():
         warnings.append(from_stored(deps.disk()).in_language(visit.language))
     warnings += await _undelivered(visit)
+    copies = [each.at for each in visit.page.backups()]
+    if copies and (days := (deps.clock() - max(copies)) // DAY) >= COPY_DAYS:
+        warnings.append(say("the ledger was last copied {days} days ago, and is to be each night", days=days))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
@@ -189,6 +194,8 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
             left=_left(min(each.due_at for each in waiting) - now),
         )
         causes.append(say(text))
+    if doubtful := sum(each.doubtful for each in waiting):
+        causes.append(say(Counted("{count} of them needs a decision", "{count} of them need a decision", doubtful)))
     level: Level = "bad" if "red" in urgencies else "amber"
     href = WAITING if len(waiting) > len(gone) else ""
     if is_undecided and visit.may("administer"):

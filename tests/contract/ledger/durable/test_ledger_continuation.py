@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import START, Till, invoice, opened_till, query, tamper
 
+from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.continuation import BY_ROW, NEEDED, OF_BOOK, OF_BOX
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrations
+from daemon.store.tables.book.entries import hours_ahead, repair_time
 
 DAMAGE = "UPDATE certification SET payload = x'00' WHERE seq = 2"
 """Of a row that the copy has sound."""
@@ -81,7 +83,7 @@ def test_a_sound_ledger_that_continues_the_copy_stays(path: Path, copy: Path) ->
 
 
 def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path) -> None:
-    """The copy has the rows before, the ledger those since; each book is compared with its machine, and nothing of the live ones is lost."""
+    """The copy has the rows before, the ledger those since, up to its last commit: it is the same ledger, and nothing of the live books is lost."""
     asyncio.run(history(path, copy))
     before = all_rows(path)
     tamper(path, DAMAGE)
@@ -89,7 +91,8 @@ def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path) -> Non
     assert (done.findings.clean, done.is_unchanged, len(done.newer), done.asks) == (True, False, 4, ())
     assert verify(path).problems == ()
     assert all_rows(path) == before
-    assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(START,)]
+    assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(0,)]
+    assert query(path, "SELECT value FROM meta WHERE name = 'epochs'") == []
     assert query(path, "SELECT count(*) FROM certification WHERE number = 'S-1'") == [(2,)]
 
 
@@ -146,7 +149,7 @@ def test_whichever_page_cannot_be_read(path: Path, copy: Path, image: bytes) -> 
         except LedgerUnusable as error:
             refused = str(error)
         if refused:
-            assert ("--older" in refused, path.read_bytes() == damaged) == (True, True)
+            assert ("--keep-newer" in refused, path.read_bytes() == damaged) == (True, True)
             continue
         if done.why_not:
             assert (name, done.newer) == ("sqlite_schema", ())
@@ -208,7 +211,11 @@ async def _other_ledger(path: Path, copy: Path) -> None:
 
 @pytest.mark.parametrize(
     ("happens", "why"),
-    [(_fork, "is not sound"), (_older_version, "of an older version"), (_other_ledger, "it is another ledger")],
+    [
+        (_fork, "both were in use since"),
+        (_older_version, "of an older version"),
+        (_other_ledger, "it is another ledger"),
+    ],
 )
 def test_a_ledger_that_does_not_continue_the_copy_stays(
     path: Path, copy: Path, happens: Callable[[Path, Path], Coroutine[None, None, None]], why: str
@@ -223,12 +230,63 @@ def test_a_ledger_that_does_not_continue_the_copy_stays(
     assert restore(copy, path, at=START).findings.clean
 
 
+def test_an_older_ledger_is_replaced(path: Path, copy: Path) -> None:
+    """It has no invoice that the copy lacks."""
+    asyncio.run(sell(path, 3))
+    image = path.read_bytes()
+    asyncio.run(sell(path, 3))
+    backup(path, copy, at=START)
+    path.write_bytes(image)
+    done = restore(copy, path, at=START, keep_newer=True)
+    assert (done.findings.records, done.newer, "it is older" in str(done.why_not)) == (6, (), True)
+    assert query(path, "SELECT restored_at FROM book") == [(START,)]
+
+
 def test_a_last_z_that_is_entered_is_not_lost_to_a_sound_ledger(path: Path, copy: Path) -> None:
     """A person who says it again, after a restore that asked for it, is heard."""
     asyncio.run(history(path, copy))
     assert restore(copy, path, at=START, last_z=7, keep_newer=True).findings.clean
     assert query(path, "SELECT z_number FROM book WHERE mode = 'live'") == [(7,)]
     assert query(path, "SELECT count(*) FROM certification WHERE number = 'K-2'") == [(1,)]
+
+
+def test_a_mended_ledger_whose_last_commits_are_missing_is_compared_with_its_machine(path: Path, copy: Path) -> None:
+    """As after every restore; so is one of which nothing shows how many there were."""
+    asyncio.run(history(path, copy))
+    mark, image = path.with_name(f"{path.name}.commits"), path.read_bytes()
+    asyncio.run(sell(path, 1))
+    for text in (mark.read_bytes(), b""):
+        path.write_bytes(image)
+        mark.write_bytes(text)
+        tamper(path, DAMAGE)
+        assert restore(copy, path, at=START, keep_newer=True).findings.clean
+        assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(START,)]
+
+
+async def _repaired(path: Path, copy: Path) -> None:
+    """A clock was wrong when the copy was made; its times are corrected since."""
+    async with opened_till(path) as (store, till):
+        await till.sell()
+        right, till.at = till.at, till.at + 40 * DAY
+        await till.sell()
+        await till.move_cash()
+        await till.close()
+        backup(path, copy, at=START)
+        ahead = hours_ahead(till.at, right)
+        await store.decisions.write(repair_time, till.book, now=right + HOUR, ahead=ahead, reason="wrong day")
+        till.at = right + HOUR
+        await till.sell()
+
+
+def test_times_that_were_repaired_since(path: Path, copy: Path) -> None:
+    """Of rows that the copy has."""
+    asyncio.run(_repaired(path, copy))
+    before = all_rows(path)
+    [(page,)] = query(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'certification_key'")
+    query(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    spoil(path, page)
+    assert restore(copy, path, at=START, keep_newer=True).findings.clean
+    assert all_rows(path) == before
 
 
 def test_every_table_is_taken_over(path: Path, copy: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from support.cli.command import NIM, Command, limit_files
+from support.cli.command import NIM, Command, limit_files, terminal_output
 
 
 def plain(text):
@@ -96,6 +96,7 @@ def test_logs_are_readable(mcfd):
     first, second, third = mcfd.ok("logs", "--file", str(log)).splitlines()
     assert first.endswith(f"WARNING  the box's clock is off  nim={NIM}  seconds=300")
     assert (second, third) == ("not ours", "{}")
+    assert mcfd.ok("logs", "--file", str(log), "-n", "1") == "{}\n"
     french = mcfd.run("logs", "--file", str(log), env={"LC_ALL": "fr_BF.UTF-8"}).stdout
     assert "ATTENTION  l'horloge du boîtier est décalée" in french
 
@@ -103,26 +104,11 @@ def test_logs_are_readable(mcfd):
 def test_the_bar_has_a_total_and_the_time_left():
     """Each total its own bar; lines now and then where there is no terminal; JSON for the page."""
     script = "from daemon.cli.output import Progress\nwith Progress() as p:\n    p(1, 4)\n    p(3, 4)\n    p(5, 10)\n    p(10, 10)\n"
-    text = watched([sys.executable, "-c", script], dict(os.environ))[1]
+    text = terminal_output([sys.executable, "-c", script], {**os.environ, "TERM": "xterm"})[1]
     assert "75%" in text
     assert "100%" in text
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
-
-
-def watched(command, env):
-    """Exit code, and what a terminal was shown."""
-    leader, follower = os.openpty()
-    process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env={**env, "TERM": "xterm"})
-    os.close(follower)
-    content = b""
-    try:
-        while piece := os.read(leader, 65_536):
-            content += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(leader)
-    return process.wait(timeout=60), content.decode()
 
 
 SEQUENCES = "\x1b]0;x\x07\x1b[2J\x9b31m\nmcfd: all is well\u202e"

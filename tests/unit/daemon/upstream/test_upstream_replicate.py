@@ -185,6 +185,9 @@ async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledg
         rig.replicator.wake_all()
         await until(lambda: ledger.states() == ["sent", "sent", "parked"], deadline=5, every=0)
         await asyncio.sleep(0.05)
+        reads = looks["waiting"]
+        await asyncio.sleep(0.05)
+        assert looks["waiting"] == reads
         rig.replicator.offer_parked()
         await until(lambda: ledger.states() == ["sent"] * 3, deadline=5, every=0)
     finally:

@@ -15,10 +15,10 @@ from daemon.whole_box.sealed import (
     NotOpened,
     TooMuchToSeal,
     check_identity,
-    check_recipient,
     is_by_passphrase,
     new_identity,
     opened,
+    read_recipient,
     sealed,
 )
 
@@ -148,7 +148,7 @@ def test_a_mistyped_key_is_none(pair: Pair) -> None:
     wrong = pair[1][:-1] + ("q" if pair[1][-1] != "q" else "p")
     for text in (wrong, "age1", pair[0], "ssh-ed25519 AAAA"):
         with pytest.raises(ValueError):  # noqa: PT011  whatever is wrong with it
-            check_recipient(text)
+            read_recipient(text)
     assert check_identity(f" {pair[0].lower()}\n") == pair[0]
     for text in ("", pair[1], pair[0][:-1], "# only a comment"):
         with pytest.raises(ValueError):  # noqa: PT011  as above

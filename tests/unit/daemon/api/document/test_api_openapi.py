@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import reduce
 from operator import getitem
+from pathlib import Path
 from typing import Any, get_args
 
 import jsonschema
@@ -20,6 +21,7 @@ from daemon.api.access.context import ApiDeps
 from daemon.api.document.describe import EmptyBody
 from daemon.api.document.openapi import DATA
 from daemon.api.problems import HTTP_CODES, KINDS, problem_answer
+from daemon.api.request.outcome import IDLE_HEADERS
 from daemon.api.routes.calendar import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.calendar import read_period
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
@@ -29,6 +31,8 @@ from daemon.api.routes.reports import read_closing
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, OutageEvent, RequestEvent
+from daemon.core.invoice.unknown import CODE as UNKNOWN_FIELD
+from daemon.core.ledger.attempt import WARNING as TEST_MODE
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.report.acts import read_move
 from daemon.core.report.outages import read_notice
@@ -144,6 +148,16 @@ def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
     assert "Idempotency-Replayed" in certify["200"]["headers"]
 
 
+def test_each_code_of_a_warning_is_described(document: dict[str, Any]) -> None:
+    """A till branches on it; the codes in the sources are those of the document."""
+    sources = "".join(path.read_text() for path in (Path(__file__).parents[5] / "daemon").rglob("*.py"))
+    codes = set(re.findall(r'\b_?(?:Warn|warn|Adjustment)\(\s*"([A-Z_]+)"', sources))
+    headers = {f"{name}_HEADER_IGNORED" for name in IDLE_HEADERS}
+    text = document["components"]["schemas"]["Adjustment"]["properties"]["code"]["description"]
+    assert set(re.findall("[A-Z_]{6,}", text)) == codes | headers | {UNKNOWN_FIELD, TEST_MODE}
+    assert len(codes) > 12
+
+
 def test_answers_of_haproxy_are_described(document: dict[str, Any]) -> None:
     """HAProxy stands before a box on a network. It answers any operation itself, as while the daemon restarts."""
     for path, _, operation in operations(document):
@@ -241,7 +255,7 @@ BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
     "ClockBody": ({"days": 8, "hours": 2, "taxServer": "unreachable"}, read_move_of_clock),
     "NotifiedBody": (
         {**NOTIFIED_EXAMPLE},
-        lambda body: read_notice(body, now=1 << 45, strict=True),
+        lambda body: read_notice(body, since=0, now=1 << 45, strict=True),
     ),
     "CalendarBody": ({"period": "2026-01"}, read_period),
     "ClosePeriodBody": ({"cashCounted": 15_000, "afterZ": 4}, read_closing),

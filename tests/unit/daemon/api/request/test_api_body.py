@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from common.language import tell
 from daemon.api.refusals import InvalidJson, TooLarge, UnsupportedMediaType
 from daemon.api.request.body import (
     BEYOND,
@@ -181,9 +182,30 @@ async def test_a_body_over_the_limit_is_refused_by_its_word_and_by_count() -> No
     assert len(await read_bytes([], feed(*[b" " * 65536] * 16))) == MAX_BODY
 
 
+@pytest.mark.parametrize(
+    ("raw", "english", "french"),
+    [
+        (
+            b'{"a":"b\tc"}',
+            "Invalid control character at line 1 column 8",
+            "caractère de contrôle interdit, ligne 1, colonne 8",
+        ),
+        (b'{"a":"b', "Unterminated string starting at line 1 column 6", "chaîne sans fin, ligne 1, colonne 6"),
+        (b'{"a"}', "Expecting ':' delimiter at line 1 column 5", ""),
+    ],
+)
+def test_the_place_of_a_mistake_in_json_is_told(raw: bytes, english: str, french: str) -> None:
+    """The words of the scanner, and line and column, in either language."""
+    with pytest.raises(InvalidJson) as refused:
+        parse(raw)
+    assert str(refused.value) == english
+    assert french in tell(refused.value, "fr")
+
+
 KINDS = {
     **dict.fromkeys((b"application/json", b"Application/JSON"), True),
     **dict.fromkeys((b"application/json; charset=utf-8", b'application/json;charset="UTF-8"'), True),
+    b"application/json; charset=UTF8": True,
     **dict.fromkeys((b"text/plain", b"application/x-www-form-urlencoded", b"application/jsonp"), False),
     b"application/json; charset=latin-1": False,
 }

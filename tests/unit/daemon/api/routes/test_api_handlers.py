@@ -16,11 +16,6 @@ from daemon.paper.pdf import PdfFailed
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 
-async def test_live_answers_without_a_key(served: Served) -> None:
-    """As long as the service runs."""
-    assert (await served.client.get("/health/live")).json() == {"status": "live", "version": "1"}
-
-
 async def test_ready_says_which_machine_is_not(served: Served, workers: MachineWorkers) -> None:
     """503 until the live machine answers; the sandbox does not count, and no path of the box is told."""
     worker = workers.get(NIM, "live")
