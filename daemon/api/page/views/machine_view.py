@@ -160,7 +160,9 @@ def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:
         unsent=link.waiting if link else None,
         drift=drift if drift is not None and abs(drift) >= DRIFT_AMBER else None,
         doubts="" if worker.connected else ", ".join(f"{r.number} ({money(r.total_ttc)})" for r in worker.unfinished),
-        unnotified=outage.number if outage and visit.may("close") and _needs_notice(outage, worker, worker.now()) else 0,
+        unnotified=outage.number
+        if outage and visit.may("close") and _needs_notice(outage, worker, worker.now())
+        else 0,
     )
 
 
