@@ -153,8 +153,8 @@ def _line(finding: StoredFinding, language: Language) -> str:
 
 
 def _id(finding: StoredFinding) -> str:
-    """The same if it is sent again."""
-    return f"finding-{finding.id}-{'open' if finding.solved_at is None else 'solved'}"
+    """The same if it is sent again; numbers begin anew in a lost database."""
+    return f"finding-{finding.id}-{finding.found_at}-{'open' if finding.solved_at is None else 'solved'}"
 
 
 def _event(finding: StoredFinding) -> dict[str, object]:

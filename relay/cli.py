@@ -12,7 +12,7 @@ from relay.settings import DEFAULT, RelaySettings
 
 
 @click.group()
-@click.version_option(package_name="mcfd")
+@click.version_option(package_name="mcfd", message="mcfd-relay %(version)s")
 def cli() -> None:
     """Le relais : l'API de chaque boîtier à une seule adresse. / The relay: the API of every box at one address."""
 

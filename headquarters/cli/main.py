@@ -41,7 +41,7 @@ def refused(settings: HqSettings) -> None:
 
 
 @click.group()
-@click.version_option(package_name="mcfd")
+@click.version_option(package_name="mcfd", message="mcfd-hq %(version)s")
 def cli() -> None:
     """Le siège : reçoit les clôtures des boîtiers. / Headquarters: receives the closures of many boxes."""
 

@@ -230,7 +230,7 @@ def is_nim(text: str) -> bool:
 
 def is_name(text: str) -> bool:
     """Of a person, shop or region; the answer to a joining box limits the length."""
-    return text.isprintable() and len(text) <= MOST_NAME
+    return text.isprintable() and len(text) <= MOST_NAME and text == text.strip()
 
 
 def add_key(connection: Connection, nim: str, key_id: str, line: str, now: int, **named: str) -> None:

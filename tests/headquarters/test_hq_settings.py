@@ -102,6 +102,8 @@ def test_command_line(tmp_path):
         ("boxes", "retire", "\udcff"),
         ("keys", "create", "--role", "reader", "--label", "\udcff"),
         ("keys", "create", "--role", "reader", "--label", "a\nb"),
+        ("users", "create", " ", "--role", "reader"),
+        ("boxes", "code", "EL02000015-1", "--label", "Dassasgho "),
     ],
 )
 def test_odd_arguments_are_refused_in_one_line(tmp_path, arguments):

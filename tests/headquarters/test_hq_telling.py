@@ -19,6 +19,8 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
+from headquarters.store import tables
+from headquarters.store.findings import keep_fact
 from headquarters.store.store import HqStore
 from headquarters.telling import Findings, MailNotifier, NotificationFailed, WebhookNotifier
 from headquarters.watch import LEASE_MILLIS, Watch
@@ -110,6 +112,25 @@ async def test_webhook(store, gap, tmp_path):
     assert events[0]["data"]["detail"] == "Z 2 is missing"
     assert len({headers["webhook-id"] for headers, _ in listener.heard}) == 2
     assert json.loads(listener.heard[0][1]) == events[0]
+
+
+async def test_the_numbers_of_findings_after_a_lost_database(store, gap, tmp_path):
+    """They begin anew: a receiver that knows a message again by its id, as Standard Webhooks has it, gets the new finding under another one."""
+    async with Listener(http(lambda: 200)) as listener:
+        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(teller,)))
+        await watch.tell(NOW + 60_000)
+        with store.database.write() as connection:
+            for table in (tables.finding, tables.telling):
+                connection.execute(table.delete())
+            if not store.database.is_sqlite:
+                connection.exec_driver_sql("ALTER SEQUENCE finding_id_seq RESTART")
+            fact = wording.Fact("unexplained", "7", {"z": 7, "count": 2})
+            keep_fact(connection, ("EL02000015", "live"), "EL02000015-1", fact, NOW + 86_400_000)
+        await watch.tell(NOW + 86_500_000)
+    numbers = [json.loads(body)["data"]["id"] for _, body in listener.heard]
+    assert numbers[0] == numbers[1]
+    assert len({headers["webhook-id"] for headers, _ in listener.heard}) == 2
 
 
 async def test_mail(store, gap):

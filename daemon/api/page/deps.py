@@ -82,7 +82,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     year's journal (from, to in ms) and returns the file's name. `authority` is the certificate to be trusted by tills,
     or empty. `send_again` retries events that receivers refused, returns their number and writes the audit entry.
     `log_lines` are the newest events since the start, newest first. `restore` orders a copy to be restored by a
-    restart at once. `support` is the contact when sales stop; `labels` are names of payment methods; `probe` compares
+    restart at once; with True it keeps what the ledger has since. `support` is the contact when sales stop; `labels` are names of payment methods; `probe` compares
     assumptions with a disabled machine. `join` takes a code and an address of headquarters and may raise BoxRefused;
     `leave` reverts it."""
 
@@ -100,7 +100,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     support: str
     share_key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))
     """Signs links to shared invoices; they end with the daemon's process."""
-    restore: Callable[[str, Actor], Awaitable[None]]
+    restore: Callable[[str, bool, Actor], Awaitable[None]]
     export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]]
     exports: Callable[[], Sequence[Copy]]
     read_export: Callable[[str], Any]

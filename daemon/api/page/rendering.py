@@ -270,9 +270,17 @@ def _field(name: str) -> Text | str:
     return FIELDS.get(name, name)
 
 
+def _named(error: errors.FieldError) -> Text:
+    """The field as on the screen, and what is wrong with it; some messages begin with the field themselves."""
+    name, found = _field(error.field), error.message
+    if isinstance(found, Text) and found.values.get("field") == error.field:
+        return found(**{**found.values, "field": name})
+    return NAMED(name=name, found=found)
+
+
 def _detail(error: Exception | None, language: Language) -> str:
     """The detail in the person's language if it is a Text; contains no path of the box."""
     if isinstance(error, errors.InvalidRequest):
-        details = [NAMED(name=_field(each.field), found=each.message).in_language(language) for each in error.errors]
+        details = [_named(each).in_language(language) for each in error.errors]
         return errors.without_paths(SEPARATOR.in_language(language).join(details), language)
     return errors.without_paths(str(tell(error, language)), language)

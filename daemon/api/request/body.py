@@ -240,7 +240,8 @@ def _check_text(text: str) -> None:
 
 
 def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
-    """The values of the URL parameters of these names. `+` is literal, for a time's offset without an escape."""
+    """The values of the URL parameters of these names. `+` is a space, as HTML forms and HTTP libraries write one;
+    `read_instant` takes a space for the sign of an offset that was not escaped."""
     found: dict[str, str] = {}
     for part in request.scope["query_string"].split(b"&"):
         name, _, value = part.partition(b"=")
@@ -250,7 +251,7 @@ def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
         if key in found:
             raise InvalidRequest.at(key, Text("is given twice"))
         try:
-            found[key] = unquote_to_bytes(value).decode("utf-8")
+            found[key] = unquote_to_bytes(value.replace(b"+", b" ")).decode("utf-8")
         except UnicodeDecodeError:
             raise InvalidRequest.at(key, Text("is not UTF-8")) from None
     return found

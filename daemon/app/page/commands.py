@@ -181,8 +181,8 @@ def page_of(
     )
 
 
-async def _restore(settings: Settings, stop: Callable[[], None], copy: str, by: Actor) -> None:
-    await asyncio.to_thread(order_restore, settings, copy, by)
+async def _restore(settings: Settings, stop: Callable[[], None], copy: str, keep_newer: bool, by: Actor) -> None:
+    await asyncio.to_thread(order_restore, settings, copy, by, keep_newer=keep_newer)
     stop()
 
 

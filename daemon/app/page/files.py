@@ -121,19 +121,21 @@ def _tidy(folder: Path) -> None:
 
 
 class RestoreOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`copy` is a file of the box's own backups; `name` and `address` of the person are for the audit log."""
+    """`copy` is a file of the box's own backups; `name` and `address` of the person are for the audit log. `keep_newer`:
+    as of `restore`."""
 
     copy: str
     name: str
     address: str
+    keep_newer: bool = False
 
 
-def order_restore(settings: Settings, copy: str, by: Actor) -> None:
+def order_restore(settings: Settings, copy: str, by: Actor, *, keep_newer: bool) -> None:
     """Raises NotFound if the box has no such copy. Blocking: the order is durable on return."""
     home = settings.storage.path.parent
     if copy not in {each.name for each in backups(home / "backups")}:
         raise NotFound("there is no such copy")
-    write_whole(home / ORDER, msgspec.json.encode(RestoreOrder(copy, by.name, by.address)), MODE)
+    write_whole(home / ORDER, msgspec.json.encode(RestoreOrder(copy, by.name, by.address, keep_newer)), MODE)
 
 
 def carry_out_order(settings: Settings) -> None:
@@ -152,7 +154,7 @@ def carry_out_order(settings: Settings) -> None:
             at=now_millis(),
             by=Actor(order.name, order.address),
             origin=Path(order.copy),
-            keep_newer=True,
+            keep_newer=order.keep_newer,
             progress=_Patience(),
         )
     except (StorageError, msgspec.MsgspecError, OSError) as error:

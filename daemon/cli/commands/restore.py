@@ -52,7 +52,11 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 @config_option
 @click.argument("file", type=click.Path(path_type=Path), metavar=tr("FILE"))
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
-@click.option("--older", is_flag=True, help=tr("The copy alone: what the ledger in place has since is not taken over."))
+@click.option(
+    "--keep-newer",
+    is_flag=True,
+    help=tr("Of a damaged ledger in place, take over what it has since; a sound one stays."),
+)
 @last_z_option
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
 @file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
@@ -112,7 +116,7 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
                     by=by,
                     origin=file,
                     last_z=wanted.last_z,
-                    keep_newer=not wanted.older,
+                    keep_newer=wanted.keep_newer,
                     progress=progress,
                 )
     except OSError as error:
@@ -126,10 +130,10 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
 
 
 def _warn(wanted: RestoreOptions, copy: Path, ledger: Path) -> None:
-    if wanted.older and (lacks := lacking(copy, ledger)):
+    if not wanted.keep_newer and (lacks := lacking(copy, ledger)):
         complain(
             "the ledger in place has {count} invoices that {file} lacks, {first} to {last}: a till that sends one of "
-            "them again has it certified twice",
+            "them again has it certified twice; --keep-newer takes them over",
             count=len(lacks),
             file=wanted.file,
             first=lacks[-1],
@@ -161,7 +165,7 @@ class RestoreOptions(NamedTuple):
     foreign: bool
     last_z: LastZ
     yes: bool
-    older: bool
+    keep_newer: bool
 
 
 class BoxRestored(NamedTuple):
@@ -206,7 +210,7 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
                 by=by,
                 origin=wanted.file,
                 last_z=wanted.last_z,
-                keep_newer=not wanted.older,
+                keep_newer=wanted.keep_newer,
                 progress=progress,
             )
         stamp = millis_text(at).replace(":", "").replace(".", "")
@@ -351,8 +355,7 @@ def _not_written(path: Path, error: OSError) -> Failure:
 def _print_restored(path: Path, restored: Restored, files: Iterable[Path]) -> None:
     if restored.is_unchanged:
         say(
-            "{path} stays as it is ({records}, {closures}): it is sound, and has all of the copy and {count} invoices since. "
-            "To put the copy alone in its place: --older",
+            "{path} stays as it is ({records}, {closures}): it is sound, and has all of the copy and {count} invoices since",
             path=path,
             count=len(restored.newer),
             **counts(restored.findings),

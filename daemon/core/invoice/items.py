@@ -42,6 +42,8 @@ from daemon.core.money import MAX_AMOUNT, divide_half_up, round_half_up
 
 LETTERS = tuple(GROUPS)
 ITEM_TYPES = get_args(ItemType)
+IMPORTED_SERVICE = "IMPSERV"
+"""The code of an imported service in the SFE annex, whose mention on paper is [IMPSER]."""
 MAX_QUANTITY = 10**9
 ONE = 1000
 """A quantity of 1."""
@@ -89,7 +91,9 @@ def read_item(
     """Reads one line; None without a valid amount, with every fault in `fields.errors`. `fold`: this machine gets no
     specific tax; `cents`: it accepts two decimals on a line."""
     name = fields.text("name", NAME_LENGTH, required=True)
-    item_type = fields.choice("itemType", ITEM_TYPES, "LOCBIE")
+    item_type = fields.choice("itemType", (*ITEM_TYPES, IMPORTED_SERVICE), "LOCBIE")
+    if item_type == IMPORTED_SERVICE:
+        item_type = "IMPSER"
     texts = fields.texts(ITEM_TEXTS)
     description = fields.text("specificTaxDesc", MIDDLE_LENGTH)
     group = fields.choice("taxGroup", LETTERS)

@@ -39,7 +39,7 @@ class Extent(msgspec.Struct, frozen=True):
 
 class Page(msgspec.Struct, frozen=True):
     """A query: `start <= ended_at < end` (ms), seq below `before_seq` (0 for no limit) and above `after_seq`;
-    optionally type, amount (whole XOF) and `part` of the number. A Z after `upto_z` counts as open; None for no
+    optionally type (or several, with spaces), amount (whole XOF) and `part` of the number. A Z after `upto_z` counts as open; None for no
     limit."""
 
     start: int
@@ -59,7 +59,7 @@ class Page(msgspec.Struct, frozen=True):
         return (
             self.start <= (record.ended_at or record.begun_at) < self.end
             and self.state in (None, record.state)
-            and self.type in ("", record.type)
+            and (not self.type or record.type in self.type.split())
             and self.amount in (None, record.total_ttc)
         )
 

@@ -75,9 +75,9 @@ def restore(
     keep_newer: bool = False,
     progress: Progress = lambda _, __: None,
 ) -> Restored:
-    """Replaces the ledger by a backup and keeps the old file aside. Unless all rows since are taken over, up to the
-    last commit, every book is marked to be compared with its machine; it continues after the Z numbers given since. A live book whose numbers are unknown here asks for its last
-    Z, unless `last_z` (from paper) gives it. People disabled since stay disabled, and all sessions end. The audit log
+    """Replaces the ledger by a backup and keeps the old file aside. Unless all rows since are taken over, up to the last
+    commit, every book is marked to be compared with its machine; it continues after the Z numbers given since. A live
+    book whose numbers are unknown here asks for its last Z, unless `last_z` (from paper) gives it. People disabled since stay disabled, and all sessions end. The audit log
     of the copy has who restored it and from which file (`origin`, else `source`). `keep_newer`: a sound ledger that
     continues the copy stays, and of a damaged one the newer rows are taken over, as far as they can be read.
     LedgerUnusable if a daemon has the ledger, the backup is damaged, or `keep_newer` and invoices would be lost."""
@@ -178,7 +178,7 @@ def _would_lose(newer: Sequence[str], source: Path, why: LedgerUnusable) -> Ledg
         Text(
             "the ledger in place has {count} invoices that {file} lacks, {first} to {last}, and they cannot be taken over "
             "({why}). A till that repeats one of them after a restore has it certified twice. To put the copy alone in "
-            "its place: --older",
+            "its place: without --keep-newer",
             count=len(newer),
             file=source,
             first=newer[-1],

@@ -8,7 +8,6 @@ import os
 import stat
 import subprocess
 import tomllib
-import tty
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from typing import Any
 import httpx
 import pytest
 import segno
-from support.cli.command import Command
-from support.line.ready import ready
+from support.cli.command import Command, terminal_output
 from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import BIN, IFU, NIM, Machine, Shop, invoice
 from support.tools import folder_for_all
@@ -265,7 +263,11 @@ def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) ->
 
 def test_a_technician_at_a_terminal(box: Box, machine: Machine) -> None:
     """Asked in French what only a person knows, then the key, once, and the QR code that carries address, NIM and key."""
-    words = at_terminal(box, box.arguments(machine.link), b"\n\nCaisse 7\nawa\n\n", LC_ALL="fr_FR.UTF-8")
+    environ = box.environ(LC_ALL="fr_FR.UTF-8", PYTHONIOENCODING="utf-8")
+    code, words = terminal_output(
+        [BIN / "mcfd", *box.arguments(machine.link)], environ, ["", "", "Caisse 7", "awa", ""]
+    )
+    assert code == 0, words
     for question in ("Qui s'en sert", "ISF", "Nom de la caisse", f"Écrire {box.config}"):
         assert question in words
     (key,) = [word for word in words.split() if word.startswith("ak_live_")]
@@ -276,24 +278,3 @@ def test_a_technician_at_a_terminal(box: Box, machine: Machine) -> None:
     assert expected.getvalue().strip() in words
     assert 'operator_name = "Caisse 7"' in box.config.read_text()
     assert [(person["name"], person["role"]) for person in box.json("users", "list")] == [("awa", "technician")]
-
-
-def at_terminal(box: Box, arguments: list[str], typed: bytes, **env: str) -> str:
-    """All that is seen at a terminal where somebody has typed ahead."""
-    leader, follower = os.openpty()
-    tty.setraw(follower)
-    seen = bytearray()
-    try:
-        process = subprocess.Popen(
-            [str(BIN / "mcfd"), *arguments],
-            stdin=follower, stdout=follower, stderr=follower, env=box.environ(**env, PYTHONIOENCODING="utf-8"),
-        )  # fmt: skip
-        os.write(leader, typed)
-        while process.poll() is None or ready(leader, timeout=0):
-            if ready(leader, timeout=0.05):
-                seen += os.read(leader, 65536)
-        assert process.returncode == 0, seen.decode()
-    finally:
-        os.close(follower)
-        os.close(leader)
-    return seen.decode()

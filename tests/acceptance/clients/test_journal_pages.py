@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 import segno
@@ -87,6 +88,22 @@ def test_an_unknown_code_is_not_found(shop: Shop, receipts: list[dict[str, Any]]
 def test_a_query_that_cannot_be_read(shop: Shop, query: dict[str, Any], field: str) -> None:
     """422 that names the parameter."""
     assert list(invalid(shop.get("certifications", **query))) == [field]
+
+
+@pytest.mark.parametrize("number", ["BON 12 A", "1+1=2", "50% / été"])
+def test_a_number_with_a_space_or_a_plus_is_found(shop: Shop, number: str) -> None:
+    """HTTP libraries write a space in a query as `+` and a plus as `%2B`; a space as `%20` is the same."""
+    assert shop.certify(invoice(number, 700), mode="test").is_success
+    for written in (quote_plus(number), quote(number, safe="")):
+        page = shop.http.get(f"/v1/mcf/{NIM}/certifications?invoiceNumber={written}", headers=shop.headers("test"))
+        assert numbers(page.json()["certifications"]) == [number], written
+
+
+def test_the_sign_of_an_offset_may_be_written_as_it_is(shop: Shop) -> None:
+    """`+` of an RFC 3339 timestamp, escaped or not, is the sign of its offset."""
+    for written in ("2026-01-01T00:00:00+01:00", "2026-01-01T00:00:00%2B01:00"):
+        report = shop.http.get(f"/v1/mcf/{NIM}/reports/a?from={written}", headers=shop.headers())
+        assert report.json()["from"] == "2025-12-31T23:00:00.000Z"
 
 
 def test_a_file_holds_the_whole_range(shop: Shop, receipts: list[dict[str, Any]]) -> None:

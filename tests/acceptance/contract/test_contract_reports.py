@@ -2,41 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from support.shop import NIM, Shop, invoice
 from support.till import certified, fresh
-
-X_FIELDS: Mapping[str, type] = {
-    "kind": str,
-    "nim": str,
-    "period_start": str,
-    "period_end": str,
-    "certs_count": int,
-    "total_ttc": int,
-    "total_ht": int,
-    "total_tva": int,
-    "by_group": list,
-    "by_type": list,
-    "fvc_start": int,
-    "fvc_end": int,
-}
-Z_FIELDS: Mapping[str, type] = {
-    **X_FIELDS,
-    "z_number": int,
-    "report_id": str,
-    "created_at": str,
-    "mcf_counters": dict,
-}
-GROUP_FIELDS: Mapping[str, type] = {"group": str, "ht": int, "tva": int, "ttc": int}
-TYPE_FIELDS: Mapping[str, type] = {"invoice_type": str, "count": int, "total_ttc": int}
-COUNTERS = {"tc": int, "fvc": int, "frc": int}
-
-
-def has(fields: Mapping[str, type], entry: Mapping[str, Any]) -> bool:
-    return {name: type(entry.get(name)) for name in fields} == fields
 
 
 def mixed(number: str) -> dict[str, Any]:
@@ -54,7 +24,6 @@ def test_x_shows_the_open_period(shop: Shop) -> None:
     first = certified(shop.certify(mixed(fresh())))
     second = certified(shop.certify(invoice(fresh(), 2000, invoiceType="FT")))
     report = shop.x_with(2)
-    assert has(X_FIELDS, report)
     assert (report["kind"], report["nim"]) == ("X", NIM)
     assert (report["total_ttc"], report["total_ht"], report["total_tva"]) == (3300, 847 + 300 + 1695, 153 + 305)
     assert report["by_group"] == [
@@ -65,8 +34,6 @@ def test_x_shows_the_open_period(shop: Shop) -> None:
         {"invoice_type": "FT", "count": 1, "total_ttc": 2000},
         {"invoice_type": "FV", "count": 1, "total_ttc": 1300},
     ]
-    assert all(has(GROUP_FIELDS, entry) for entry in report["by_group"])
-    assert all(has(TYPE_FIELDS, entry) for entry in report["by_type"])
     assert (report["fvc_start"], report["fvc_end"]) == (first["fvc"], second["fvc"])
     assert report["period_start"] == last["period_end"]
 
@@ -88,13 +55,11 @@ def test_z_freezes_the_period_and_starts_an_empty_one(shop: Shop) -> None:
     receipt = certified(shop.certify(mixed(fresh())))
     x = shop.x_with(1)
     z = shop.closed()
-    assert has(Z_FIELDS, z)
-    assert has(COUNTERS, z["mcf_counters"])
     assert z["kind"] == "Z"
     UUID(z["report_id"])
-    assert z["mcf_counters"] == {name: receipt[name] for name in COUNTERS}
+    assert z["mcf_counters"] == {name: receipt[name] for name in ("tc", "fvc", "frc")}
     assert (z["mcf_counters"]["tc"], z["mcf_counters"]["fvc"], z["mcf_counters"]["frc"]) == shop.machines[0].counters
-    shared = X_FIELDS.keys() - {"kind", "period_end"}
+    shared = (x.keys() & z.keys()) - {"kind", "period_end"}
     assert {name: z[name] for name in shared} == {name: x[name] for name in shared}
     assert z["period_end"] == z["created_at"]
     empty = shop.get("reports/x").json()

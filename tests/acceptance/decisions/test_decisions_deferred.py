@@ -246,7 +246,7 @@ def certified_since_the_copy(shop: Shop, key: str) -> None:
     settled(shop, key)
     shop.stop_daemon()
     shop.machines[0].kill()
-    shop.mcfd("restore", str(copy), "--yes", "--older", check=True)
+    shop.mcfd("restore", str(copy), "--yes", check=True)
     shop.start_daemon(ready=False)
     problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
     shop.machines[0].start()

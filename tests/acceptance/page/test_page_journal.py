@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
@@ -47,6 +49,24 @@ def test_what_was_found_is_summed_up(reader: httpx.Client, shop: Shop) -> None:
     for number in range(50):
         assert shop.certify(invoice(f"M-{number}")).status_code == 200
     assert journal_text(reader, q="M-") == "50 invoices shown"
+
+
+def test_credit_notes_of_exports_are_credit_notes(reader: httpx.Client, shop: Shop) -> None:
+    """The chip has both types, with a customer searched for too; one type alone is still found by itself."""
+    sold = {"customer": BAKERY, "items": [{"name": "Coton", "taxGroup": "D", "unitPrice": 900, "quantity": 1}]}
+    paid = {"payments": [{"method": "E", "amount": 900}]}
+    for sale, credit in (("FV", "FA"), ("EV", "EA")):
+        done = shop.certify(invoice(f"C-{sale}", invoiceType=sale, **sold, **paid)).json()
+        body = invoice(f"C-{credit}", invoiceType=credit, creditNoteRef=f"{NIM}-{done['fvc']}", **sold, **paid)
+        assert shop.certify(body, path="credit-note").status_code == 200
+    chip = re.search(r'href="/ui/journal\?([^"]*type=[^"]*)"[^>]*>Credit notes', reader.get("/ui/journal").text)
+    assert chip is not None
+    query = dict(parse_qsl(unescape(chip[1])))
+    found = reader.get("/ui/journal", params=query).text
+    assert all(f">C-{kind}<" in found for kind in ("FA", "EA")), found
+    assert ">C-EV<" not in found
+    assert journal_text(reader, **query, q="C-").startswith("2 invoices shown")
+    assert journal_text(reader, type="EA", q="C-").startswith("1 invoice shown")
 
 
 @pytest.mark.long

@@ -209,6 +209,22 @@ def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
     assert dead.certify(invoice("waits")).status_code == 202
 
 
+def test_a_waiting_sale_that_needs_a_decision_is_announced(dead: Shop) -> None:
+    """After `adopt` or a restore nothing happens to it by itself: the page's banner and `mcfd doctor` say that a person has to decide."""
+    dead.stop_daemon()
+    with closing(sqlite3.connect(dead.ledger)) as connection, connection:
+        connection.execute("UPDATE deferred SET state = 'doubtful'")
+    dead.machines[0].start()
+    dead.start_daemon()
+    with Visitor(dead, "manager") as client:
+        banner = unescape(client.get("/ui/state").text).replace("\N{NO-BREAK SPACE}", " ")
+        assert "1 d'entre elles demande une décision" in banner
+        assert "/ui/waiting" in banner
+    found = json.loads(dead.mcfd("doctor", "--json").stdout)
+    (finding,) = (each for each in _findings(found) if each["check"] == "deferred")
+    assert (finding["state"], "decide for each" in str(finding)) == ("fail", True)
+
+
 def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop, tmp_path: Path) -> None:
     """The machine can be asked no more: its customer's page stays, a person looks at the machine's paper, and the till may sell it again."""
     create_users(dead, ("technician",))

@@ -136,6 +136,7 @@ def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total
         ({}, "article"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "quantity1": "deux"}, "Quantity"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}, "ifu"),
+        ({"name1": "é" * 150, "group1": "B", "price1": "100", "client": "CC"}, "line 1: Article: cut to the"),
         ({"name1": "Panier", "group1": "B", "price1": "100"}, "Customer: the kind has to be chosen"),
     ],
 )
@@ -232,6 +233,7 @@ def test_what_was_typed_comes_back_after_a_login(awa: httpx.Client, shop: Shop) 
     [
         ("/ui/box/person", "/ui/box/people", {"name": "salif", "role": "reader", "password": "court"}, ("salif",)),
         ("/ui/box/person", "/ui/box/people", {"name": "seller", "role": "reader", "password": PASSWORD}, ("seller",)),
+        ("/ui/box/person", "/ui/box/people", {"name": "a" * 33, "role": "reader", "password": PASSWORD}, ("a" * 33,)),
         (
             "/ui/box/key",
             "/ui/box/keys",

@@ -89,6 +89,24 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
     shop.verify()
 
 
+def test_sales_that_wait_are_named_where_the_day_is_closed(paired: tuple[Shop, Machine]) -> None:
+    """While the spare stands in they are its own: the dialogue names them whichever of the two machines it was opened for."""
+    shop, spare = paired
+    with Visitor(shop, "technician") as technician:
+        wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
+        technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+        spare.kill()
+        wait_for(lambda: "ne répond pas" in technician.look("/ui/state"), "the spare away")
+        later = shop.headers() | {"Prefer": "respond-async", "Idempotency-Key": "later-1"}
+        path = f"/v1/mcf/{NIM}/certify"
+        assert shop.http.post(path, json=invoice(fresh(), 700), headers=later).status_code == 202
+        dialogues = [technician.look(f"/ui/z?m={nim}").replace("\N{NO-BREAK SPACE}", " ") for nim in (NIM, SPARE)]
+        assert ["1 vente attend sa certification" in dialogue for dialogue in dialogues] == [True, True]
+        spare.start()
+        wait_for(lambda: shop.get("requests/later-1").json()["status"] == "certified", "its certification")
+        technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+
+
 def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_back(
     paired: tuple[Shop, Machine],
 ) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import resource
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,23 @@ class Command:
         assert done.stderr.startswith("mcfd: ")
         assert done.stderr.count("\n") == 1
         return done.stderr.removeprefix("mcfd: ").rstrip("\n")
+
+
+def terminal_output(command: Sequence[str], env: Mapping[str, str], lines: Sequence[str] = ()) -> tuple[int, str]:
+    """Exit code, and what a terminal shows while each line is typed after a prompt that ends in a colon."""
+    leader, follower = os.openpty()
+    process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=env)
+    os.close(follower)
+    text, waiting = b"", list(lines)
+    try:
+        while piece := os.read(leader, 65_536):
+            text += piece
+            if waiting and text.endswith(b": "):
+                os.write(leader, waiting.pop(0).encode() + b"\n")
+    except OSError:  # the command has ended, and its terminal with it
+        pass
+    os.close(leader)
+    return process.wait(60), text.decode().replace("\r\n", "\n")
 
 
 def limit_files(size: int) -> None:

@@ -75,7 +75,7 @@ COMMANDS = (
     ("backup", "--into", "var/backups", "--keep-daily", "1"),
     ("backup", "--all", "--passphrase-file", "phrase", "var/copy.age"),
     ("backup", "--all", "--passphrase-file", "phrase", "--into", "var/backups", "--keep-daily", "1"),
-    ("restore", "--yes", "--older", "good.sqlite3"),
+    ("restore", "--yes", "good.sqlite3"),
     ("restore", "--all", "--yes", "--passphrase-file", "phrase", "good.age"),
     ("upstream", "keygen", "var/new.key"),
     ("machine", "recording", "--save", "var/new.key"),

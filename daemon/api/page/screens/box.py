@@ -36,10 +36,9 @@ IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": mo
 
 async def _box(visit: Visit) -> Reply:
     figures = await visit.deps.box.figures() if visit.deps.box else None
-    now = visit.deps.clock()
     lines = [
         {
-            "machine": machine_view(each, visit, now),
+            "machine": machine_view(each, visit),
             "line": visit.deps.box.line(each) if visit.deps.box else None,
             "charts": await line_charts(visit, visit.deps.box.history(each)) if visit.deps.box else [],
         }
@@ -162,7 +161,7 @@ async def revoke_key(visit: Visit) -> Reply:
 
 @screen("/ui/box/person", "administer", change=True, form=_people, faults=(McfdError,))
 async def add_person(visit: Visit) -> Reply:
-    name, role = visit.form.get("name", "")[:32], visit.form.get("role", "")
+    name, role = visit.form.get("name", ""), visit.form.get("role", "")
     if role not in ROLES:
         raise InvalidRequest.at("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))
     if fault := fault_of_name(name):

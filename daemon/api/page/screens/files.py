@@ -192,7 +192,7 @@ async def restore(visit: Visit) -> Reply:
     copy = _copy(visit)
     if "sure" not in visit.form:
         raise InvalidRequest.at("sure", visit.say("is needed"))
-    await visit.page.restore(copy.name, visit.actor)
+    await visit.page.restore(copy.name, "newer" in visit.form, visit.actor)
     return await render(visit, "restoring.html", copy=copy)
 
 

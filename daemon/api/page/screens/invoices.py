@@ -29,6 +29,7 @@ from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
 
 PER_PAGE: Final = 50
+ALL_CREDITS: Final = " ".join(CREDITS)
 STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 
@@ -53,6 +54,7 @@ async def journal_screen(visit: Visit) -> Reply:
         total=_certified([record for record, _ in found.records]) if is_summed_up else None,
         states=STATES,
         types=SALES + CREDITS,
+        all_credits=ALL_CREDITS,
         query=visit.query,
         chips=_chips(visit),
         is_filtered=any(visit.query.get(name) for name in ("amount", "type", "state", "from", "to")),
@@ -98,7 +100,7 @@ def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
         **{words: {"from": first.isoformat(), "to": today.isoformat()} for words, first in begins.items()},
         say("In doubt"): {"state": "disputed"},
         say("Refused"): {"state": "refused"},
-        say("Credit notes"): {"type": "FA"},
+        say("Credit notes"): {"type": ALL_CREDITS},
     }
     current = {name: value for name, value in _query_values(visit).items() if value}
     return [(words, visit.link("/ui/journal", **query), query == current) for words, query in presets.items()]
@@ -171,7 +173,7 @@ async def _search_of(visit: Visit) -> Search:
     return Search(
         text=query.get("q", "")[:64],
         amount=_number(query.get("amount", "")),
-        type=query.get("type", "") if query.get("type") in SALES + CREDITS else "",
+        type=query.get("type", "") if query.get("type") in (*SALES, *CREDITS, ALL_CREDITS) else "",
         page=Page(
             start,
             end,

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+import msgspec
+
 from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import FIELDS, NAMED
@@ -294,6 +296,8 @@ async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_c
     form is one invoice even if it was changed in between."""
     key, worker = _key(visit), visit.worker.in_use
     call = visit.call(f"page {prefix} {key}", f"page {prefix} {visit.worker.book.id} {key}")
+    if not is_credit:  # of a credit note's lines the price is derived
+        call = msgspec.structs.replace(call, strict=True)
     content, series = await body(), Series(BY_HAND, zone=visit.page.zone)
     done: Answered[Any]
     if is_credit:

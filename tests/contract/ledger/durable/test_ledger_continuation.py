@@ -149,7 +149,7 @@ def test_whichever_page_cannot_be_read(path: Path, copy: Path, image: bytes) -> 
         except LedgerUnusable as error:
             refused = str(error)
         if refused:
-            assert ("--older" in refused, path.read_bytes() == damaged) == (True, True)
+            assert ("--keep-newer" in refused, path.read_bytes() == damaged) == (True, True)
             continue
         if done.why_not:
             assert (name, done.newer) == ("sqlite_schema", ())

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.box.mounts import fill, small_disk
 from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till, query
 
 from daemon.core.errors import LedgerUnusable, StorageFull
@@ -149,23 +150,9 @@ async def test_a_sandbox_leaves_the_rest_to_live_sales(tmp_path: Path, monkeypat
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MiB of its own."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder], check=False, capture_output=True, text=True
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
-def write_ballast(folder: Path, left: int) -> None:
-    """Leaves so many bytes free."""
-    disk = os.statvfs(folder)
-    (folder / "ballast").write_bytes(bytes(disk.f_bavail * disk.f_frsize - left))
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", 3) as folder:
+        yield folder
 
 
 async def until_well(store: Store) -> None:
@@ -179,21 +166,6 @@ async def until_well(store: Store) -> None:
                 return
 
 
-async def full_then_well(small_disk: Path, fill: Callable[[], None], make_room: Callable[[], None]) -> None:
-    path = small_disk / "ledger.sqlite3"
-    async with opened_till(path, reserve_bytes=64 * 1024) as (store, till):
-        record = await till.sell()
-        attempt_id = await till.begin(invoice("F-1"))
-        fill()
-        await refused(store)
-        await failing_writes(till)
-        make_room()
-        await until_well(store)
-        await till.finish(attempt_id, invoice("F-1"))
-        assert store.ledger.peek(attempts.find_number, till.book, record.number) == record
-    assert verify(path).clean
-
-
 async def failing_writes(till: Till) -> None:
     """Until one fails: the WAL may have some room left."""
     with pytest.raises(StorageFull):
@@ -205,22 +177,32 @@ async def begin_large_ones(till: Till) -> None:
         await till.begin(invoice(f"N-{at}", amounts=tuple(("B", 7919 * n % 99991) for n in range(1, 300))))
 
 
-async def test_a_full_disk_and_room_again(small_disk: Path) -> None:
+async def test_a_full_disk_and_room_again(disk: Path) -> None:
     """A real file system that somebody else fills: 507 before the machine is asked, writes fail whole, and when there is
     room again the open daemon works on, with everything that it had said was stored."""
-    ballast = small_disk / "ballast"
-    await full_then_well(small_disk, lambda: write_ballast(small_disk, 0), ballast.unlink)
+    path = disk / "ledger.sqlite3"
+    async with opened_till(path, reserve_bytes=64 * 1024) as (store, till):
+        record = await till.sell()
+        attempt_id = await till.begin(invoice("F-1"))
+        filler = fill(disk)
+        await refused(store)
+        await failing_writes(till)
+        filler.unlink()
+        await until_well(store)
+        await till.finish(attempt_id, invoice("F-1"))
+        assert store.ledger.peek(attempts.find_number, till.book, record.number) == record
+    assert verify(path).clean
 
 
-async def test_a_disk_that_turns_read_only(small_disk: Path) -> None:
+async def test_a_disk_that_turns_read_only(disk: Path) -> None:
     """As a file system does when its card begins to fail: noticed, and well again once it is mounted for writing."""
 
     def remount(mode: str) -> None:
-        subprocess.run(["mount", "-o", f"remount,{mode}", small_disk], check=True)
+        subprocess.run(["mount", "-o", f"remount,{mode}", disk], check=True)
 
-    async with opened_till(small_disk / "ledger.sqlite3") as (_, till):
+    async with opened_till(disk / "ledger.sqlite3") as (_, till):
         await till.sell()
-    path = small_disk / "ledger.sqlite3"
+    path = disk / "ledger.sqlite3"
     remount("ro")
     try:
         with pytest.raises((LedgerUnusable, StorageFull), match=str(path)):

@@ -103,6 +103,19 @@ async def test_a_gap_begins_after_the_last_z_and_has_a_number(
     assert any("entry 1 does not begin after the last Z" in problem for problem in verify(path).problems)
 
 
+async def test_a_book_whose_numbers_begin_with_a_gap_is_sound_before_its_first_tick(
+    store: Store, till: Till, path: Path
+) -> None:
+    """Its ledger was lost, and its last Z said: the first sale is in no total yet. What stands there once it is, is compared."""
+    await store.decisions.say_last_z(till.book, 3)
+    await till.sell()
+    assert verify(path).problems == ()
+    await store.ledger.aggregate(till.book)
+    assert verify(path).problems == ()
+    tamper(path, "UPDATE total SET period_start = 0")
+    assert any("the open period does not begin" in problem for problem in verify(path).problems)
+
+
 async def test_a_repair_that_was_wrong_itself_is_repaired_too(store: Store, till: Till, path: Path) -> None:
     """Set right by a clock that was ahead as well: sales, cash and the first repair are all moved by the second one."""
     await till.sell()

@@ -85,7 +85,7 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("backup", "--all", "good.age", *PHRASE),
     ("backup", "--all", "var/backups/copy.age", *PHRASE),
     ("backup", "--all", "--into", "var/backups", "--keep-daily", "1", *PHRASE),
-    ("restore", "--yes", "--older", "good.sqlite3"),
+    ("restore", "--yes", "good.sqlite3"),
     ("restore", "--yes", "var/backups/copy.sqlite3"),
     ("restore", "--all", "--yes", "good.age", *PHRASE),
     ("restore", "--all", "--yes", "var/backups/copy.age", *PHRASE),

@@ -9,7 +9,11 @@ import sys
 from contextlib import closing
 
 import pytest
-from support.cli.command import NIM, Command, limit_files
+from support.cli.command import NIM, Command, limit_files, terminal_output
+from support.ledgers.ledger import opened_till
+
+from common.wire.instants import now_millis
+from daemon.core.clock import DAY
 
 
 def plain(text):
@@ -43,6 +47,18 @@ def test_the_journal(mcfd):
     french = mcfd.run("journal", "--from", "2020-01-01", env={"LC_ALL": "C.UTF-8"}).stdout
     assert french.startswith("HEURE")
     assert french.count("certifiée") == 3
+
+
+async def test_a_range_up_to_now_holds_what_a_fast_clock_wrote(tmp_path):
+    """The book is ahead of the box: reports, journal and its file end with the book's last entry, and no sooner."""
+    mcfd = Command(tmp_path)
+    async with opened_till(mcfd.ledger) as (_, till):
+        till.at = now_millis() + 20 * DAY
+        await till.sell()
+        await till.close()
+    assert mcfd.json("report", "a")["certs_count"] == mcfd.json("report", "a")["closures"][0]["certs_count"] == 1
+    assert len(mcfd.json("journal")) == 1
+    assert "(1 line)" in mcfd.ok("journal", "--output", str(tmp_path / "journal.csv"))
 
 
 async def test_the_journal_as_a_file(mcfd):
@@ -104,26 +120,11 @@ def test_logs_are_readable(mcfd):
 def test_the_bar_has_a_total_and_the_time_left():
     """Each total its own bar; lines now and then where there is no terminal; JSON for the page."""
     script = "from daemon.cli.output import Progress\nwith Progress() as p:\n    p(1, 4)\n    p(3, 4)\n    p(5, 10)\n    p(10, 10)\n"
-    text = watched([sys.executable, "-c", script], dict(os.environ))[1]
+    text = terminal_output([sys.executable, "-c", script], {**os.environ, "TERM": "xterm"})[1]
     assert "75%" in text
     assert "100%" in text
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
-
-
-def watched(command, env):
-    """Exit code, and what a terminal was shown."""
-    leader, follower = os.openpty()
-    process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env={**env, "TERM": "xterm"})
-    os.close(follower)
-    content = b""
-    try:
-        while piece := os.read(leader, 65_536):
-            content += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(leader)
-    return process.wait(timeout=60), content.decode()
 
 
 SEQUENCES = "\x1b]0;x\x07\x1b[2J\x9b31m\nmcfd: all is well\u202e"

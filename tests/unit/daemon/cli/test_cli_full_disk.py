@@ -40,7 +40,7 @@ def test_a_restore_has_done_all_or_nothing_whatever_room_there_is(box: Command, 
     box.ok("backup", str(copy))
     before = box.ledger.stat().st_ino
     filler = fill(box.ledger.parent, leave=copy.stat().st_size + beyond)
-    done = box.run("restore", str(copy), "--yes", "--older")
+    done = box.run("restore", str(copy), "--yes")
     filler.unlink()
     is_replaced = box.ledger.stat().st_ino != before
     assert done.returncode == (0 if is_replaced else UNAVAILABLE), (done.stdout, done.stderr)
@@ -60,7 +60,7 @@ async def test_a_restore_that_takes_rows_over_takes_all_or_none(box: Command, tm
     tamper(box.ledger, "UPDATE certification SET payload = x'00' WHERE seq = 1")
     before = box.ledger.stat().st_ino
     filler = fill(box.ledger.parent, leave=copy.stat().st_size + beyond)
-    done = box.run("restore", str(copy), "--yes")
+    done = box.run("restore", str(copy), "--yes", "--keep-newer")
     filler.unlink()
     is_replaced = box.ledger.stat().st_ino != before
     assert done.returncode == (0 if is_replaced else UNAVAILABLE), (done.stdout, done.stderr)

@@ -2,8 +2,9 @@ import json
 import shutil
 from pathlib import Path
 
-from support.cli.command import NIM, Command
+from support.cli.command import NIM, Command, terminal_output
 from support.ledgers.ledger import Till, opened, tamper
+from support.shop import BIN
 
 from daemon.store.sqlite.lock import LedgerLock
 
@@ -33,9 +34,9 @@ def test_a_backup_is_verified_and_put_back(mcfd):
     assert mcfd.refused(1, "restore", str(mcfd.ledger)) == f"{mcfd.ledger} is the ledger itself"
     assert mcfd.ledger.read_bytes() == before
     mcfd.ok("keys", "create", "--nim", NIM)
-    unchanged = mcfd.json("restore", str(copy), "--yes")
+    unchanged = mcfd.json("restore", str(copy), "--yes", "--keep-newer")
     assert (unchanged["is_unchanged"], unchanged["aside"], len(mcfd.json("keys", "list"))) == (True, None, 1)
-    restored = mcfd.json("restore", str(copy), "--yes", "--older")
+    restored = mcfd.json("restore", str(copy), "--yes")
     assert (restored["ledger"], restored["records"], restored["is_unchanged"]) == (str(mcfd.ledger), 3, False)
     assert mcfd.json("keys", "list") == []
     assert mcfd.json("verify")["records"] == 3
@@ -79,16 +80,16 @@ def test_at_a_terminal_it_asks_first(mcfd):
     copy = mcfd.folder / "copy.sqlite3"
     mcfd.ok("backup", str(copy))
     mcfd.ok("keys", "create", "--nim", NIM)
-    no = mcfd.at_terminal(b"n\n", "restore", str(copy), "--older")
+    no = mcfd.at_terminal(b"n\n", "restore", str(copy))
     assert (no.returncode, len(mcfd.json("keys", "list"))) == (130, 1)
-    yes = mcfd.at_terminal(b"y\n", "restore", str(copy), "--older")
+    yes = mcfd.at_terminal(b"y\n", "restore", str(copy))
     assert (yes.returncode, len(mcfd.json("keys", "list"))) == (0, 0)
     assert mcfd.at_terminal(b"", "restore", str(copy), "--yes").returncode == 0
 
 
 async def test_it_says_which_certifications_the_copy_lacks(mcfd):
-    """Before a ledger is replaced by an older copy alone: how many, the first and the last; not if the copy has them all. Without `--older` a sound ledger
-    stays, a damaged one is mended and has them all, and one whose newest rows cannot be taken over is not replaced."""
+    """Before a ledger is replaced by an older copy alone: how many, the first and the last; not if the copy has them all. With `--keep-newer` a sound
+    ledger stays, a damaged one is mended and has them all, and one whose newest rows cannot be taken over is not replaced."""
     async with opened(mcfd.ledger) as store:
         till = await Till.of(store)
         await till.sell()
@@ -98,16 +99,17 @@ async def test_it_says_which_certifications_the_copy_lacks(mcfd):
         till = await Till.of(store)
         lacks = [(await till.sell()).number for _ in range(3)]
     mcfd.ok("backup", str(again))
-    assert "has all of the copy and 3 invoices since" in mcfd.ok("restore", str(copy), "--yes")
+    keeping = ("restore", str(copy), "--yes", "--keep-newer")
+    assert "has all of the copy and 3 invoices since" in mcfd.ok(*keeping)
     tamper(mcfd.ledger, "UPDATE certification SET payload = x'00' WHERE seq = 1")
-    assert "taken over from the ledger it replaces: 3 invoices" in mcfd.ok("restore", str(copy), "--yes")
-    assert "lacks" not in mcfd.run("restore", str(again), "--yes", "--older").stderr
+    assert "taken over from the ledger it replaces: 3 invoices" in mcfd.ok(*keeping)
+    assert "lacks" not in mcfd.run("restore", str(again), "--yes").stderr
     tamper(mcfd.ledger, "UPDATE certification SET hash = x'00' WHERE number = ?", lacks[2])
     found = f"has 3 invoices that {copy} lacks, {lacks[0]} to {lacks[2]}"
     before = mcfd.ledger.read_bytes()
-    assert found in mcfd.refused(3, "restore", str(copy), "--yes")
+    assert found in mcfd.refused(3, *keeping)
     assert mcfd.ledger.read_bytes() == before
-    assert found in mcfd.run("restore", str(copy), "--yes", "--older").stderr
+    assert found in mcfd.run("restore", str(copy), "--yes").stderr
     assert mcfd.json("verify")["records"] == 4
 
 
@@ -122,7 +124,11 @@ async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     refused = mcfd.run("time", "repair", "--reason", "wrong year")
     lock.release()
     assert (refused.returncode != 0, "stop that one first" in refused.stderr) == (True, True)
-    done = mcfd.json("time", "repair", NIM, "--reason", "wrong year")
+    text = terminal_output([BIN / "mcfd", "time", "repair", NIM, "--json"], mcfd.environ(), ("x" * 201, "wrong year"))[
+        1
+    ]
+    assert text.count("Reason: ") == 2  # one that is too long is prompted for again
+    done = json.loads(text[text.index("{") :])
     assert done["from"].startswith("2045")
     assert done["to"] < "2045"
     again = mcfd.run("time", "repair", "--reason", "wrong year")

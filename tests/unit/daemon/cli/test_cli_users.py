@@ -1,10 +1,7 @@
 """`mcfd users`, `mcfd audit`, and what `mcfd keys` says of roles and ends."""
 
-import os
-import subprocess
-
 import pytest
-from support.cli.command import NIM, Command
+from support.cli.command import NIM, Command, terminal_output
 from support.ledgers.ledger import opened
 from support.shop import BIN
 
@@ -49,31 +46,10 @@ async def test_a_person_from_first_to_last(mcfd):
 def test_a_password_typed_twice(mcfd):
     """At a terminal it is asked for; two that differ are asked for again, and nothing of it is shown."""
     lines = ("mil et sorgho", "mil et riz", "mil et sorgho", "mil et sorgho")
-    text = typed(mcfd, lines, "users", "create", "awa", "--role", "seller")
+    text = terminal_output([BIN / "mcfd", "users", "create", "awa", "--role", "seller"], mcfd.environ(), lines)[1]
     assert "sorgho" not in text
     assert "awa may log in (seller)" in text
     assert mcfd.json("users", "list")[0]["role"] == "seller"
-
-
-def typed(mcfd, lines, *arguments):
-    """What a terminal shows while each line is typed after a prompt that ends in a colon."""
-    leader, follower = os.openpty()
-    command = subprocess.Popen(
-        [BIN / "mcfd", *arguments], stdin=follower, stdout=follower, stderr=follower, env=mcfd.environ()
-    )
-    os.close(follower)
-    text, waiting = "", list(lines)
-    try:
-        while True:
-            try:
-                text += os.read(leader, 4096).decode()
-            except OSError:  # the command has ended, and its terminal with it
-                return text
-            if text.endswith(": ") and waiting:
-                os.write(leader, waiting.pop(0).encode() + b"\n")
-    finally:
-        command.wait(30)
-        os.close(leader)
 
 
 PERSON = ("users", "create")

@@ -68,10 +68,10 @@ def test_the_whole_box_comes_back(box: Command, tmp_path: Path) -> None:
     assert [person["name"] for person in new.json("users", "list")] == ["awa"]
     assert len(audited(new, "ledger.restored")) == 1
     assert len(audited(box, "backup.taken")) == 1
-    assert box.json("restore", "--all", str(file), *phrase, "--yes")["is_unchanged"]
+    assert box.json("restore", "--all", str(file), *phrase, "--yes", "--keep-newer")["is_unchanged"]
     refused = box.run("restore", "--all", str(file), *phrase)
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
-    assert Path(box.json("restore", "--all", str(file), *phrase, "--yes", "--older")["aside"]).exists()
+    assert Path(box.json("restore", "--all", str(file), *phrase, "--yes")["aside"]).exists()
     assert len(list(box.folder.glob("mcfd.toml.replaced-*"))) == 2
 
 

@@ -55,7 +55,7 @@ def test_what_was_ordered_is_carried_out_once(settings: Settings) -> None:
     tamper(settings.storage.path, "UPDATE audit SET subject = 'nobody' WHERE id = 1")
     carry_out_order(settings)
     assert deeds(settings) == ["configuration.changed", "authority.created"]
-    order_restore(settings, COPY, WHO)
+    order_restore(settings, COPY, WHO, keep_newer=True)
     assert is_ordered(settings)
     order = (settings.storage.path.parent / ORDER).read_bytes()
     for content in (order, b"", order):
@@ -66,18 +66,19 @@ def test_what_was_ordered_is_carried_out_once(settings: Settings) -> None:
         assert deeds(settings) == ["ledger.restored", "configuration.changed", "authority.created"]
 
 
-def test_a_sound_ledger_stays(settings: Settings) -> None:
-    """It has all of the copy, and more."""
-    order_restore(settings, COPY, WHO)
+@pytest.mark.parametrize(("keep_newer", "left"), [(True, "configuration.changed"), (False, "ledger.restored")])
+def test_a_sound_ledger_stays_if_the_person_says_so(settings: Settings, keep_newer: bool, left: str) -> None:
+    """It has all of the copy, and more; else the copy alone takes its place."""
+    order_restore(settings, COPY, WHO, keep_newer=keep_newer)
     carry_out_order(settings)
     assert not is_ordered(settings)
-    assert deeds(settings) == ["configuration.changed", "authority.created"]
+    assert deeds(settings) == [left, "authority.created"]
 
 
 @pytest.mark.parametrize("spoilt", ["copy", "order", "gone"])
 def test_what_cannot_be_put_back_leaves_the_ledger(settings: Settings, spoilt: str) -> None:
     """A copy that is damaged or gone, or an order that cannot be read: the ledger stays, and the next start is not held up by it again."""
-    order_restore(settings, COPY, WHO)
+    order_restore(settings, COPY, WHO, keep_newer=True)
     home = settings.storage.path.parent
     if spoilt == "gone":
         (home / "backups" / COPY).unlink()
@@ -92,5 +93,5 @@ def test_what_cannot_be_put_back_leaves_the_ledger(settings: Settings, spoilt: s
 def test_only_a_copy_of_the_box_can_be_ordered(settings: Settings, name: str) -> None:
     """By the name it is listed under, and no path."""
     with pytest.raises(NotFound):
-        order_restore(settings, name, WHO)
+        order_restore(settings, name, WHO, keep_newer=True)
     assert not is_ordered(settings)

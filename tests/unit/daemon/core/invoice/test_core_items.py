@@ -29,6 +29,11 @@ def test_an_item_needs_little():
     assert (result.amount_ttc, result.line_amount) == (15000, 15000)
 
 
+def test_an_imported_service_has_either_code_of_the_annex():
+    """The SFE annex has the code IMPSERV and the mention [IMPSER]; machine and paper have the latter."""
+    assert [line(itemType=code)[0].item_type for code in ("IMPSER", "IMPSERV")] == ["IMPSER", "IMPSER"]
+
+
 def test_the_amount_is_price_times_quantity_when_left_out():
     """Rounded half up to a whole franc (SFE 6.2), which the till hears; it may have been paid either way."""
     result, invoice = line(pay=250, amountTtc=None, unitPrice=Decimal("12.5"), quantity=20)
