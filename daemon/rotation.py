@@ -46,9 +46,11 @@ def to_delete(names: Iterable[str], *, keep_daily: int, keep_monthly: int, suffi
     return [name for _, name in reversed(newest_first) if name not in keep]
 
 
-def rotate(directory: Path, *, keep_daily: int, keep_monthly: int, suffix: str = SUFFIX) -> list[Path]:
-    """Deletes backups in `directory` by `to_delete`; returns the deleted files, oldest first."""
-    names = (entry.name for entry in directory.iterdir())
+def rotate(newest: Path, *, keep_daily: int, keep_monthly: int, suffix: str = SUFFIX) -> list[Path]:
+    """Deletes backups beside `newest`, the one just made, by `to_delete`; returns the deleted files, oldest first. Those
+    of a later date, made while the clock was wrong, stay and do not count: it would be deleted in their stead."""
+    directory = newest.parent
+    names = (entry.name for entry in directory.iterdir() if entry.name <= newest.name and not entry.is_dir())
     gone = to_delete(names, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix)
     for name in gone:
         (directory / name).unlink(missing_ok=True)

@@ -134,7 +134,9 @@ def command(
     warn_left_out(copied.left_out)
     with as_owner(into or Path()):
         gone = (
-            rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix) if into and keep_daily else []
+            rotate(target, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix)
+            if into and keep_daily
+            else []
         )
     _note(settings, target, is_whole=whole, unnoted=unnoted)
     _archive(settings, None if whole else into, silent=as_json)

@@ -27,8 +27,20 @@ def test_what_is_not_a_backup_is_left_alone(tmp_path: Path) -> None:
     old, new = backup_name(_FIRST), backup_name(_FIRST + timedelta(days=1))
     for name in [*others, old, new]:
         (tmp_path / name).write_bytes(b"")
-    assert rotate(tmp_path, keep_daily=1, keep_monthly=0) == [tmp_path / old]
+    assert rotate(tmp_path / new, keep_daily=1, keep_monthly=0) == [tmp_path / old]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted([*others, new])
+
+
+def test_backups_of_a_clock_that_was_ahead_do_not_cost_those_of_today(tmp_path: Path) -> None:
+    """They have the newest dates for years. The backup just made stays, with those of the days before it; a directory of such a name is no backup."""
+    ahead = [backup_name(_FIRST + timedelta(days=4000 + day)) for day in range(4)]
+    past, *days, today = (backup_name(_FIRST + timedelta(days=day)) for day in range(4))
+    for name in [*ahead, past, *days, today]:
+        (tmp_path / name).write_bytes(b"")
+    folder = tmp_path / backup_name(_FIRST - timedelta(days=9))
+    folder.mkdir()
+    assert rotate(tmp_path / today, keep_daily=3, keep_monthly=0) == [tmp_path / past]
+    assert {entry.name for entry in tmp_path.iterdir()} == {*ahead, *days, today, folder.name}
 
 
 @given(_TIMES, st.integers(0, 20), st.integers(0, 20))
