@@ -197,6 +197,8 @@ def test_a_definition_that_is_damaged(path: Path, copy: Path, image: bytes, keep
     path.write_bytes(image.replace(b"indextake_over_spare_lasts", b"indextake_ov\xe5r_spare_lasts"))
     with pytest.raises(UnicodeDecodeError):
         query(path, "SELECT count(*) FROM book")
+    with pytest.raises(LedgerUnusable, match="the ledger is damaged"):
+        asyncio.run(sell(path, 1))
     done = restore(copy, path, at=START, keep_newer=keep_newer)
     assert (done.findings.clean, len(done.newer)) == (True, 64 * keep_newer)
     assert (all_rows(path) == before) == keep_newer
