@@ -28,7 +28,8 @@ class BookReader:
     till_waits: Callable[[], bool] = lambda: False
 
     def now(self) -> int:
-        return now_millis()
+        """Not before the book's last entry: after a fast clock that would be outside a range up to now (decision 21)."""
+        return max(now_millis(), self.state().last_at)
 
     def state(self) -> BookState:
         return self.ledger.peek(book_state, self.book)

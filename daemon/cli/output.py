@@ -77,11 +77,13 @@ def require_terminal(option: str) -> None:
 
 def read_reason(option: str) -> str:
     """The reason of a decision: `option` as `--reason`, else at a prompt; BadParameter if it is too long or not one line."""
-    if not option.strip():
-        require_terminal("--reason")
-    why = option.strip() or str(click.prompt(tr("Reason"))).strip()
-    if fault := fault_of_label(why, LONGEST_REASON):
-        raise click.BadParameter(tr(fault), param_hint="--reason")
+    if why := option.strip():
+        if fault := fault_of_label(why, LONGEST_REASON):
+            raise click.BadParameter(tr(fault), param_hint="--reason")
+        return why
+    require_terminal("--reason")
+    while fault := fault_of_label(why := str(click.prompt(tr("Reason"))).strip(), LONGEST_REASON):
+        complain(fault)
     return why
 
 

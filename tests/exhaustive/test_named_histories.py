@@ -90,6 +90,8 @@ HISTORIES = {
         (USUAL, "close; backup; reset; close; other_taxpayer; look; sale A FV; close; restore; reset; activation; look; !close; settle; close"),
     "X7 the same over restarts":
         (USUAL, "close; backup; reset; restart; close; restart; other_taxpayer; restart; sale A FV; close; restore; reset; activation; look; !close; settle; close"),
+    "another taxpayer who sells nothing":
+        (USUAL, "stranger FV; look; reset; other_taxpayer; restart; reset; activation; restart; sale A FV"),
     # A ledger that vanished.
     "each taxpayer goes on after its own last Z":
         (USUAL, "sale A FV; close; reset; other_taxpayer; look; close; close; vanish; look; settle; close; reset; activation; look; close"),

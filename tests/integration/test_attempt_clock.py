@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from support.memory_shop import MemoryShop, in_service
+from support.random_month import served
+from support.shop import NIM
 
 from daemon.core.clock import DAY, millis
 from daemon.core.errors import MachineAttention
@@ -12,7 +14,12 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import accept_time
 from daemon.usecases.reports.acts import close_articles
-from daemon.usecases.reports.report import articles_since
+from daemon.usecases.reports.report import articles_since, x_report
+from daemon.usecases.worker.book_clock import BoxClock
+from simulator.line.faults import FaultPlan
+from simulator.line.session import LineSession
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import MachineClock, SimulatorOptions, digits14
 
 pytestmark = pytest.mark.quick_timers
 
@@ -57,6 +64,21 @@ async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> No
         assert len(shop.on_machine) == 2
 
 
+async def test_a_clock_that_is_fast_until_it_is_synchronised_does_not_move_the_book(tmp_path: Path) -> None:
+    """Weeks ahead after the start, with the machine met and reports read: what is certified after NTP has set it carries the right time."""
+    async with in_service(tmp_path / "ledger") as shop:
+        await shop.certify("A")
+    late = MemoryShop(tmp_path / "ledger", on=shop.session)
+    late.box_offset = 20 * DAY
+    async with late as shop:
+        await shop.connected()
+        assert (await x_report(shop.worker)).certs_count == 1
+        shop.box_offset, shop.synchronised = 0, True
+        assert abs((await shop.certify("B")).value.ended_at - now()) < MINUTE
+        assert abs((await shop.close_period()).value.created_at - now()) < MINUTE
+    assert verify(tmp_path / "ledger").clean
+
+
 async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(shop: MemoryShop) -> None:
     """Retention goes by the book's time: a jump of ten years drops no key that is minutes old, and the same Z is not closed twice."""
     await shop.certify("A")
@@ -85,3 +107,19 @@ async def test_the_report_of_articles_goes_on_where_it_was_closed(tmp_path: Path
         assert (found.certs_count, found.total_ttc) == (1, 15000)
         assert found.from_ < found.to
     assert verify(tmp_path / "ledger").clean
+
+
+async def test_what_is_shown_of_a_machine_goes_by_the_time_of_its_book(tmp_path: Path) -> None:
+    """A box that woke up in 1970 says for how long the machine has not met the tax server, in /health/ready and in the metrics."""
+    machine = SimulatedMachine(SimulatorOptions(nim=NIM), MachineClock())
+    machine.fiscal.reachable = False
+    machine.fiscal.last_contact = digits14(datetime.now(UTC) - timedelta(days=8, hours=1))
+    session = LineSession(machine, plan=FaultPlan("", 0))
+    box = BoxClock(lambda: DAY, lambda: False)
+    async with served(tmp_path / "ledger", on=session, box=box) as (shop, client):
+        await shop.connected()
+        ready = (await client.get(str(client.base_url.copy_with(path="/health/ready")))).json()
+        metrics = (await client.get(str(client.base_url.copy_with(path="/metrics")))).text
+    assert ready["machines"][0]["taxServerDays"] == 8
+    (silence,) = (line for line in metrics.splitlines() if line.startswith("mcfd_tax_server_silence_seconds{"))
+    assert 8 < float(silence.split()[-1]) / 86_400 < 9

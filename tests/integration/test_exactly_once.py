@@ -1,4 +1,4 @@
-"""Histories in which a till was certified twice, or was asked for nothing (faults X1 to X4, X9, N1 to N7): each ends with the machine's own log."""
+"""Histories in which a till was certified twice (faults X4, N4, N7), beside those of `tests/exhaustive/test_named_histories.py`."""
 
 import asyncio
 from collections import Counter
@@ -20,25 +20,16 @@ from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
 
-FVC_LOCAL = SimulatorOptions(nim=NIM, fvc_local=True)
 CAPITALS = SimulatorOptions(nim=NIM, texts="capitals")
 
-Done = Callable[[], object]
 
-
-def nothing() -> None:
-    pass
-
-
-async def answer_lost(
-    shop: MemoryShop, number: str, *, executed: bool, then: Done = nothing, **changes: object
-) -> Record | McfdError:
-    """The line is lost at 38h, before or after the machine has executed it; `then` happens before it is back. The answer to the till."""
-    shop.session.plan.add("unplug:600@38#1" if executed else "unplug-before:600@38#1")
+async def answer_lost(shop: MemoryShop, number: str, then: Callable[[], object]) -> Record | McfdError:
+    """The line is lost at 38h, after the machine has executed it; `then` happens before it is back. The answer to the till."""
+    shop.session.plan.add("unplug:600@38#1")
     certified = len(shop.on_machine)
-    sale = asyncio.ensure_future(shop.certify(number, key=f"key of {number}", **changes))
+    sale = asyncio.ensure_future(shop.certify(number, key=f"key of {number}"))
     await shop.until(lambda: not shop.worker.connected, "the line lost")
-    assert len(shop.on_machine) == certified + executed
+    assert len(shop.on_machine) == certified + 1
     then()
     shop.session.plug()
     try:
@@ -47,8 +38,8 @@ async def answer_lost(
         return error
 
 
-def stranger(shop: MemoryShop, kind: str = "FV") -> Done:
-    return lambda: shop.session.machine.certify_foreign(invoice_type=kind, total=500)
+def stranger(shop: MemoryShop) -> Callable[[], object]:
+    return lambda: shop.session.machine.certify_foreign(invoice_type="FV", total=500)
 
 
 async def case_of(shop: MemoryShop) -> Case:
@@ -123,7 +114,7 @@ async def test_a_refused_number_does_not_get_another_certification_s_code(tmp_pa
 async def test_what_stands_on_the_machine_s_paper_can_be_entered(shop: MemoryShop) -> None:
     """N7: the answer is lost, a stranger comes after it. The true decision needs the paper; its till gets the code, the stranger is counted as such."""
     await shop.certify("A")
-    lost_answer = await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
+    lost_answer = await answer_lost(shop, "F-1", then=stranger(shop))
     assert isinstance(lost_answer, MachineAttention)
     case = await case_of(shop)
     assert case.obstacle("certified") == "not its last"
@@ -149,7 +140,7 @@ async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(shop: Mem
         activated(shop.session, reset=True)
         stranger(shop)()
 
-    assert isinstance(await answer_lost(shop, "F-1", executed=True, then=another_activation), MachineAttention)
+    assert isinstance(await answer_lost(shop, "F-1", then=another_activation), MachineAttention)
     case, paper = await case_of(shop), PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20360101000000", (3, 3))
     with pytest.raises(DecisionRefused, match="time not plausible"):
         await shop.store.decisions.carry_out(case, "certified", reason="x", at=3, paper=paper)

@@ -141,7 +141,7 @@ class _Collector(Collector):
         for name, (text, value) in GAUGES.items():
             gauge = GaugeMetricFamily(name, text, labels=BOOK)
             for each in (*seen.machines, *seen.retired) if name == OF_RETIRED else seen.machines:
-                if (figure := value(each, seen.now)) is not None:
+                if (figure := value(each, each.worker.now())) is not None:
                     gauge.add_metric(each.book, figure)
             yield gauge
         for name, text in LINE_COUNTERS.items():

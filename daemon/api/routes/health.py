@@ -136,7 +136,7 @@ async def ready(request: ApiRequest) -> Answer:
         worker for worker in deps.workers.all() if worker.book.mode == "live" and not deps.is_disabled(worker.book.nim)
     ]
     language = preferred(request.headers.get("accept-language", ""))
-    machines = tuple(_machine(worker, deps.clock(), language) for worker in expected)
+    machines = tuple(_machine(worker, language) for worker in expected)
     damage = tuple(from_stored(found).in_language(language) for found in deps.damage())
     in_use = {worker.book.nim for worker in expected if worker.is_in_use}
     well = all(machine.ready for machine in machines if machine.nim in in_use) and not damage
@@ -157,9 +157,9 @@ def _has_key(request: ApiRequest) -> bool:
         return False
 
 
-def _machine(worker: MachineWorker, now: int, language: Language) -> MachineReady:
+def _machine(worker: MachineWorker, language: Language) -> MachineReady:
     drift = worker.drift_seconds
-    server = tax_server(worker.server_link, now) if worker.server_link else None
+    server = tax_server(worker.server_link, worker.now()) if worker.server_link else None
     return MachineReady(
         nim=worker.book.nim,
         ready=worker.connected and not worker.obstacle,

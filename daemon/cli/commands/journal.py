@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import tzinfo
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import BinaryIO, get_args
 import click
 
 from common.language import Counted, Text, ambient, tr
-from common.wire.instants import now_millis
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.options import (
     examples,
@@ -91,16 +90,20 @@ def command(
         raise click.UsageError(tr("means something only with {other}", other="--output"))
     if output is not None and (code or as_json):
         raise click.UsageError(tr("a file holds a range: not with --code or --json"))
-    start, end = EVER
-    if from_ or to or not (number or code):
-        start, end = read_range(from_, to, now=now_millis(), timezone=settings.reports.timezone)
-    page = Page(start, end, number=normalised(number), state=state, limit=limit)
+
+    def page_of(reader: BookReader) -> Page:
+        start, end = EVER
+        if from_ or to or not (number or code):
+            start, end = read_range(from_, to, now=reader.now(), timezone=settings.reports.timezone)
+        return Page(start, end, number=normalised(number), state=state, limit=limit)
+
     if output is not None:
-        _write(settings, nim, page, output, form or "csv", test=test)
+        _write(settings, nim, page_of, output, form or "csv", test=test)
         return
 
     async def job(store: Store) -> tuple[str, list[Line]]:
         reader = await read_book(store, settings, nim, test=test)
+        page = page_of(reader)
         if code:
             return reader.book.nim, [*await dated(reader, await _of_code(reader, code))]
         upto_z = (await reader.journal.read(extent, reader.book)).z_number
@@ -154,11 +157,15 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
     return at, entry.number, entry.type, entry.total_ttc, state, z_number or "", what
 
 
-def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *, test: bool) -> None:
+def _write(
+    settings: Settings, nim: str, page_of: Callable[[BookReader], Page], target: Path, form: str, *, test: bool
+) -> None:
     """Only its owner may read the new file; an existing file stays, an unfinished one is deleted."""
     with writing(target), new_file(target) as file:
         try:
-            lines = read_ledger(settings, lambda store: _written(store, settings, page, file, form, nim=nim, test=test))
+            lines = read_ledger(
+                settings, lambda store: _written(store, settings, page_of, file, form, nim=nim, test=test)
+            )
             file.flush()  # a full disk refuses the last piece, or all of a short journal, no sooner
         except BaseException:
             with as_owner(target.parent):
@@ -168,10 +175,18 @@ def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *,
 
 
 async def _written(
-    store: Store, settings: Settings, page: Page, file: BinaryIO, form: str, *, nim: str, test: bool
+    store: Store,
+    settings: Settings,
+    page_of: Callable[[BookReader], Page],
+    file: BinaryIO,
+    form: str,
+    *,
+    nim: str,
+    test: bool,
 ) -> int:
     """Returns the number of lines without the headings."""
     reader = await read_book(store, settings, nim, test=test)
+    page = page_of(reader)
     expected, written = (await a_report(reader, page.start, page.end)).certs_count, 0
     with Progress() as progress:
         async with aclosing(journal_pieces(reader, page, form, settings.reports.zone)) as pieces:

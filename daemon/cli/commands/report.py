@@ -68,7 +68,7 @@ def x(
     ranged = from_ is not None or to is not None
 
     async def read(reader: BookReader) -> XReport | ZReport:
-        return await (x_between(reader, *_range(settings, from_, to)) if ranged else x_report(reader))
+        return await (x_between(reader, *_range(reader, settings, from_, to)) if ranged else x_report(reader))
 
     document = partial(report_document, periodic=ranged)
     show(settings, nim, read, document, test=test, width=width, as_json=as_json)
@@ -99,7 +99,7 @@ def _add(each: RangeReport) -> None:
     ) -> None:
 
         async def read(reader: BookReader) -> msgspec.Struct:
-            report: msgspec.Struct = await each.read(reader, *_range(settings, from_, to))
+            report: msgspec.Struct = await each.read(reader, *_range(reader, settings, from_, to))
             return report
 
         show(settings, nim, read, each.document, test=test, width=width, as_json=as_json)
@@ -109,8 +109,8 @@ for each in RANGE_REPORTS:
     _add(each)
 
 
-def _range(settings: Settings, from_: str | None, to: str | None) -> tuple[int, int]:
-    return read_range(from_, to, now=now_millis(), timezone=settings.reports.timezone)
+def _range(reader: BookReader, settings: Settings, from_: str | None, to: str | None) -> tuple[int, int]:
+    return read_range(from_, to, now=reader.now(), timezone=settings.reports.timezone)
 
 
 def show(

@@ -38,7 +38,7 @@ class BoxClock(msgspec.Struct, frozen=True):
 
 
 class BookClock:
-    """`zone` is that of the machine's digits. `last_at` is the youngest time that the book holds, as far as is known here."""
+    """`zone` is that of the machine's digits. `last_at` is the youngest time that the book holds, as last read."""
 
     def __init__(self, box: BoxClock, book: Book, zone: tzinfo = UTC) -> None:
         self.drift: float | None = None
@@ -62,6 +62,10 @@ class BookClock:
         self._repairs = state.time_repairs
         self.accepted = state.accepted_to
 
+    def take_time(self, at: int) -> None:
+        """Something was written in the book at that time (ms)."""
+        self.last_at = max(self.last_at, at)
+
     def change_book(self, book: Book) -> None:
         self.last_at, self._repairs = 0, -1
         self._log = log.bind(nim=book.nim, mode=book.mode)
@@ -78,13 +82,10 @@ class BookClock:
         self._machine = Anchor(millis, asyncio.get_running_loop().time())
 
     def now(self) -> int:
-        """The time for the ledger: never before anything the book already holds.
-
-        Before the machine was met a box without a trusted clock leaves nothing behind: its time is only printed."""
+        """The time for the ledger: not before `last_at`. Only what is written moves that: a clock that is fast until a
+        service sets it leaves nothing behind where it was only looked at."""
         clocks, reading = self._judge()
         self._note(clocks, reading)
-        if clocks.machine is not None or clocks.synchronised:
-            self.last_at = reading.at
         return reading.at
 
     def question(self) -> Text:

@@ -73,7 +73,7 @@ class Presences(Part):
         with self._database.write() as connection:
             hold_revision(connection, revision)
             books = lock_books(connection, sorted({word.book for word in words}))
-            fresh = _newer(connection, words, now)
+            fresh = _newer(connection, books, words, now)
             _settle(connection, books, fresh, now, newest_version)
             _settle_clones(connection, words, now)
             return _wanted(connection, words, now)
@@ -123,7 +123,9 @@ def _settle_clones(connection: Connection, words: Sequence[HeardPresence], now: 
     settle_passing(connection, ("clone",), facts, now)
 
 
-def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[HeardPresence]:
+def _newer(
+    connection: Connection, books: dict[Key, LockedBook], words: Sequence[HeardPresence], now: int
+) -> list[HeardPresence]:
     """The last presence of each book that is newer than the stored one: two upstream ways may deliver in different
     orders, and each presence arrives on both. Newer by the box's clock; if that was set back, a presence that arrives
     an hour later is newer, or at once if the stored time was ahead of ours. It is also newer if the stored arrival is
@@ -144,7 +146,8 @@ def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> 
     fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
     last = {word.machine: word for word in fresh}
     rows = [
-        {"machine": machine, "at": word.at, "received_at": _heard_at(word, now)} | _columns(word, stored.get(machine))
+        {"machine": machine, "at": word.at, "received_at": _heard_at(word, now)}
+        | _columns(word, stored.get(machine), books[word.book].max_z)
         for machine, word in sorted(last.items())
     ]
     upsert(connection, tables.presence, rows, replaced=("at", "received_at", "body", "key_id"))
@@ -155,11 +158,11 @@ def _heard_at(word: HeardPresence, now: int) -> int:
     return now if word.heard_at is None else min(word.heard_at, now)
 
 
-def _columns(word: HeardPresence, before: Any) -> dict[str, str | bytes | None]:
-    """While a box requests its last Z number, its earlier presence is preserved: only that one has the number."""
+def _columns(word: HeardPresence, before: Any, received_z: int) -> dict[str, str | bytes | None]:
+    """While a box requests its last Z number, its earlier presence is preserved if only that one has the number."""
     if before is not None and word.presence.wants_last_z:
         body: bytes = before.body
-        if msgspec.json.decode(body, type=Presence).z > word.presence.z:
+        if msgspec.json.decode(body, type=Presence).z > max(word.presence.z, received_z):
             return {"body": body, "key_id": before.key_id}
     return {"body": word.content, "key_id": word.key_id}
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import json
 import random
+import tarfile
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.cli.command import Command
 from support.hq.paper_box import PaperBox
 from support.ledgers.ledger import opened
 from support.ledgers.recomputed import report
@@ -229,7 +232,8 @@ async def awake(path: Path, walk: Walk, session: LineSession) -> AsyncIterator[W
 async def test_all_say_the_same_whatever_the_clocks_do(tmp_path: Path, seed: int) -> None:
     """A random history over the end of a year: sales of every kind, in a series, deferred, cash, Zs at and over midnight, clocks of box and machine that are hours, days or years
     apart and jump within a sale, restarts in 1970, repairs."""
-    path, dice = tmp_path / "ledger", random.Random(seed)
+    mcfd, dice = Command(tmp_path), random.Random(seed)
+    path = mcfd.ledger
     place = dice.choice(["UTC", "UTC", "Africa/Lagos", "America/New_York", "Pacific/Kiritimati"])
     walk = Walk(None, None, dice, 0, place=place)  # type: ignore[arg-type]  # set by `awake`
     session = LineSession(SimulatedMachine(SimulatorOptions(nim=NIM), StoppedClock(walk.times)), plan=FaultPlan("", 0))
@@ -248,6 +252,7 @@ async def test_all_say_the_same_whatever_the_clocks_do(tmp_path: Path, seed: int
             await walk.sleep(path)
     assert verify(path).problems == ()
     check_headquarters(tmp_path, sent, zone(place))
+    check_archives(mcfd, tmp_path / "archives", sent)
 
 
 async def check(walk: Walk) -> None:
@@ -375,3 +380,20 @@ def check_headquarters(folder: Path, sent: Sequence[Outgoing], place: tzinfo) ->
     zs = [each.data.total_ttc for each in received if isinstance(each, Received)]
     assert sum(total.ttc for total in store.figures.totals("1970-01-01", "2300-01-01")) == sum(zs)
     store.close()
+
+
+def check_archives(mcfd: Command, into: Path, sent: Sequence[Outgoing]) -> None:
+    """Each closure of a year has one, which verifies, and each Z of a closed year is in one of them."""
+    closed = [json.loads(entry.body) for entry in sent if entry.kind == "year"]
+    for year in {each["period"] for each in closed}:
+        mcfd.ok("archive", year, "--into", str(into))
+    found: list[int] = []
+    for each in closed:
+        (archive,) = into.glob(f"mcfd-archive-{each['period']}-*-{each['number']}.tar")
+        with tarfile.open(archive) as file:
+            content = file.extractfile("chain.jsonl.gz")
+            assert content
+            lines = map(json.loads, gzip.decompress(content.read()).splitlines())
+        upto = each["last_z"] or 0
+        found += [line["z_number"] for line in lines if line["kind"] == "closure" and line["z_number"] <= upto]
+    assert found == [*range(1, len(found) + 1)]

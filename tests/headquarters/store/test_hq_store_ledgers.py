@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import MetaData, select, text
 from support.hq.first_version import make_tables
+from support.hq.in_process import BASE, log_in, pages
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_word, take
 
@@ -140,6 +141,22 @@ def test_an_accepted_ledger_is_lost_too(store, box):
     assert open_findings(store) == []
     say(store, box, LATER + DAY)
     assert open_findings(store) == [("fork", 2, "ledger", box.ledger, third.ledger)]
+
+
+async def test_a_new_ledger_before_its_first_z(store, box):
+    """The next taxpayer of a machine: the box names its ledger and has no Z in it yet. It is this ledger that an admin sees at the finding and accepts."""
+    take(store, box, *(box.close() for _ in range(3)))
+    say(store, box, LATER - DAY)
+    new = another_ledger(box)
+    say(store, new)
+    async with pages(store) as client:
+        log_in(client, store, "admin")
+        assert new.ledger in (await client.get("/ui/shops/EL02000015-1/ledger")).text
+        own = {"origin": BASE, "sec-fetch-site": "same-origin"}
+        answer = await client.post("/ui/shops/EL02000015-1/ledger", data={"ledger": new.ledger}, headers=own)
+        assert answer.status_code == 303
+    assert [row.ledger_id for row in store.register.ledgers("EL02000015")] == [new.ledger]
+    assert open_findings(store) == []
 
 
 def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):

@@ -36,10 +36,9 @@ IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": mo
 
 async def _box(visit: Visit) -> Reply:
     figures = await visit.deps.box.figures() if visit.deps.box else None
-    now = visit.deps.clock()
     lines = [
         {
-            "machine": machine_view(each, visit, now),
+            "machine": machine_view(each, visit),
             "line": visit.deps.box.line(each) if visit.deps.box else None,
             "charts": await line_charts(visit, visit.deps.box.history(each)) if visit.deps.box else [],
         }

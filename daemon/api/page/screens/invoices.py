@@ -19,7 +19,7 @@ from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import Visit, name_of, render, screen, without_thousands
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
-from daemon.core.ledger.attempt import OPEN, AttemptState, Record
+from daemon.core.ledger.attempt import OPEN, AttemptState, Record, is_test_code
 from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.ranges import EVER
@@ -116,6 +116,7 @@ async def invoice_screen(visit: Visit) -> Reply:
         visit,
         "invoice.html",
         record=record,
+        is_test=is_test_code(record.code),
         reason=reason_text(record, visit.language),
         z=z_number,
         receipt=content,

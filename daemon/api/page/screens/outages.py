@@ -72,11 +72,10 @@ def _instant(text: str, visit: Visit) -> str:
 
 
 async def _spare(visit: Visit) -> Reply:
-    now = visit.deps.clock()
     pairs = [
         {
-            "first": machine_view(each, visit, now),
-            "spare": machine_view(each.spare, visit, now),
+            "first": machine_view(each, visit),
+            "spare": machine_view(each.spare, visit),
             "lasting": each.take_over,
             "waiting": (await each.ledger.read(backlog, each.in_use.book)).count,
         }

@@ -88,7 +88,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     start, end = visit.day_bounds(day)
     before, _ = visit.day_bounds(type(day).fromordinal(day.toordinal() - 7))
     count = (end - start) // HOUR
-    now = visit.deps.clock()
+    now = worker.now()
     hours, hours_before = [await _by_hour(worker, at, count) for at in (start, before)]
     opening = _opening_hours(hours, hours_before)
     sales = await sales_between(worker, start, end)
@@ -97,7 +97,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     open_pair = zip(worker.pair, periods, strict=False)
     begun = [each.aggregate for each, found in open_pair if each is worker or found.certs_count]
     return {
-        "machines": [machine_view(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
+        "machines": [machine_view(each, visit) for each in visit.deps.workers.all() if each.book.mode == "live"],
         "damage": [from_stored(found).in_language(visit.language) for found in visit.deps.damage()],
         "disk": from_stored(visit.deps.disk()).in_language(visit.language),
         "unprinted": _unprinted(visit) if visit.may("report") else [],
@@ -163,7 +163,7 @@ async def _dialogue(visit: Visit) -> Reply:
         "confirm_z.html",
         periods=periods,
         expected=report.drawer(periods).expected,
-        machine=machine_view(visit.worker, visit, visit.deps.clock()),
+        machine=machine_view(visit.worker, visit),
         key=key if form else " ".join(map(str, last[: len(periods)])),
         notes=NOTES,
         coins=COINS,
@@ -188,7 +188,7 @@ async def _waiting(visit: Visit) -> list[str]:
         found.append(note if other.connected else say("{note}, without that machine", note=note))
     if any([(await visit.page.decisions.case(each.book)).attempt for each in worker.pair]):
         found.append(say("an invoice of which it is not known whether it was certified"))
-    if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):
+    if worker.server_link and (unsent := tax_server(worker.server_link, worker.now()).waiting):
         found.append(say("invoices that the machine has still to send to the tax server: {count}", count=unsent))
     if unsent := sum(each.waiting for each in await visit.backlogs()):
         found.append(say("closures that headquarters has not had yet: {count}", count=unsent))
@@ -357,12 +357,11 @@ AMOUNT: Final = 100
 
 @screen("/ui/welcome", "administer")
 async def welcome(visit: Visit) -> Reply:
-    now = visit.deps.clock()
     workers = visit.deps.workers.all()
     return await render(
         visit,
         "welcome.html",
-        machines=[machine_view(each, visit, now) for each in workers if each.book.mode == "live"],
+        machines=[machine_view(each, visit) for each in workers if each.book.mode == "live"],
         test_machine=next((name_of(each) for each in workers if each.book.mode == "test"), ""),
         key=secrets.token_urlsafe(9),
     )

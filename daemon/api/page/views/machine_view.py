@@ -142,9 +142,9 @@ class MachineView(msgspec.Struct, frozen=True):
     """number of the outage that nobody was notified of; 0 if none"""
 
 
-def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
+def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:
     state, word, detail = _state(worker, visit)
-    link = None if worker.server_link is None else tax_server(worker.server_link, now)
+    link = None if worker.server_link is None else tax_server(worker.server_link, worker.now())
     days = link.days_since_contact if link else None
     outage = worker.ledger.peek(last_outage, worker.book)
     drift = None if worker.drift_seconds is None else round(worker.drift_seconds)
@@ -160,7 +160,9 @@ def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
         unsent=link.waiting if link else None,
         drift=drift if drift is not None and abs(drift) >= DRIFT_AMBER else None,
         doubts="" if worker.connected else ", ".join(f"{r.number} ({money(r.total_ttc)})" for r in worker.unfinished),
-        unnotified=outage.number if outage and visit.may("close") and _needs_notice(outage, worker, now) else 0,
+        unnotified=outage.number
+        if outage and visit.may("close") and _needs_notice(outage, worker, worker.now())
+        else 0,
     )
 
 

@@ -98,7 +98,7 @@ async def sales_state(visit: Visit) -> SalesState:
 
 async def _undelivered(visit: Visit) -> list[str]:
     """Closures that headquarters refused, or has not received for a day."""
-    now, found = visit.deps.clock(), []
+    now, found = visit.worker.now(), []
     backlogs = [each for each in await visit.backlogs() if each.mode == "live"]
     if parked := sum(each.parked for each in backlogs):
         found.append(Counted("headquarters refused {count} closure", "headquarters refused {count} closures", parked))
@@ -170,7 +170,7 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
     """Sales are accepted and certified later: during a failure, and while a sale waits for more than a day, for a
     decision, or for a removed machine."""
-    say, now, workers = visit.say, visit.deps.clock(), visit.deps.workers
+    say, now, workers = visit.say, visit.worker.now(), visit.deps.workers
     found = [await each.ledger.read(backlog, each.book) for each in (*live, *workers.former())]
     of_gone = {each.book.nim: await each.ledger.read(backlog, each.book) for each in workers.retired()}
     waiting = [each for each in (*found, *of_gone.values()) if each.count]
@@ -230,7 +230,7 @@ def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
         found.append(say("the machine refused the last sale; the next one tells whether it refuses all"))
     if worker.in_test_mode:
         found.append(say("the machine is in test mode: nothing has fiscal value"))
-    link = None if worker.server_link is None else tax_server(worker.server_link, visit.deps.clock())
+    link = None if worker.server_link is None else tax_server(worker.server_link, worker.now())
     days = link.days_since_contact if link else None
     if days is not None and days >= AMBER_DAYS:
         found.append(say("the machine has not met the tax server for {days} days", days=days))

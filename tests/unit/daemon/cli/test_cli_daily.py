@@ -10,6 +10,10 @@ from contextlib import closing
 
 import pytest
 from support.cli.command import NIM, Command, limit_files, terminal_output
+from support.ledgers.ledger import opened_till
+
+from common.wire.instants import now_millis
+from daemon.core.clock import DAY
 
 
 def plain(text):
@@ -43,6 +47,18 @@ def test_the_journal(mcfd):
     french = mcfd.run("journal", "--from", "2020-01-01", env={"LC_ALL": "C.UTF-8"}).stdout
     assert french.startswith("HEURE")
     assert french.count("certifiée") == 3
+
+
+async def test_a_range_up_to_now_holds_what_a_fast_clock_wrote(tmp_path):
+    """The book is ahead of the box: reports, journal and its file end with the book's last entry, and no sooner."""
+    mcfd = Command(tmp_path)
+    async with opened_till(mcfd.ledger) as (_, till):
+        till.at = now_millis() + 20 * DAY
+        await till.sell()
+        await till.close()
+    assert mcfd.json("report", "a")["certs_count"] == mcfd.json("report", "a")["closures"][0]["certs_count"] == 1
+    assert len(mcfd.json("journal")) == 1
+    assert "(1 line)" in mcfd.ok("journal", "--output", str(tmp_path / "journal.csv"))
 
 
 async def test_the_journal_as_a_file(mcfd):

@@ -2,8 +2,9 @@ import json
 import shutil
 from pathlib import Path
 
-from support.cli.command import NIM, Command
+from support.cli.command import NIM, Command, terminal_output
 from support.ledgers.ledger import Till, opened, tamper
+from support.shop import BIN
 
 from daemon.store.sqlite.lock import LedgerLock
 
@@ -123,7 +124,11 @@ async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     refused = mcfd.run("time", "repair", "--reason", "wrong year")
     lock.release()
     assert (refused.returncode != 0, "stop that one first" in refused.stderr) == (True, True)
-    done = mcfd.json("time", "repair", NIM, "--reason", "wrong year")
+    text = terminal_output([BIN / "mcfd", "time", "repair", NIM, "--json"], mcfd.environ(), ("x" * 201, "wrong year"))[
+        1
+    ]
+    assert text.count("Reason: ") == 2  # one that is too long is prompted for again
+    done = json.loads(text[text.index("{") :])
     assert done["from"].startswith("2045")
     assert done["to"] < "2045"
     again = mcfd.run("time", "repair", "--reason", "wrong year")

@@ -85,7 +85,8 @@ def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -
     box.config.write_text(box.config.read_text() + f'\n[backup]\nrecipients = ["{recipient}"]\n')
     box.ok("backup", "--all", "--into", str(tmp_path / "b"), "--keep-daily", "2", "--when-configured")
     (file,) = (tmp_path / "b").iterdir()
-    assert file.name.endswith(".box.age")
+    signed = box.ok("backup", "--all", str(tmp_path / "c"))
+    assert f".{signed.rpartition('fingerprint: ')[2][:9]}.box.age" in file.name
     before = box.config.read_bytes()
     for arguments in ((), ("--identity", str(tmp_path / "other"))):
         assert box.run("restore", "--all", str(file), "--yes", *arguments).returncode in {1, 2}

@@ -42,7 +42,7 @@ def opened(workers: MachineWorkers) -> Opened:
             return totals
 
         worker.aggregate = totals if is_listed else None
-        worker.ledger = cast("Any", SimpleNamespace(aggregated=aggregated))
+        worker.ledger = cast("Any", SimpleNamespace(aggregated=aggregated, peek=worker.ledger.peek))
 
     return set_up
 
