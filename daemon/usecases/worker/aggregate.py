@@ -19,6 +19,7 @@ async def tick(worker: MachineWorker) -> None:
     close."""
     try:
         worker.aggregate = await worker.ledger.aggregate(worker.book)
+        worker.time.take_time(worker.aggregate.at)
         await worker.ledger.close_over_months(worker.book, worker.aggregate.at)
         if (worker.is_retired or not worker.is_in_use) and not worker.time.question():
             await worker.ledger.close_over_months(worker.book, worker.now(), upto_z=True)
