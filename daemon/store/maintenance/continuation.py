@@ -17,6 +17,7 @@ from daemon.store.maintenance.verify import OLDER, VerifyResult, examine_shape, 
 from daemon.store.sqlite.disk_failure import as_storage_error
 from daemon.store.sqlite.file import UNREADABLE, load, open_to_read, value_of
 from daemon.store.sqlite.migrations import is_current, migrations
+from daemon.store.tables.book.settlements import has_code
 from daemon.store.tables.meta import LEDGER_ID, read_damage, read_meta
 
 _SQL = load(__name__)
@@ -98,7 +99,7 @@ def _number_lacking(present: sqlite3.Connection, copy: sqlite3.Connection, row_i
     if row is None:
         return ""
     number, code = row
-    return None if copy.execute(_SQL["has_code"], (code,)).fetchone() else str(number)
+    return None if has_code(copy, code) else str(number)
 
 
 def sound_continuation(source: Path, target: Path, progress: Callable[[int, int], None]) -> VerifyResult | None:
@@ -117,7 +118,7 @@ def sound_continuation(source: Path, target: Path, progress: Callable[[int, int]
 def _continues(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
     """Whether the chains of the present ledger contain those of the copy."""
     return _is_same_ledger(copy, present) and all(
-        value_of(present.execute(_SQL[f"{table}_hash"], (row_id,)), b"") == link
+        value_of(present.execute(f"SELECT hash FROM {table} WHERE id = ?", (row_id,)), b"") == link  # noqa: S608  of our own schema
         for table, row_id, link in copy.execute(_SQL["newest_links"])
     )
 
