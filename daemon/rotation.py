@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import _strptime  # type: ignore[import-not-found]  # noqa: F401  loaded now, as root: a later user may not read it
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 PREFIX = "mcfd-"
 SUFFIX = ".sqlite3"
 BOX_SUFFIX = ".box.age"
-"""Suffixes: of the ledger alone, and of the whole box."""
+"""Suffixes: of the ledger alone, and of the whole box before 0.17 (`box_suffix`)."""
 _STAMP = "%Y%m%dT%H%M%SZ"
+
+
+def box_suffix(fingerprint: str) -> str:
+    """Of the whole box: with the beginning of its fingerprint, since several boxes may have their copies on one stick."""
+    return f".{fingerprint[:9]}{BOX_SUFFIX}"
 
 
 def backup_name(at: datetime, suffix: str = SUFFIX) -> str:
@@ -28,11 +33,13 @@ def timestamp_of(name: str, suffix: str = SUFFIX) -> datetime | None:
     return at if backup_name(at, suffix) == name else None  # strptime is lax about missing digits
 
 
-def to_delete(names: Iterable[str], *, keep_daily: int, keep_monthly: int, suffix: str = SUFFIX) -> list[str]:
+def to_delete(
+    names: Iterable[str], *, keep_daily: int, keep_monthly: int, suffixes: Sequence[str] = (SUFFIX,)
+) -> list[str]:
     """Names of the backups to delete, oldest first; never other files, nor the newest backup. Only days and months with
     a backup count, so a box that was off for a month loses none."""
     newest_first = sorted(
-        ((at, name) for name in names if (at := timestamp_of(name, suffix)) is not None),
+        ((at, name) for name in names for suffix in suffixes if (at := timestamp_of(name, suffix)) is not None),
         key=lambda pair: pair[0],
         reverse=True,
     )
@@ -46,12 +53,12 @@ def to_delete(names: Iterable[str], *, keep_daily: int, keep_monthly: int, suffi
     return [name for _, name in reversed(newest_first) if name not in keep]
 
 
-def rotate(newest: Path, *, keep_daily: int, keep_monthly: int, suffix: str = SUFFIX) -> list[Path]:
+def rotate(newest: Path, *, keep_daily: int, keep_monthly: int, suffixes: Sequence[str] = (SUFFIX,)) -> list[Path]:
     """Deletes backups beside `newest`, the one just made, by `to_delete`; returns the deleted files, oldest first. Those
     of a later date, made while the clock was wrong, stay and do not count: it would be deleted in their stead."""
     directory = newest.parent
     names = (entry.name for entry in directory.iterdir() if entry.name <= newest.name and not entry.is_dir())
-    gone = to_delete(names, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix)
+    gone = to_delete(names, keep_daily=keep_daily, keep_monthly=keep_monthly, suffixes=suffixes)
     for name in gone:
         (directory / name).unlink(missing_ok=True)
     return [directory / name for name in gone]

@@ -36,7 +36,7 @@ from daemon.ledger_access import change, existing
 from daemon.operations import NoteBackup
 from daemon.owner import as_owner, by_owner, new_file, private_folder
 from daemon.paper.logo import qr_for_terminal
-from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
+from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, box_suffix, rotate
 from daemon.settings import Settings
 from daemon.store.maintenance.backup import backup
 from daemon.store.maintenance.verify import VerifyResult
@@ -119,9 +119,10 @@ def command(
         raise click.UsageError(tr("means something only with {other}", other="--all"))
     if when_configured and settings.backup is None:
         return
-    ledger, suffix = existing(settings), BOX_SUFFIX if whole else SUFFIX
+    ledger = existing(settings)
     lock = sealing(settings, recipients, passphrase_file) if whole else None
-    target = file or _dated(into or Path(), suffix)
+    suffixes = _suffixes(settings, whole=whole)
+    target = file or _dated(into or Path(), suffixes[0])
     if target.exists() and (not force or target.samefile(ledger)):
         raise Failure("{path} exists already", path=target)
     with Progress(telling=telling) as progress:
@@ -134,7 +135,7 @@ def command(
     warn_left_out(copied.left_out)
     with as_owner(into or Path()):
         gone = (
-            rotate(target, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix)
+            rotate(target, keep_daily=keep_daily, keep_monthly=keep_monthly, suffixes=suffixes)
             if into and keep_daily
             else []
         )
@@ -149,6 +150,11 @@ def command(
         say("This box signs its backups; fingerprint: {fingerprint}", fingerprint=copied.fingerprint)
     for path in gone:
         say("deleted: {path}", path=path)
+
+
+def _suffixes(settings: Settings, *, whole: bool) -> list[str]:
+    """Of the copies among which the rotation chooses, this one's first."""
+    return [box_suffix(fingerprint(signing_key(settings).public)), BOX_SUFFIX] if whole else [SUFFIX]
 
 
 def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:

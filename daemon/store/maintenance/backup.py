@@ -26,7 +26,7 @@ from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
 from daemon.store.sqlite.disk_failure import as_storage_error
-from daemon.store.sqlite.file import open_file, open_to_read
+from daemon.store.sqlite.file import UNREADABLE, open_file, open_to_read
 from daemon.store.sqlite.lock import LedgerLock, read_mark
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit
@@ -106,6 +106,7 @@ def restore(
             try:
                 if keep_newer and target.exists():
                     findings = fill(with_newer=True)
+                    newer = tuple(lacking(source, copy))
             except LedgerUnusable as error:
                 if newer:
                     raise _would_lose(newer, origin or source, error) from error
@@ -193,7 +194,7 @@ def _set_aside(target: Path, at: int) -> Path | None:
     if not target.exists():
         return None
     aside = _aside(target, at)
-    with contextlib.suppress(sqlite3.Error), closing(open_file(target, "rw")) as old:
+    with contextlib.suppress(*UNREADABLE), closing(open_file(target, "rw")) as old:
         old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     keep_as(target, aside)  # the target is there at every moment: a start in between must not find an empty place
     for suffix in ("-wal", "-shm"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,13 @@ from common.language import Text
 from daemon.core.errors import LedgerUnusable
 from daemon.store.maintenance.verify import OLDER, VerifyResult, examine_shape, is_room, verify
 from daemon.store.sqlite.disk_failure import as_storage_error
-from daemon.store.sqlite.file import load, open_to_read, value_of
+from daemon.store.sqlite.file import UNREADABLE, load, open_to_read, value_of
 from daemon.store.sqlite.migrations import is_current, migrations
+from daemon.store.tables.book.settlements import has_code
 from daemon.store.tables.meta import LEDGER_ID, read_damage, read_meta
 
 _SQL = load(__name__)
-_UNREADABLE = (sqlite3.Error, LedgerUnusable, OSError)
+_LOST = (*UNREADABLE, LedgerUnusable, OSError)
 
 BY_ROW: Final = ("certification", "closure", "entry", "audit")
 """Rows are only added: those that the copy lacks are read, so damage among the earlier ones does no harm."""
@@ -38,28 +39,44 @@ OF_BOX: Final = ("api_key", "person")
 """All rows, or those of the copy; sessions end with a restore."""
 ROWS_OF_PAGE: Final = 100
 """More than fit."""
-UNREADABLE: Final = "?"
+IGNORE_SCHEMA_ERRORS: Final = "PRAGMA writable_schema = ON"
+UNKNOWN: Final = "?"
 """For the number of an invoice."""
 
 
 def lacking(source: Path, target: Path) -> list[str]:
     """Numbers of the live invoices, certified or waiting, that the ledger in place has and the copy lacks, newest first;
-    empty if one of the two cannot be read at all."""
+    empty if it cannot be read at all."""
     found: list[str] = []
     with (
-        contextlib.suppress(*_UNREADABLE),
-        closing(open_to_read(target)) as present,
+        contextlib.suppress(*_LOST),
+        closing(_open_damaged(target)) as present,
         closing(open_to_read(source)) as copy,
     ):
-        saved = value_of(copy.execute("SELECT coalesce(max(id), 0) FROM certification"))
-        for row_id in range(_last_row(present, saved), 0, -1):
-            number = _number_lacking(present, copy, row_id)
-            if number is None or (number == UNREADABLE and row_id <= saved):
-                break
-            found += [number] if number else []
-        waiting = set(copy.execute(_SQL["addresses"]))
-        found += [number for number, *address in present.execute(_SQL["waiting"]) if tuple(address) not in waiting]
+        try:
+            found.extend(_numbers_lacking(present, copy))
+        except UNREADABLE:
+            found.extend([UNKNOWN] * _is_same_ledger(copy, present))
     return found
+
+
+def _numbers_lacking(present: sqlite3.Connection, copy: sqlite3.Connection) -> Iterator[str]:
+    saved = value_of(copy.execute("SELECT coalesce(max(id), 0) FROM certification"))
+    for row_id in range(_last_row(present, saved), 0, -1):
+        number = _number_lacking(present, copy, row_id)
+        if number is None or (number == UNKNOWN and row_id <= saved):
+            break
+        if number:
+            yield number
+    waiting = set(copy.execute(_SQL["addresses"]))
+    yield from (number for number, *address in present.execute(_SQL["waiting"]) if tuple(address) not in waiting)
+
+
+def _open_damaged(target: Path) -> sqlite3.Connection:
+    """To read what is left: tables and indexes whose definitions are damaged are not there."""
+    present = open_to_read(target)
+    present.execute(IGNORE_SCHEMA_ERRORS)
+    return present
 
 
 def _last_row(present: sqlite3.Connection, saved: int) -> int:
@@ -68,7 +85,7 @@ def _last_row(present: sqlite3.Connection, saved: int) -> int:
     most: int = saved + value_of(present.execute("PRAGMA page_count")) * ROWS_OF_PAGE
     try:
         last: int = value_of(present.execute(_SQL["last_in_index"]))
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         last = value_of(present.execute(_SQL["last"]))
     return min(last, most)
 
@@ -77,18 +94,18 @@ def _number_lacking(present: sqlite3.Connection, copy: sqlite3.Connection, row_i
     """The number if the row is a live certification; empty if it is none, None if the copy has it."""
     try:
         row = present.execute(_SQL["certified"], (row_id,)).fetchone()
-    except sqlite3.DatabaseError:
-        return UNREADABLE
+    except UNREADABLE:
+        return UNKNOWN
     if row is None:
         return ""
     number, code = row
-    return None if copy.execute(_SQL["has_code"], (code,)).fetchone() else str(number)
+    return None if has_code(copy, code) else str(number)
 
 
 def sound_continuation(source: Path, target: Path, progress: Callable[[int, int], None]) -> VerifyResult | None:
     """Findings of the ledger in place if it is sound and has all of the copy; else None."""
     with (
-        contextlib.suppress(*_UNREADABLE),
+        contextlib.suppress(*_LOST),
         closing(open_to_read(target)) as present,
         closing(open_to_read(source)) as copy,
     ):
@@ -101,7 +118,7 @@ def sound_continuation(source: Path, target: Path, progress: Callable[[int, int]
 def _continues(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
     """Whether the chains of the present ledger contain those of the copy."""
     return _is_same_ledger(copy, present) and all(
-        value_of(present.execute(_SQL[f"{table}_hash"], (row_id,)), b"") == link
+        value_of(present.execute(f"SELECT hash FROM {table} WHERE id = ?", (row_id,)), b"") == link  # noqa: S608  of our own schema
         for table, row_id, link in copy.execute(_SQL["newest_links"])
     )
 
@@ -112,8 +129,8 @@ def is_usable_continuation(copy: Path, findings: VerifyResult, source: Path, tar
     if findings.clean:
         return True
     with (
-        contextlib.suppress(sqlite3.Error),
-        closing(open_to_read(target)) as present,
+        contextlib.suppress(*UNREADABLE),
+        closing(_open_damaged(target)) as present,
         closing(open_to_read(source)) as saved,
     ):
         if not _continues(saved, present):
@@ -133,18 +150,20 @@ def take_over_newer(copy: sqlite3.Connection, target: Path) -> list[Text]:
     whether the chains go on. Returns what cannot be read, and so is as in the copy. LedgerUnusable if it is another
     ledger, of an older version, or cannot be read at all."""
     try:
-        with closing(open_to_read(target)) as present:
+        with closing(_open_damaged(target)) as present:
             if not is_current(present, migrations()):
                 raise LedgerUnusable(OLDER(path=target))
             if not _is_same_ledger(copy, present):
                 raise LedgerUnusable(Text("it is another ledger, of which this is no copy"))
+        copy.execute(IGNORE_SCHEMA_ERRORS)
         copy.execute("ATTACH ? AS present", (f"{target.absolute().as_uri()}?mode=ro",))
         try:
             return _take_rows(copy)
         finally:
             copy.execute("DETACH present")
-    except sqlite3.Error as error:
-        if is_room(error):
+            copy.execute("PRAGMA writable_schema = OFF")
+    except UNREADABLE as error:
+        if isinstance(error, sqlite3.Error) and is_room(error):
             raise as_storage_error(error) from error
         raise LedgerUnusable(Text("it cannot be read: {error}", error=error)) from error
 
@@ -176,7 +195,7 @@ def _is_read(take: Callable[[], object]) -> bool:
     """Takes rows; False if they cannot be read."""
     try:
         take()
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         if is_room(error):
             raise
         return False

@@ -8,9 +8,6 @@ SELECT coalesce(max(id), 0) FROM certification INDEXED BY certification_seq WHER
 SELECT number, code FROM certification
 WHERE id = ? AND state = 'certified' AND book_id IN (SELECT id FROM book WHERE mode = 'live');
 
--- name: has_code
-SELECT 1 FROM certification WHERE code = ? LIMIT 1;
-
 -- name: waiting
 SELECT number, address FROM deferred JOIN book ON book.id = book_id
 WHERE mode = 'live' AND state IN ('waiting', 'begun', 'doubtful') ORDER BY deferred.id DESC;
@@ -26,15 +23,6 @@ WHERE id IN (SELECT max(closure.id) FROM closure JOIN book ON book.id = book_id 
 UNION ALL
 SELECT 'entry', id, hash FROM entry
 WHERE id IN (SELECT max(entry.id) FROM entry JOIN book ON book.id = book_id WHERE mode = 'live' GROUP BY book_id);
-
--- name: certification_hash
-SELECT hash FROM certification WHERE id = ?;
-
--- name: closure_hash
-SELECT hash FROM closure WHERE id = ?;
-
--- name: entry_hash
-SELECT hash FROM entry WHERE id = ?;
 
 -- name: unended
 SELECT certification.id FROM main.certification JOIN main.book ON book.id = book_id WHERE mode = 'live' AND seq IS NULL;

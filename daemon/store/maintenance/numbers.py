@@ -22,7 +22,7 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import MachineState, same_machine, short_nim
 from daemon.store.maintenance.housekeeping import BACKUP_AT, RESTORED_AT, mark_restored
-from daemon.store.sqlite.file import load, open_to_read
+from daemon.store.sqlite.file import UNREADABLE, load, open_to_read
 from daemon.store.sqlite.high_water import (
     SUFFIX,
     HighWater,
@@ -59,7 +59,7 @@ class LedgerNumbers(NamedTuple):
 
 def read_ledger_numbers(ledger: Path) -> LedgerNumbers | None:
     """Reads numbers and revoked keys from a ledger's file; None without a file, or if it cannot be read."""
-    with contextlib.suppress(sqlite3.Error), closing(open_to_read(ledger)) as connection:
+    with contextlib.suppress(*UNREADABLE), closing(open_to_read(ledger)) as connection:
         rows = [
             (book_name(nim, mode, ifu), z, question)
             for nim, mode, ifu, z, question in connection.execute(_SQL["z_numbers"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daemon.core.audit import Actor
-from daemon.store.sqlite.file import load, open_to_read, value_of
+from daemon.store.sqlite.file import UNREADABLE, load, open_to_read, value_of
 from daemon.store.tables import audit
 from daemon.store.tables.people import end_all_sessions
 
@@ -36,7 +36,7 @@ def take_over_people(copy: sqlite3.Connection, replaced: Path, *, at: int, by: A
 
 def _changed(copy: sqlite3.Connection, replaced: Path) -> dict[str, Login]:
     """By name, in its order; only what is another one in the copy."""
-    with contextlib.suppress(sqlite3.Error), closing(open_to_read(replaced)) as before:
+    with contextlib.suppress(*UNREADABLE), closing(open_to_read(replaced)) as before:
         fork = _fork(copy, before)
         there, here, changed_here = _logins(before), _logins(copy), _changed_since(copy, fork)
         names = sorted(_changed_since(before, fork) & here.keys() & there.keys())

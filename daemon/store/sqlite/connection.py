@@ -13,8 +13,8 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from common.language import Text
-from daemon.core.errors import StorageFull
-from daemon.store.sqlite.disk_failure import storage_error
+from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.store.sqlite.disk_failure import DAMAGED, storage_error
 from daemon.store.sqlite.file import Mode, open_file
 
 T = TypeVar("T")
@@ -138,8 +138,11 @@ def connect_snapshot(path: Path, mode: Mode = "rw") -> sqlite3.Connection:
 
 
 def configure(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
-    for pragma in pragmas:
-        connection.execute(pragma).fetchall()
+    try:
+        for pragma in pragmas:
+            connection.execute(pragma).fetchall()
+    except UnicodeDecodeError as error:  # in SQLite's message, which quotes a damaged schema
+        raise LedgerUnusable(DAMAGED) from error
 
 
 async def _connect(path: Path, mode: Mode, pragmas: tuple[str, ...]) -> SqliteConnection:

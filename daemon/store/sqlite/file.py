@@ -20,6 +20,8 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 STATEMENTS = 256
 """Prepared statements of each connection; the store has about a hundred."""
 
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""Errors of a damaged file; the second is of an error's text that quotes it."""
 BUSY_SECONDS = 5.0
 """How long to wait for a lock of the file's."""
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 from support.browser import Visitor, create_users
-from support.shop import NIM, Shop, invoice, running_shop
+from support.shop import IFU, NIM, Machine, Shop, invoice, running_shop
 
 BAKERY = {"clientType": "PM", "name": "Boulangerie Wend Panga", "ifu": "00012345A"}
 
@@ -79,6 +79,18 @@ def test_a_day_that_no_box_has_is_none(reader: httpx.Client, path: str, day: str
     for each in ({"from": day}, {"to": day}, {"from": day, "to": day}):
         assert reader.get(path, params=each).status_code == 200
     assert reader.get(path, params={"from": "2000-01-01", "to": "2099-12-31"}).status_code == 200
+
+
+def test_an_invoice_of_a_machine_in_test_mode_is_none(tmp_path: Path) -> None:
+    """Its screen says so as its paper does, also when the machine is long out of that mode: its code begins with TESTFACT for ever."""
+    machine = Machine(tmp_path, NIM, IFU, "--test-mode")
+    with running_shop(tmp_path, machines=(machine,), per_machine={"test_mode": True}) as shop:
+        create_users(shop, ("reader",))
+        assert shop.certify(invoice("T-1")).json()["codeSecef"].startswith("TESTFACT")
+        with Visitor(shop, "reader", "en") as reader:
+            link = re.search(r'href="(/ui/journal/[^"]+)"', reader.get("/ui/journal").text)
+            assert link is not None
+            assert "NO FISCAL VALUE" in reader.get(unescape(link[1])).text
 
 
 def test_a_shop_that_has_sold_nothing_has_no_empty_table(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
         tech.page.locator("[name=sure]").check()
         tech.page.add_init_script(DELAYED_FETCH)
         tech.press("Put it back now")
-        expect(tech.page.locator("h1")).to_have_text(view.say("mcfd starts again"))
+        expect(tech.page.locator("h1")).to_have_text(view.say("The copy is put back"))
         usable(tech.page)
         tech.page.evaluate("window.goOn = true")
         tech.page.wait_for_url("**/ui/login", timeout=60_000)

@@ -20,24 +20,11 @@ from daemon.store.store import Store
 from daemon.store.tables import audit
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts
-from daemon.store.tables.book.books import accept_time, all_books, book_state, open_book
+from daemon.store.tables.book.books import accept_time, book_state
 from daemon.store.tables.book.closures import closures_between, find_closure, find_closure_by_id, periods_of
 from daemon.store.tables.events import event_span, events_after
 
 KEY, BODY = b"k" * 16, b"f" * 16
-
-
-async def test_a_book_is_the_same_after_a_restart(path: Path) -> None:
-    """A NIM has one book for each mode, and finds it again."""
-    async with opened(path) as store:
-        live, test = await store.ledger.write(open_book, NIM, "live"), await store.ledger.write(open_book, NIM, "test")
-    async with opened(path) as store:
-        assert (await store.ledger.write(open_book, NIM, "live"), await store.ledger.write(open_book, NIM, "test")) == (
-            live,
-            test,
-        )
-        assert [book.mode for book in await store.journal.read(all_books)] == ["live", "test"]
-    assert live != test
 
 
 async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.rotation import backup_name, rotate, timestamp_of, to_delete
+from daemon.rotation import BOX_SUFFIX, backup_name, box_suffix, rotate, timestamp_of, to_delete
 
 _FIRST = datetime(2025, 1, 1, 2, 15, tzinfo=UTC)
 _TIMES = st.lists(st.integers(0, 1_000_000).map(lambda minutes: _FIRST + timedelta(minutes=minutes)), max_size=60)
@@ -41,6 +41,19 @@ def test_backups_of_a_clock_that_was_ahead_do_not_cost_those_of_today(tmp_path: 
     folder.mkdir()
     assert rotate(tmp_path / today, keep_daily=3, keep_monthly=0) == [tmp_path / past]
     assert {entry.name for entry in tmp_path.iterdir()} == {*ahead, *days, today, folder.name}
+
+
+def test_boxes_that_share_a_stick_leave_each_other_alone(tmp_path: Path) -> None:
+    """Copies of two boxes on one day, and those that have no fingerprint in their names yet: each box rotates its own, and those."""
+    mine, other = box_suffix("e69a-6ea5-403a"), box_suffix("1132-bc86-f95b")
+    of_other = [backup_name(_FIRST + timedelta(hours=hour), other) for hour in (1, 2)]
+    former = backup_name(_FIRST - timedelta(days=1), BOX_SUFFIX)
+    old, new = (backup_name(_FIRST + timedelta(hours=hour), mine) for hour in (0, 3))
+    for name in (*of_other, former, old, new):
+        (tmp_path / name).write_bytes(b"")
+    gone = rotate(tmp_path / new, keep_daily=1, keep_monthly=0, suffixes=[mine, BOX_SUFFIX])
+    assert gone == [tmp_path / former, tmp_path / old]
+    assert {entry.name for entry in tmp_path.iterdir()} == {*of_other, new}
 
 
 @given(_TIMES, st.integers(0, 20), st.integers(0, 20))

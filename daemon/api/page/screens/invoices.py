@@ -19,12 +19,13 @@ from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import Visit, name_of, render, screen, without_thousands
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
-from daemon.core.ledger.attempt import OPEN, AttemptState, Record
+from daemon.core.ledger.attempt import OPEN, AttemptState, Record, is_test_code
 from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.ranges import EVER
 from daemon.core.report.receipt import receipt
 from daemon.store.tables.book.closures import periods_of
+from daemon.store.tables.book.deferred import is_number_in_use
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
 
@@ -49,6 +50,7 @@ async def journal_screen(visit: Visit) -> Reply:
         visit,
         "journal.html",
         rows=[*doubts, *found.records],
+        waits=not found.records and visit.worker.ledger.peek(is_number_in_use, visit.worker.book, criteria.text),
         more=more,
         complete=found.complete,
         total=_certified([record for record, _ in found.records]) if is_summed_up else None,
@@ -116,6 +118,7 @@ async def invoice_screen(visit: Visit) -> Reply:
         visit,
         "invoice.html",
         record=record,
+        is_test=is_test_code(record.code),
         reason=reason_text(record, visit.language),
         z=z_number,
         receipt=content,

@@ -85,7 +85,8 @@ def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -
     box.config.write_text(box.config.read_text() + f'\n[backup]\nrecipients = ["{recipient}"]\n')
     box.ok("backup", "--all", "--into", str(tmp_path / "b"), "--keep-daily", "2", "--when-configured")
     (file,) = (tmp_path / "b").iterdir()
-    assert file.name.endswith(".box.age")
+    signed = box.ok("backup", "--all", str(tmp_path / "c"))
+    assert f".{signed.rpartition('fingerprint: ')[2][:9]}.box.age" in file.name
     before = box.config.read_bytes()
     for arguments in ((), ("--identity", str(tmp_path / "other"))):
         assert box.run("restore", "--all", str(file), "--yes", *arguments).returncode in {1, 2}
@@ -122,6 +123,8 @@ def test_doctor_reminds_of_the_copy_on_another_disk(box: Command) -> None:
     assert check_away(0, 0, 8 * DAY).state == "warn"
     assert check_away(DAY, 0, 8 * DAY).state == "ok"
     assert check_away(DAY, 0, 10 * DAY).state == "warn"
+    for of_a_clock_ahead in ((5000 * DAY, 0), (0, 5000 * DAY)):
+        assert check_away(*of_a_clock_ahead, 8 * DAY).state == "warn"
     disks = (Path("/dev/shm"), Path("/var/tmp"))  # noqa: S108  one of them is another file system than the ledger's
     elsewhere = next((disk for disk in disks if disk.stat().st_dev != box.ledger.stat().st_dev), None)
     if elsewhere is None:
