@@ -23,20 +23,13 @@ that are no spaces."""
 _UNPRINTABLE: Final = re.compile(f"[{CONTROL}\ud800-\udfff]")  # halves of surrogate pairs, which no UTF-8 can carry
 
 
-def fault_of_line(text: str, longest: int) -> Text | None:
-    """Why it is not one line of at most `longest` characters; None for one that is, also for a blank one."""
+def fault_of_line(text: str, longest: int, *, may_be_blank: bool = False) -> Text | None:
+    """Why it is not one line of at most `longest` characters that shows something; None for one that is."""
     if len(text) > longest:
         return Text("must have at most {longest} characters", longest=longest)
     if not text.isprintable() and _UNPRINTABLE.search(text):
         return Text("must not contain control characters")
-    return None
-
-
-def fault_of_label(text: str, longest: int) -> Text | None:
-    """As `fault_of_line`, of a text that has to show something."""
-    if fault := fault_of_line(text, longest):
-        return fault
-    return Text("must not be blank") if shows_nothing(text) else None
+    return None if may_be_blank or not shows_nothing(text) else Text("must not be blank")
 
 
 def shows_nothing(text: str) -> bool:

@@ -84,7 +84,7 @@ def check_line(longest: int) -> Callable[[click.Context, click.Parameter, str | 
     """For the callback of an option: a text of one line, or none."""
 
     def check(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-        if fault := fault_of_line(value or "", longest):
+        if fault := fault_of_line(value or "", longest, may_be_blank=True):
             raise click.BadParameter(tr(fault))
         return value
 

@@ -16,7 +16,7 @@ import click
 
 from common.language import Counted, Text, ambient, tell, tr
 from common.language.system import reason
-from common.one_line import fault_of_label
+from common.one_line import fault_of_line
 from common.web.formats import visible
 from daemon.core.audit import LONGEST_REASON
 
@@ -78,11 +78,11 @@ def require_terminal(option: str) -> None:
 def read_reason(option: str) -> str:
     """The reason of a decision: `option` as `--reason`, else at a prompt; BadParameter if it is too long or not one line."""
     if why := option.strip():
-        if fault := fault_of_label(why, LONGEST_REASON):
+        if fault := fault_of_line(why, LONGEST_REASON):
             raise click.BadParameter(tr(fault), param_hint="--reason")
         return why
     require_terminal("--reason")
-    while fault := fault_of_label(why := str(click.prompt(tr("Reason"))).strip(), LONGEST_REASON):
+    while fault := fault_of_line(why := str(click.prompt(tr("Reason"))).strip(), LONGEST_REASON):
         complain(fault)
     return why
 

@@ -124,10 +124,11 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
 
 
 def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
-    """A failing disk takes copies on itself with it. Times in ms, `away_at` 0 for never."""
+    """A failing disk takes copies on itself with it. Times in ms, `away_at` 0 for never; one to come, of a clock that was
+    ahead, says nothing."""
     todo = Text("sudo mcfd backup --all onto a stick, or plug in a stick called MCFD (docs/install.md)")
-    days = (now - away_at) // DAY
-    if away_at:
+    days = max(0, now - away_at) // DAY
+    if 0 < away_at < now + DAY:
         found: Text = Counted(
             "the whole box was last copied to another disk {count} day ago",
             "the whole box was last copied to another disk {count} days ago",
@@ -136,7 +137,7 @@ def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
         if not days:
             found = Text("the whole box was copied to another disk today")
         return Check("backup").ok(found) if days <= AWAY_DAYS else Check("backup").warn(found, todo)
-    if now - in_use_since <= AWAY_DAYS * DAY:
+    if abs(now - in_use_since) <= AWAY_DAYS * DAY:
         return Check("backup").ok("the whole box was not yet copied to another disk; it is new")
     return Check("backup").warn("the whole box was never copied to another disk", todo)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from common.language import Text, sentence
 from common.language.reasons import TEXT_CUT, TEXT_REPLACED, to_stored
-from common.one_line import BLANK, UNSEEN, fault_of_label, fault_of_line, shows_nothing
+from common.one_line import BLANK, UNSEEN, fault_of_line, shows_nothing
 from daemon.core import money
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
@@ -55,7 +55,7 @@ class Fields:
         return self.checked(name, value, longest, required=required)
 
     def checked(self, name: str, value: str, longest: int, *, required: bool = False) -> str:
-        if fault := (fault_of_label if required else fault_of_line)(value, longest):
+        if fault := fault_of_line(value, longest, may_be_blank=not required):
             self.fault(name, fault)
             return ""
         return "" if shows_nothing(value) else value

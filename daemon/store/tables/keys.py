@@ -73,7 +73,7 @@ def create_key(
 ) -> str:
     """The key itself: the only time that it is seen. InvalidRequest for terms that no key has, or a label that is not one line."""
     check_terms(terms)
-    if fault := fault_of_line(label, LONGEST_LABEL):
+    if fault := fault_of_line(label, LONGEST_LABEL, may_be_blank=True):
         raise InvalidRequest.at("label", fault)
     key = make_key(mode, signed=terms.signed)
     row = {"nim": nim, "mode": mode, "label": label, "at": at}

@@ -15,13 +15,16 @@ log = structlog.get_logger(__name__)
 
 async def tick(worker: MachineWorker) -> None:
     """Adds everything that has ended to the totals; on a failure the next tick does it. For a machine that is not in
-    use, as an idle spare, the tick also closes the year of its last Z, which needs an archive and no sale will
-    close."""
+    use, as an idle spare, the tick also closes the year of its last Z, which needs an archive and no sale will close:
+    as far as the other machine of the pair has come, since a clock alone may be fast."""
     try:
         worker.aggregate = await worker.ledger.aggregate(worker.book)
+        worker.time.take_time(worker.aggregate.at)
         await worker.ledger.close_over_months(worker.book, worker.aggregate.at)
         if (worker.is_retired or not worker.is_in_use) and not worker.time.question():
-            await worker.ledger.close_over_months(worker.book, worker.now(), upto_z=True)
+            other = worker.first or worker.in_use
+            at = worker.now() if other is worker else min(worker.now(), other.time.last_at)
+            await worker.ledger.close_over_months(worker.book, at, upto_z=True)
     except StorageError as error:
         log.warning("aggregate.failed", nim=worker.book.nim, mode=worker.book.mode, cause=str(error))
         worker.schedule_tick(lambda: tick(worker))

@@ -95,6 +95,14 @@ def test_a_declaration_names_the_shop_whose_machine_died_before_anybody_looked(t
     assert "Avenue Kwamé Nkrumah" in paper
 
 
+def test_a_sale_that_waits_is_found_by_its_number(dead: Shop) -> None:
+    """A customer is back with the slip: the journal has no invoice of that number yet, and leads to where it waits."""
+    with Visitor(dead, "reader") as client:
+        found = client.get("/ui/journal", params={"q": "waits"}).text.partition('id="found"')[2]
+        assert 'href="/ui/waiting' in found
+        assert "/ui/waiting" not in client.get("/ui/journal", params={"q": "nothing"}).text.partition('id="found"')[2]
+
+
 def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:
     """The banner says that the till can sell: so can the page, which shows the slip for the customer; sent twice it is one sale, with a number of
     the page's series, and it is certified once the machine is back."""

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from common.one_line import NOT_BLANK, ONE_LINE, fault_of_label, fault_of_line
+from common.one_line import NOT_BLANK, ONE_LINE, fault_of_line
 
 LONGEST = 5
 
@@ -27,12 +27,15 @@ LONGEST = 5
 )
 def test_a_line_is_short_and_shows_something(text: str, *, line: bool, label: bool) -> None:
     """Functions and patterns, which have no length, agree."""
-    assert (fault_of_line(text, LONGEST) is None, fault_of_label(text, LONGEST) is None) == (line, label)
+    assert (fault_of_line(text, LONGEST, may_be_blank=True) is None, fault_of_line(text, LONGEST) is None) == (
+        line,
+        label,
+    )
     if len(text) <= LONGEST:
         assert (bool(re.search(ONE_LINE, text)), bool(re.search(NOT_BLANK, text))) == (line, label)
 
 
 def test_what_no_font_shows_is_no_label() -> None:
     """Nor what UTF-8 cannot carry."""
-    assert fault_of_label("\N{ZERO WIDTH SPACE}\N{HANGUL FILLER}", LONGEST)
-    assert fault_of_line("\ud800", LONGEST)
+    assert fault_of_line("\N{ZERO WIDTH SPACE}\N{HANGUL FILLER}", LONGEST)
+    assert fault_of_line("\ud800", LONGEST, may_be_blank=True)

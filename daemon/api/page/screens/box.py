@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from common.numbers import money
-from common.one_line import fault_of_label
+from common.one_line import fault_of_line
 from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import authority_link, day_of, file_route
@@ -134,7 +134,7 @@ async def findings(visit: Visit) -> Reply:
 async def create_key(visit: Visit) -> Reply:
     """Shows the key once, with a QR code for the till's camera; a repeated form shows the same key."""
     label, role = visit.form.get("label", ""), visit.form.get("role", "")
-    if fault := fault_of_label(label, LONGEST_LABEL):
+    if fault := fault_of_line(label, LONGEST_LABEL):
         raise InvalidRequest.at("label", fault)
     if role not in ROLES:
         raise InvalidRequest.at("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))

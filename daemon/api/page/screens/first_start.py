@@ -14,7 +14,7 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
 from common.language import Speaker, Text
-from common.one_line import fault_of_label
+from common.one_line import fault_of_line
 from common.passwords import fault_of_password
 from common.sockets import in_url
 from common.web.forms import fields
@@ -176,8 +176,8 @@ def _request(form: dict[str, str]) -> SetupRequest:
     faults = (
         ("machines", "" if request.nims else Text("choose one at least")),
         ("network", "" if network in NETWORKS else Text("has to be one of {choices}", choices=", ".join(NETWORKS))),
-        ("isf", fault_of_label(request.isf, LONGEST_DEFAULT)),
-        ("till", fault_of_label(request.till, LONGEST_DEFAULT)),
+        ("isf", fault_of_line(request.isf, LONGEST_DEFAULT)),
+        ("till", fault_of_line(request.till, LONGEST_DEFAULT)),
         ("name", fault_of_name(name)),
         ("password", fault_of_password(password, name)),
     )

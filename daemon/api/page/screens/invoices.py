@@ -25,6 +25,7 @@ from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.ranges import EVER
 from daemon.core.report.receipt import receipt
 from daemon.store.tables.book.closures import periods_of
+from daemon.store.tables.book.deferred import is_number_in_use
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
 
@@ -49,6 +50,7 @@ async def journal_screen(visit: Visit) -> Reply:
         visit,
         "journal.html",
         rows=[*doubts, *found.records],
+        waits=not found.records and visit.worker.ledger.peek(is_number_in_use, visit.worker.book, criteria.text),
         more=more,
         complete=found.complete,
         total=_certified([record for record, _ in found.records]) if is_summed_up else None,

@@ -13,7 +13,7 @@ import msgspec
 from common.language import Counted, Text, tell
 from common.language.reasons import from_stored
 from common.numbers import money, whole_number
-from common.one_line import fault_of_label
+from common.one_line import fault_of_line
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.screens.closures import LONGEST_KEY, count_of
@@ -306,7 +306,7 @@ SHORTEST_REASON = 4
 def reason_of(visit: Visit) -> str:
     """The reason of a decision, for the ledger. Raises InvalidRequest if it is too short, too long or not one line."""
     reason = visit.form.get("reason", "").strip()
-    if fault := REASON if len(reason) < SHORTEST_REASON else fault_of_label(reason, LONGEST_REASON):
+    if fault := REASON if len(reason) < SHORTEST_REASON else fault_of_line(reason, LONGEST_REASON):
         raise InvalidRequest.at("reason", fault)
     return reason
 

@@ -123,6 +123,8 @@ def test_doctor_reminds_of_the_copy_on_another_disk(box: Command) -> None:
     assert check_away(0, 0, 8 * DAY).state == "warn"
     assert check_away(DAY, 0, 8 * DAY).state == "ok"
     assert check_away(DAY, 0, 10 * DAY).state == "warn"
+    for of_a_clock_ahead in ((5000 * DAY, 0), (0, 5000 * DAY)):
+        assert check_away(*of_a_clock_ahead, 8 * DAY).state == "warn"
     disks = (Path("/dev/shm"), Path("/var/tmp"))  # noqa: S108  one of them is another file system than the ledger's
     elsewhere = next((disk for disk in disks if disk.stat().st_dev != box.ledger.stat().st_dev), None)
     if elsewhere is None:
