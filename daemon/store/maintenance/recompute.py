@@ -134,7 +134,7 @@ class BookRecomputation:
                     "record {seq} (invoice {number!r}) cannot be read: {error}",
                     seq=row[SEQ],
                     number=row[NUMBER],
-                    error=error,
+                    error=error.with_traceback(None),  # its frames have cursors, which would keep the file locked
                 )
             )
             self._now.seq = row[SEQ]

@@ -151,7 +151,8 @@ class Verification:
         except Exception as error:
             if is_room(error):
                 raise
-            found = Text("the file cannot be read to its end: {error}", error=error)
+            # Without its frames, whose cursors would keep the file locked.
+            found = Text("the file cannot be read to its end: {error}", error=error.with_traceback(None))
             (self._of_file if isinstance(error, sqlite3.DatabaseError) else self._problems).append(found)
         return None
 

@@ -204,6 +204,16 @@ def test_a_definition_that_is_damaged(path: Path, copy: Path, image: bytes, keep
     assert (all_rows(path) == before) == keep_newer
 
 
+def test_a_newer_closure_that_cannot_be_read(path: Path, copy: Path, image: bytes) -> None:
+    """It is named, and what was found does not keep the new ledger locked while its numbers are written."""
+    assert path.read_bytes() == image
+    bad = "CAST(substr(body, 1, 9) || CAST(x'b6' AS TEXT) || substr(body, 11) AS BLOB)"
+    tamper(path, f"UPDATE closure SET body = {bad} WHERE z_number = 2")  # noqa: S608  a value of ours
+    done = restore(copy, path, at=START, keep_newer=True)
+    assert "Z 2" in str(done.findings.problems)
+    assert len(done.newer) == 64
+
+
 async def _fork(path: Path, copy: Path) -> None:
     """Both are sold in since the copy of the copy."""
     await history(path, copy)
