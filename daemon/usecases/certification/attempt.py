@@ -139,7 +139,7 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
 def _intent(job: AttemptRun) -> Attempt:
     """The attempt to store; sets the year in which the invoice's number is reserved."""
     worker = job.worker
-    begun_at = worker.now()
+    begun_at = worker.time.now()  # the ledger keeps the order of times itself
     sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
     job.invoice = msgspec.structs.replace(job.invoice, number_year=worker.defaults.numbers.year_of(sold_at))
     return Attempt(
@@ -280,7 +280,7 @@ async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexpl
                 certified,
                 invoice,
                 invoice.total_ttc,
-                worker.now(),
+                worker.time.now(),
                 line_ms=round((job.line_ended - job.line_started) * 1000),
                 duration_ms=round(elapsed * 1000),
                 unexplained=unexplained,

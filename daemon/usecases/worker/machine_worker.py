@@ -6,6 +6,7 @@ Nothing here is durable: after a crash all of it is read from the ledger and the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
@@ -16,7 +17,7 @@ import structlog
 
 from common.language import NO_TEXT, Text, reasons
 from common.language.reasons import from_stored
-from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
+from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline, StorageError
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Record, is_test_code
@@ -31,6 +32,7 @@ from daemon.machines.adapter import ConnectedMachine
 from daemon.store.journal import EventLog, Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import read_head
 from daemon.usecases.worker.attempts import Attempts, WorkerStatistics
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
 from daemon.usecases.worker.machine_pair import MachinePair
@@ -227,6 +229,8 @@ class MachineWorker(MachinePair):
 
     def now(self) -> int:
         """The time for the ledger (decision 21); never before anything the book already holds."""
+        with contextlib.suppress(StorageError):
+            self.time.take_time(self.ledger.peek(read_head, self.book.id).at)
         return self.time.now()
 
     @property
