@@ -26,8 +26,9 @@ NUMBER = "invoiceNumber"
 
 
 def name(worker: MachineWorker, invoice: Invoice, original: str = "") -> Invoice:
-    """The invoice with its reference in full. `original`: number of a credit note's sale, where the till sent it. If the configuration names the machine without its activation counter, a
-    till may too, and means the present one. InvalidRequest for an activation that the machine never had."""
+    """The invoice with its reference in full. `original`: number of a credit note's sale, where the till sent it. If the
+    configuration names the machine without its activation counter, a till may too, and means the present one.
+    InvalidRequest for an activation that the machine never had."""
     reference = read_reference(invoice.reference)
     if reference is None:
         return invoice
