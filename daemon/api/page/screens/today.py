@@ -63,8 +63,6 @@ AGAIN: Final = 2.7
 BEAT: Final = 5.0
 """Seconds between signs of life, and between checks for a take-over by the spare."""
 CHANGE: Final = b"event: change\ndata: 1\n\n"
-HOURS_NAMED: Final = 12
-"""As many have room below the chart; of more, each second one is named."""
 _hours_cache: dict[tuple[int, int], int] = {}
 
 
@@ -93,7 +91,6 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     now = worker.now()
     hours, hours_before = [await _by_hour(worker, at, count) for at in (start, before)]
     opening = _opening_hours(hours, hours_before)
-    every = 1 if len(opening) <= HOURS_NAMED else 2
     sales = await sales_between(worker, start, end)
     by_now = await sales_between(worker, before, before + min(now, end) - start)
     periods = await report.open_periods(worker) if visit.may("report") else []
@@ -106,7 +103,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
         "unprinted": _unprinted(visit) if visit.may("report") else [],
         "sales": sales,
         "change": change_in_percent(sales.total, by_now.total),
-        "hours": [_hour_bar(visit, at, hours[at], hours_before[at], is_named=at % every == 0) for at in opening],
+        "hours": [_hour_bar(visit, at, hours[at], hours_before[at]) for at in opening],
         "hours_before": [hours_before[at] for at in opening],
         "latest": await _latest(visit),
         "periods": periods,
@@ -143,9 +140,9 @@ def _opening_hours(*days: Sequence[int]) -> range:
     return range(max(0, min(sold) - 1), min(len(days[0]), max(sold) + 2))
 
 
-def _hour_bar(visit: Visit, at: int, total: int, before: int, *, is_named: bool) -> tuple[str, int, str]:
+def _hour_bar(visit: Visit, at: int, total: int, before: int) -> tuple[str, int, str]:
     words = visit.say("{name}: {value}", name=f"{at} h", value=f"{money(total)} ({money(before)})")
-    return f"{at} h" if is_named else "", total, words
+    return f"{at} h", total, words
 
 
 @screen("/ui/x", "report")
