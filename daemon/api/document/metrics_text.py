@@ -138,10 +138,11 @@ class _Collector(Collector):
         build.add_metric([seen.version], 1)
         yield build
         yield from _certifications(seen.machines)
+        timed = [(each, each.worker.now()) for each in (*seen.machines, *seen.retired)]
         for name, (text, value) in GAUGES.items():
             gauge = GaugeMetricFamily(name, text, labels=BOOK)
-            for each in (*seen.machines, *seen.retired) if name == OF_RETIRED else seen.machines:
-                if (figure := value(each, each.worker.now())) is not None:
+            for each, now in timed if name == OF_RETIRED else timed[: len(seen.machines)]:
+                if (figure := value(each, now)) is not None:
                     gauge.add_metric(each.book, figure)
             yield gauge
         for name, text in LINE_COUNTERS.items():
