@@ -87,9 +87,9 @@ def state(shop: MemoryShop, number: str) -> str:
     return sale.state
 
 
-async def test_one_that_the_machine_answers_with_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not hold up those behind it, and is refused once the machine has answered it so again."""
-    answered = []
+def answers_with_nonsense(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The machine does, to sale A; its number for each time."""
+    answered: list[str] = []
 
     def odd(sale: Invoice, subtotal: Subtotal) -> Invoice:
         if sale.number != "A":
@@ -98,6 +98,12 @@ async def test_one_that_the_machine_answers_with_nonsense(tmp_path: Path, monkey
         raise MachineNonsense("the subtotal differs")
 
     monkeypatch.setattr(enter_invoice, "agree", odd)
+    return answered
+
+
+async def test_one_that_the_machine_answers_with_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not hold up those behind it, and is refused once the machine has answered it so again."""
+    answered = answers_with_nonsense(monkeypatch)
     async with working(tmp_path / "ledger") as shop:
         await shop.connected()
         for number in "ABC":
@@ -227,15 +233,7 @@ async def test_a_credit_note_shows_too_that_the_machine_is_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the machine has refused is tried again after any certification, and not before its time otherwise."""
-    answered = []
-
-    def odd(sale: Invoice, subtotal: Subtotal) -> Invoice:
-        if sale.number != "A":
-            return agree(sale, subtotal)
-        answered.append(sale.number)
-        raise MachineNonsense("the subtotal differs")
-
-    monkeypatch.setattr(enter_invoice, "agree", odd)
+    answered = answers_with_nonsense(monkeypatch)
     async with working(tmp_path / "ledger") as shop:
         await shop.connected()
         sold = (await shop.certify("S", 1000)).value

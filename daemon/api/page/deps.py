@@ -82,9 +82,9 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     year's journal (from, to in ms) and returns the file's name. `authority` is the certificate to be trusted by tills,
     or empty. `send_again` retries events that receivers refused, returns their number and writes the audit entry.
     `log_lines` are the newest events since the start, newest first. `restore` orders a copy to be restored by a
-    restart at once; with True it keeps what the ledger has since. `support` is the contact when sales stop; `labels` are names of payment methods; `probe` compares
-    assumptions with a disabled machine. `join` takes a code and an address of headquarters and may raise BoxRefused;
-    `leave` reverts it."""
+    restart at once; with True it keeps what the ledger has since. `support` is the contact when sales stop; `labels`
+    are names of payment methods; `probe` compares assumptions with a disabled machine. `join` takes a code and an
+    address of headquarters and may raise BoxRefused; `leave` reverts it."""
 
     ledger: Ledger
     decisions: OperatorDecisions
