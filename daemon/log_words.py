@@ -88,7 +88,6 @@ EVENTS: Final = {
     "ledger.write_failed": Text("the ledger could not be written"),
     "ledger.tidied": Text("what the ledger need not keep was deleted"),
     "certificate.renewed": Text("the certificate was renewed"),
-    "certificate.unfit": Text("tills may refuse the new certificate"),
     "certificate.not_renewed": Text("the certificate could not be renewed"),
     "front.ended": Text("HAProxy ended; it is started again"),
     "front.unreachable": Text("HAProxy does not answer"),
