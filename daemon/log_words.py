@@ -121,7 +121,6 @@ EVENTS: Final = {
     "taxserver.alert_not_stored": Text("a warning of the tax server could not be written down"),
     "taxserver.unreadable": Text("the machine's word on the tax server cannot be read"),
     "command.done": Text("a command of the box changed the ledger"),
-    "control.not_accepted": Text("a command could not reach this daemon yet"),
     "control.unavailable": Text("commands cannot change anything beside this daemon: its socket could not be made"),
     "command.failed": Text("mcfd failed at a command of the box"),
     "uses.not_written": Text("when keys were used last could not be written down"),
