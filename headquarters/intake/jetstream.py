@@ -16,7 +16,7 @@ from functools import partial
 import structlog
 
 from common.turns import ended
-from common.wire.errors import NatsError, NoAnswer
+from common.wire.errors import NatsError
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import AGAIN_SECONDS, NatsOptions, Pull, connected, pulling, sessions
@@ -42,7 +42,6 @@ ACK_SECONDS = 60
 IN_FLIGHT = 20_000
 """Fetched and unacknowledged, of all instances together."""
 CHECK_SECONDS = 10.0
-PRESENCE_FIRST_SECONDS = 5.0
 EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
 
 
@@ -54,8 +53,6 @@ class JetStreamIntake:
         self._reception = reception
         self._stream = StreamName(CLOSURES_STREAM, "")
         """The stream that is read."""
-        self._has_read = asyncio.Event()
-        """The presences of the stream are stored."""
         self._lacks_presences = asyncio.Event()
         """The database may lack presences of the stream."""
         self._floods = Floods()
@@ -80,7 +77,6 @@ class JetStreamIntake:
                     await asyncio.gather(*map(self._heard, await self._reception.unheard(messages)))
             except NatsError as error:
                 log.warning("presence.not_readable", reason=str(error))
-            self._has_read.set()
 
     async def _heard(self, message: Message) -> None:
         with contextlib.suppress(MessageRefused):
@@ -97,9 +93,6 @@ class JetStreamIntake:
 
     async def _closures(self, client: Client) -> None:
         try:
-            # Earlier presences are processed before these closures.
-            with contextlib.suppress(NoAnswer):
-                await client.within(self._has_read.wait(), PRESENCE_FIRST_SECONDS)
             await self._heal(client)
             async with pulling(client, CLOSURES_STREAM, self._options.durable, AT_ONCE) as pull:
                 await self._taking(pull, client)

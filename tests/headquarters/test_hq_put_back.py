@@ -22,7 +22,7 @@ from common.wire.nats_pull import connected
 from common.wire.presence import read_answer
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.reception import Reception
-from headquarters.intake.stream import stream_info
+from headquarters.intake.stream import read_stream, stream_info
 from headquarters.intake.threads import Threads
 from headquarters.store import tables
 from headquarters.store.database import StoreError
@@ -195,9 +195,17 @@ async def test_the_database_was_away(site, monkeypatch):
     reception = Reception(site.store, threads, UTC)
     intake = JetStreamIntake(site.options, site.store, threads, reception)
     client, readers = await site.shop(0), [await connected(site.options) for _ in range(2)]
+    was_read = asyncio.Event()
+
+    async def read(*arguments):
+        async for messages in read_stream(*arguments):
+            yield messages
+        was_read.set()
+
+    monkeypatch.setattr("headquarters.intake.jetstream.read_stream", read)
     async with reception.running():
         reading = asyncio.create_task(intake._presences(readers[0]))
-        await asyncio.wait_for(intake._has_read.wait(), 10)
+        await asyncio.wait_for(was_read.wait(), 10)
         headers, body = box.sent_presence(box.presence())
         await client.jetstream().publish(f"mcf.{NIM}.presence", body, headers=headers)
         with monkeypatch.context() as away:
