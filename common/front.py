@@ -19,7 +19,7 @@ from typing import Final
 
 import structlog
 
-from common.files import write_whole
+from common.files import read_file, write_whole
 from common.front_config import Front, FrontLimits, configuration, error_files, idle_configuration, program
 from common.language.system import reason
 from common.sockets import addresses, bind
@@ -46,9 +46,9 @@ class BadCertificate(Exception):
 def check_pair(cert: Path, key: Path) -> bytes:
     """Both in one PEM, as HAProxy needs it. Raises BadCertificate if they are unreadable or do not match."""
     try:
+        parts = [read_file(each) for each in dict.fromkeys((cert, key))]
         # Without a password OpenSSL would prompt for one at the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
-        parts = [cert.read_bytes()] if cert == key else [cert.read_bytes(), key.read_bytes()]
     except ssl.SSLError as error:
         why = error.reason or "no certificate with its private key (PEM)"
         raise BadCertificate(f"{cert} with {key}: {why}") from error

@@ -7,6 +7,7 @@ McfdError
 ├── ZNumberUnknown        the last Z number of this machine is not known (409)
 ├── PeriodEnded          another Z has closed the period meanwhile (409)
 ├── PeriodNotOver         the month or year is not over, or nothing is left to close (409)
+├── NothingToClose        nothing was sold since the last report of articles (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
 ├── RequestExpired        it came, or had its turn, after the time that its client gave it; nothing was sent (410)
 ├── TooManyCashMoves      a key or a person has moved cash too often within an hour (429)
@@ -115,6 +116,11 @@ class PeriodNotOver(McfdError):
         else:
             detail = Text("nothing is over yet; nothing was closed")
         super().__init__(detail)
+
+
+class NothingToClose(McfdError):
+    def __init__(self) -> None:
+        super().__init__(Text("nothing was certified since the report before; nothing was closed"))
 
 
 class CreditExceedsOriginal(McfdError):

@@ -1,4 +1,4 @@
-"""How many shops have closed: shops, not closures, and of the region that is shown; and who may change something by `/v1`."""
+"""How many shops have closed: shops, not closures, and of the region that is shown; and who may do something by `/v1`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ async def test_shops_that_have_closed(store):
 
 
 async def test_a_person_called_key_is_no_program(store, box):
-    """Their session changes nothing by `/v1`, whatever another site makes their browser send."""
+    """Their session opens nothing by `/v1`, whatever another site makes their browser send."""
     store.people.create("key", "no password", "admin", 1)
     async with pages(store) as client:
         client.cookies.set("hq_session", store.people.begin("key", time.time_ns() // 1_000_000))
-        assert (await client.get("/v1/findings")).status_code == 200
+        assert (await client.get("/v1/findings")).status_code == 401
         assert (await client.post("/v1/findings/1/seen")).status_code == 401

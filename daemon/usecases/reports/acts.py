@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from daemon.core.audit import Call
+from daemon.core.errors import NothingToClose
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind
 from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
@@ -15,6 +16,7 @@ from daemon.store.tables import z_papers
 from daemon.store.tables.book import acts
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.reports.report import articles_since, closure
+from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -46,7 +48,7 @@ async def note_z_paper(worker: MachineWorker, reference: str) -> None:
 
 
 async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
-    """The report of articles since the one before: numbered, stored, in the journal."""
+    """The report of articles since the one before: numbered, stored, in the journal. NothingToClose."""
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
@@ -57,7 +59,10 @@ async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
 
 async def _close(worker: MachineWorker, call: Call) -> bytes:
     async with worker.acts_lock:
+        await tick(worker)  # what was certified before is in it
         articles, report = await articles_since(worker)
+        if not report.certs_count:
+            raise NothingToClose
 
         def answer(number: int) -> bytes:
             closed = msgspec.structs.replace(report, number=number, letterhead=worker.defaults.letterhead.hex())

@@ -58,6 +58,7 @@ EXAMPLES = [
     (errors.LedgerMoved("gone"), 507, "STORAGE_FULL"),
     (errors.PeriodEnded(7), 409, "PERIOD_ENDED"),
     (errors.PeriodNotOver("2026-11", "2026-10"), 409, "PERIOD_NOT_OVER"),
+    (errors.NothingToClose(), 409, "NOTHING_TO_CLOSE"),
     (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150, 20), 409, "CREDIT_EXCEEDS_ORIGINAL"),
     (errors.TooManyCashMoves(60, 5), 429, "TOO_MANY_REQUESTS"),
     (refusals.BodyTimeout(), 408, "REQUEST_TIMEOUT"),

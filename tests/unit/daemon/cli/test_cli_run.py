@@ -1,6 +1,9 @@
+import os
 import socket
+from pathlib import Path
 
 import httpx
+import pytest
 from support.cli.command import CONFIG, NIM, Command
 from support.shop import Machine, Shop, invoice, wait_for
 
@@ -14,6 +17,20 @@ def test_a_port_that_is_taken(tmp_path):
         done = Command(tmp_path, f"[server]\nport = {port}\n{CONFIG}").run("run")
     assert done.returncode == 3
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in done.stderr
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_a_ledger_that_is_no_file(tmp_path, make):
+    """A folder, or a pipe, which SQLite would open and wait for: the start and the commands that read say so, and where."""
+    box = Command(tmp_path)
+    make(box.ledger)
+    done = box.run("run")
+    assert done.returncode == 3
+    assert f"{box.ledger}: it is not a file" in done.stderr
+    assert f"{box.ledger}: it is not a file" in box.refused(3, "keys", "list")
+    done = box.run("verify")
+    assert done.returncode == 1
+    assert f"{box.ledger}: it is not a file" in done.stderr
 
 
 def test_settled_while_the_daemon_runs(tmp_path):
