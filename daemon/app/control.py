@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
+from common.files import real_path
 from common.language import Language, Text
 from common.language.reasons import INTERNAL_ERROR
 from common.sockets import bind_unix, peer_user
@@ -43,7 +44,7 @@ def control_path(settings: Settings) -> Path:
     """The socket's path: in systemd's runtime directory, otherwise beside the ledger."""
     if folder := os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]:
         return Path(folder) / "control.sock"
-    ledger = settings.storage.path.resolve()
+    ledger = real_path(settings.storage.path)
     return ledger.with_name(ledger.name + ".sock")
 
 

@@ -11,6 +11,7 @@ from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import acts
 from daemon.store.tables.book.acts import cash_between, cash_moves, cash_of_period
 from daemon.store.tables.book.entries import hours_ahead, repair_time
@@ -39,6 +40,14 @@ async def move(till: Till, what: CashMove, *, later: int = MINUTE, key: str = ""
 async def drawer_of_open_period(till: Till) -> CashTotal:
     aggregate = await till.store.ledger.aggregate(till.book)
     return till.store.ledger.peek(cash_of_period, till.book, aggregate.period_start)
+
+
+async def test_what_was_counted_in_the_drawer_is_in_the_audit_trail_of_the_z(store: Store, till: Till) -> None:
+    """Where somebody has counted it."""
+    for counted in (15_000, None):
+        await store.ledger.close_period(till.book, counters=till.counters, unexplained=0, at=till.at, counted=counted)
+    trail = [entry.detail.get("counted") for entry in await store.ledger.read(newest_entries, 2)]
+    assert trail == [None, "15000"]
 
 
 async def test_each_movement_is_in_exactly_one_z(till: Till, path: Path) -> None:

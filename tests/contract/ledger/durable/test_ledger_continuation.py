@@ -254,6 +254,19 @@ def test_a_ledger_that_does_not_continue_the_copy_stays(
     assert restore(copy, path, at=START).findings.clean
 
 
+def test_a_ledger_whose_invoices_cannot_be_read_at_all_stays(path: Path, copy: Path, image: bytes) -> None:
+    """Nobody knows what it has since the copy, which alone is put back when that is asked for."""
+    assert path.read_bytes() == image
+    tables = "SELECT rootpage FROM sqlite_schema WHERE name IN ('certification', 'certification_seq')"
+    for (page,) in query(path, tables):
+        spoil(path, page)
+    damaged = path.read_bytes()
+    with pytest.raises(LedgerUnusable, match=r"has 1 invoices that .* lacks, \? to \?"):
+        restore(copy, path, at=START, keep_newer=True)
+    assert path.read_bytes() == damaged
+    assert restore(copy, path, at=START).findings.clean
+
+
 def test_an_older_ledger_is_replaced(path: Path, copy: Path) -> None:
     """It has no invoice that the copy lacks."""
     asyncio.run(sell(path, 3))

@@ -33,6 +33,27 @@ def test_a_ledger_that_is_no_file(tmp_path, make):
     assert f"{box.ledger}: it is not a file" in done.stderr
 
 
+def test_a_ledger_that_is_a_link_to_itself(tmp_path):
+    """One line too."""
+    box = Command(tmp_path)
+    box.ledger.symlink_to(box.ledger)
+    done = box.run("run")
+    assert done.returncode == 3
+    assert f"{box.ledger} cannot be made (a link that must not be followed)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_pipe_in_the_place_of_the_mark_of_commits(tmp_path):
+    """The mark is as good as missing; nothing waits for it."""
+    box = Command(tmp_path)
+    box.ok("keys", "create", "--nim", NIM)
+    mark = box.ledger.with_name(f"{box.ledger.name}.commits")
+    mark.unlink()
+    os.mkfifo(mark)
+    box.ok("keys", "create", "--nim", NIM)
+    assert "all is right" in box.ok("verify")
+
+
 def test_settled_while_the_daemon_runs(tmp_path):
     """Another program used the machine while mcfd was away: attention; `mcfd machine settle` beside the running daemon, which
     holds the line, takes over what the machine said, and the daemon goes on without a restart."""
