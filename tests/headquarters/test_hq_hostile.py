@@ -1,7 +1,5 @@
 """What somebody with one shop's NATS key may send, on real nats-servers: no message, header or flood of one shop touches another."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which of a box's waiting sales comes next after one has failed."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Any
 
