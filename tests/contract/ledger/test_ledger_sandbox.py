@@ -105,27 +105,6 @@ async def sell(till: Till, times: int) -> None:
         await till.sell()
 
 
-async def test_it_keeps_to_its_budget_and_to_its_time(store: Store, path: Path) -> None:
-    """Within the budget nothing goes but what is older than ninety days; beyond it the oldest go until it fits."""
-    till = await Till.of(store, mode="test")
-    await sell(till, 40)
-    old = till.at
-    till.at += sandbox.DAYS * sandbox.DAY
-    await sell(till, 40)
-    await store.ledger.aggregate(till.book)
-    await trimmed(store, NO_LIMIT, now=old)
-    assert row_counts(path) == (1, 80)
-    await trimmed(store, NO_LIMIT)
-    first, last = row_counts(path)
-    assert (first, last) == (41, 80)
-    await trimmed(store, 20 * sandbox.ROW_BYTES)
-    first, last = row_counts(path)
-    assert 60 < first <= 80 - NEWEST + 1
-    assert last == 80
-    assert (await trimmed(store, 20 * sandbox.ROW_BYTES), row_counts(path)) == (0, (first, last))
-    assert verify(path).clean
-
-
 async def test_what_is_ninety_days_old_stays_and_what_is_older_goes(store: Store, path: Path) -> None:
     """To the millisecond, by the time of the book; what an operator decided on one that went is kept without it."""
     till = await Till.of(store, mode="test")
