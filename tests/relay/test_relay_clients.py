@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 from avepay.mcf import AvePay
-from avepay_mcf import Mcf
 from support.published import sale
 from support.receivers.nats_server import NIM
 from support.relay_site import RelaySite
-from support.shop import invoice, wait_for
+from support.shop import wait_for
 
 pytestmark = pytest.mark.long
 
@@ -28,21 +27,6 @@ async def test_the_published_client(site: RelaySite) -> None:
     codes, total = await asyncio.to_thread(day)
     assert [entry["code"] for entry in site.shop.machines[0].certified()] == codes
     assert (await asyncio.to_thread(site.shop.x_with, 5))["total_ttc"] == total
-
-
-async def test_our_client(site: RelaySite) -> None:
-    """`clients/python`, which repeats what had no answer: once more through another relay, when the first one is gone."""
-    key = site.key()
-    await asyncio.to_thread(site.relays[1].start)
-
-    def sell(relay: int) -> str:
-        with Mcf(site.relays[relay].base, key, NIM, till="erp") as mcf:
-            return mcf.certify(invoice("ERP-1")).code_secef
-
-    first = await asyncio.to_thread(sell, 0)
-    site.relays[0].kill()
-    assert await asyncio.to_thread(sell, 1) == first
-    assert len(site.shop.machines[0].certified()) == 1
 
 
 def _answers(mcf: object) -> bool:

@@ -61,11 +61,6 @@ def test_no_other_spelling_is_an_amount(text: str) -> None:
     assert numbers.read_time_if_any(text) == ""
 
 
-def test_half_a_franc_is_one() -> None:
-    """As the machine rounds, and a cent less is none."""
-    assert [numbers.read_money(text, "x") for text in ("0.49", "0.50", "1.49", "1.5")] == [0, 1, 1, 2]
-
-
 def test_counters_in_each_spelling() -> None:
     """Leading zeros, blanks, needless decimals; a counter of half a transaction is none."""
     assert [numbers.read_counter(text, "x") for text in ("0012", " 12", "12.00", "1 234", "", "9" * 18)] == [

@@ -288,11 +288,3 @@ def test_comments_take_the_next_free_label():
     assert [c.label for c in read(body(comments=["x"] * 6)).comments] == list("CDEFGH")
     assert faults(body(comments=["x"] * 8)) == ["comments[6]", "comments[7]"]
     assert read(body(comments=[])).comments == ()
-
-
-def test_payments_come_to_the_total():
-    """Decision 3; several of one method may."""
-    payments = [{"method": method, "amount": 2500} for method in "EVCMBA"]
-    assert [p.method for p in read(body(payments=payments)).payments] == list("EVCMBA")
-    for paid in (14999, 15001, 1):
-        assert faults(body(pay=paid)) == ["payments"]

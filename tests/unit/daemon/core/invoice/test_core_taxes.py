@@ -13,7 +13,7 @@ from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import NO_ITEM, Psvb, TaxLine
 from daemon.core.invoice.items import at_present_rates
 from daemon.core.invoice.rules import Rules
-from daemon.core.invoice.taxes import percent, tax_line
+from daemon.core.invoice.taxes import tax_line
 from daemon.core.ledger.tally import contribution
 from daemon.core.report.receipt import receipt
 
@@ -152,12 +152,6 @@ def test_withholding_by_an_auditor_s_own_reading(lines, group, mode):
 
 def half_up(value):
     return int(value.quantize(Decimal(1), ROUND_HALF_UP))
-
-
-@pytest.mark.parametrize(("rate", "expected"), [(1800, "18"), (20, "0.2"), (1750, "17.5"), (0, "0")])
-def test_rates_are_shown_in_percent(rate, expected):
-    """Whole where they are whole."""
-    assert str(percent(rate)) == expected
 
 
 def test_a_sale_that_waited_has_the_rates_of_now():

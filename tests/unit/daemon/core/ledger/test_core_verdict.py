@@ -19,7 +19,6 @@ from daemon.core.ledger.verdict import (
     strangers,
     vanished,
     verdicts,
-    went_down,
 )
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
@@ -345,12 +344,6 @@ def test_whether_the_machine_s_last_invoice_is_ours(field, value, ours):
     """In capitals or not, in words of its own for the type; never with another type that we know, another number or another total."""
     assert is_last(attempt(), state(11, 9, 1, msgspec.structs.replace(OURS, **{field: value}))) is ours
     assert not is_last(attempt(), state(11, 9, 1, None))
-
-
-@pytest.mark.parametrize(("tc", "fvc", "frc"), [(0, 0, 0), (1, 1, 1), (-1, 0, 0), (0, -1, 0), (0, 0, -1), (9, -1, 9)])
-def test_each_counter_may_only_go_up(tc, fvc, frc):
-    """One that is lower than before is enough; one that stands still is not."""
-    assert went_down(LEDGER, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) is (min(tc, fvc, frc) < 0)
 
 
 def test_an_activation_since_the_copy_was_made_is_told_with_the_evidence():
