@@ -77,12 +77,6 @@ async def is_sound(shop: MemoryShop) -> None:
     assert verify(shop.path).problems == ()
 
 
-# -- a ledger that was put back -----------------------------------------------------------------------------------------------
-
-
-# -- an answer that was lost ---------------------------------------------------------------------------------------------------
-
-
 async def test_a_number_in_other_letters_waits_for_the_one_that_is_certified(tmp_path: Path) -> None:
     """N4: a1 is on the line when A1 comes; the machine keeps both in capitals. A1 is a duplicate of it, and a1 keeps its code over a kill."""
     async with in_service(tmp_path / "ledger", options=CAPITALS) as shop:
@@ -151,9 +145,6 @@ async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(shop: Mem
     assert (await shop.certify("C")).value.counters.fvc == 2
     assert ours(shop)["c"] == 1
     assert verify(shop.path).problems == ()
-
-
-# -- decisions ------------------------------------------------------------------------------------------------------------------
 
 
 async def test_adopting_leaves_what_this_process_is_at_alone(shop: MemoryShop) -> None:

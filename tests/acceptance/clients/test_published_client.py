@@ -45,9 +45,6 @@ def test_a_receipt_has_everything_the_client_reads(shop: Shop, client: Published
     assert entry["opening"]["isf"] == "SFE-1"
 
 
-# -- credit notes -------------------------------------------------------------------------------------------------------
-
-
 def test_a_credit_note_of_a_receipt(shop: Shop, client: Published) -> None:
     """`from_` a receipt makes the reference `{NIM}-{FVC}`; nature COR by default; its counter is FRC."""
     receipt = client("certify", **sale(15000))
@@ -56,9 +53,6 @@ def test_a_credit_note_of_a_receipt(shop: Shop, client: Published) -> None:
     assert (credit.invoice_type, credit.total_ttc) == ("FA", 5000)
     assert (entry["opening"]["reference"], entry["opening"]["nature"]) == (f"{NIM}-{receipt.counters.fvc}", "COR")
     assert credit.counters.frc == entry["frc"]
-
-
-# -- the rest of it -----------------------------------------------------------------------------------------------------
 
 
 def live(shop: Shop, info: Any) -> Any:

@@ -18,9 +18,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield shop.start()
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------
-
-
 def test_errors_of_the_invoice(shop: Shop, client: Published) -> None:
     """`INVALID_REQUEST` with the field, `DUPLICATE_INVOICE` with the receipt, `MACHINE_REFUSED` with the machine's words."""
     error = client.refused("INVALID_REQUEST", 422, "certify", **sale(payments=[{"method": "cash", "amount": 1}]))
@@ -33,9 +30,6 @@ def test_errors_of_the_invoice(shop: Shop, client: Published) -> None:
     error = client.refused("MACHINE_REFUSED", 422, "certify", **sale())
     shop.machines[0].order("mode", mode="active")
     assert "blocked" in error.message.lower()
-
-
-# -- retries ------------------------------------------------------------------------------------------------------------
 
 
 def test_its_retries_never_certify_twice(shop: Shop, client: Published) -> None:

@@ -35,9 +35,6 @@ def test_decision_22_a_screen_whose_key_is_revoked_hears_nothing_more(shop: Shop
         assert not [line for line in lines if line.startswith("event:")]
 
 
-# -- 23 -----------------------------------------------------------------------------------------------------------------
-
-
 def test_decision_23_the_sandbox_stands_beside_the_live_machine(own_shop: Shop) -> None:
     """Behind the same NIM: codes with TESTFACT, its own numbers, counters, periods, Z numbers and history."""
     number = fresh()

@@ -25,9 +25,6 @@ def ask(shop: Shop, path: str = "reports/a", **query: str) -> dict[str, Any]:
     return report
 
 
-# -- 18 -----------------------------------------------------------------------------------------------------------------
-
-
 def one(shop: Shop) -> datetime:
     """The instant of a certification that the totals already hold."""
     at = moment(certified(shop.certify(invoice(fresh())))["certifiedAt"])
@@ -65,9 +62,6 @@ def test_decision_18_a_parameter_twice_is_refused(shop: Shop) -> None:
     url = "/v1/mcf/EL02000015-1/reports/a?from=2026-01-01&from=2026-02-01"
     assert invalid(shop.http.get(url, headers=shop.headers())).keys() == {"from"}
     assert ask(shop, page="2")["kind"] == "A"
-
-
-# -- 19, 20 -------------------------------------------------------------------------------------------------------------
 
 
 def test_decision_20_the_history_is_paged_by_z_number(shop: Shop) -> None:
