@@ -116,7 +116,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     take_over.UnknownElsewhere: UNKNOWN,
     errors.JoinFailed: CONFLICT,
     errors.KeyRevoked: CONFLICT,
-    errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
+    errors.TooManyActs: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.RequestExpired: Kind(410, "REQUEST_EXPIRED", Text("The request came too late")),
     errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),
     errors.MachineRefused: Kind(422, "MACHINE_REFUSED", Text("The machine refused")),

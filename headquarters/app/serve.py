@@ -129,6 +129,7 @@ async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
         await asyncio.sleep(CERTIFICATE_SECONDS)
         try:
             await front.renew(check_pair(server.tls_cert, server.tls_key))
+            last_error = ""
         except (BadCertificate, FrontError) as error:
             if str(error) != last_error:
                 log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  # one line is enough

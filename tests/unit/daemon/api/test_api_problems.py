@@ -60,7 +60,7 @@ EXAMPLES = [
     (errors.PeriodNotOver("2026-11", "2026-10"), 409, "PERIOD_NOT_OVER"),
     (errors.NothingToClose(), 409, "NOTHING_TO_CLOSE"),
     (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150, 20), 409, "CREDIT_EXCEEDS_ORIGINAL"),
-    (errors.TooManyCashMoves(60, 5), 429, "TOO_MANY_REQUESTS"),
+    (errors.TooManyActs(60, 5), 429, "TOO_MANY_REQUESTS"),
     (refusals.BodyTimeout(), 408, "REQUEST_TIMEOUT"),
     (refusals.TooLarge("big"), 413, "TOO_LARGE"),
     (refusals.UnsupportedMediaType("text"), 415, "UNSUPPORTED_MEDIA_TYPE"),

@@ -28,6 +28,7 @@ def test_a_ledger_that_is_no_file(tmp_path, make):
     assert done.returncode == 3
     assert f"{box.ledger}: it is not a file" in done.stderr
     assert f"{box.ledger}: it is not a file" in box.refused(3, "keys", "list")
+    assert f"{box.ledger}: it is not a file" in box.refused(3, "restore", str(box.config), "--yes")
     done = box.run("verify")
     assert done.returncode == 1
     assert f"{box.ledger}: it is not a file" in done.stderr
