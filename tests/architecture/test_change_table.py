@@ -1,7 +1,5 @@
 """The picture of docs/architecture.md; that what its tables name is there, `test_named_paths.py` shows."""
 
-from __future__ import annotations
-
 from layout import PAGE, page_with, picture
 
 

@@ -1,7 +1,5 @@
 """What the documents say of the tree's files, and where their links lead."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache

@@ -1,7 +1,5 @@
 """Names: no two classes of the product have the same."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The file for accountants says what the page and `/v1` say, whatever shops have called their payments."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

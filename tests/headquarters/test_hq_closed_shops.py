@@ -1,7 +1,5 @@
 """How many shops have closed: shops, not closures, and of the region that is shown, as their totals are; and who may do something by `/v1`."""
 
-from __future__ import annotations
-
 import re
 import time
 

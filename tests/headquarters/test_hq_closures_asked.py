@@ -1,7 +1,5 @@
 """Programs that read closures: all of one instant, all that come late, and questions that are none. On both databases."""
 
-from __future__ import annotations
-
 import re
 import threading
 

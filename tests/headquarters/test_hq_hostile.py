@@ -1,7 +1,5 @@
 """What somebody with one shop's NATS key may send, on real nats-servers: no message, header or flood of one shop touches another."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path
@@ -126,7 +124,7 @@ async def no_time(site, box):
 
 async def test_a_flood_of_one_shop(site):
     """A hundred thousand questions of one shop, signed and unsigned, with and without content: memory stays as it was, another shop is
-    answered during it, and its closures are taken."""
+    answered during it, and its closures are taken. The shop itself is not listened to for ten minutes."""
     box, other = site.boxes
     site.hq.start()
     client = await site.raw(1)
@@ -147,6 +145,8 @@ async def test_a_flood_of_one_shop(site):
             await until(lambda: site.stored_z() == {OTHER: [1]}, 60)
     assert resident(site.hq.pid, "VmHWM") - before < 60_000
     await until(lambda: ask(client, other), 60)
+    assert '"event":"ask.flood"' in site.hq.log
+    assert await ask(floods[0], box) is None
 
 
 async def test_large_questions(site):

@@ -1,7 +1,5 @@
 """`POST /closures` of a real headquarters: what is taken, what is refused and how, and what strangers can do."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib

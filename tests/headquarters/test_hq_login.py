@@ -1,7 +1,5 @@
 """Logging in at headquarters: who guesses, who is let in, and what browsers and older versions bring along."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import time

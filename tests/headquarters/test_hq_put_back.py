@@ -1,8 +1,6 @@
 """The database goes back to an older copy under a running headquarters, with no connection broken, while closures flow: what a silent shop had
 sent is complete again. On both databases, with a real nats-server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

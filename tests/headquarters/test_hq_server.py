@@ -1,7 +1,5 @@
 """Headquarters' application, in this process."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 

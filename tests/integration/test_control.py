@@ -1,7 +1,5 @@
 """Commands and the daemon, over its socket: what is asked, by whom, and what comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """SIGHUP to a running daemon: what changes at once, what is said to need a restart, and what a bad file does: nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

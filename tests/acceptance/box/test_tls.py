@@ -1,7 +1,5 @@
 """HTTPS by the box's own authority: made, exported, trusted by curl, renewed without a restart."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

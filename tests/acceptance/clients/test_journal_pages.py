@@ -1,7 +1,5 @@
 """The electronic journal over HTTP: pages, one certification, files, QR codes; sales by article."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

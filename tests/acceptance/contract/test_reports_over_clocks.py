@@ -1,8 +1,6 @@
 """Whatever the clocks of box and machine do, and when they are set right: X, Z, A, month, year, journal, paper, report of articles, cash, the search by day and headquarters
 say the same, to the franc."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gzip

@@ -1,8 +1,6 @@
 """The page without a mouse: what has the focus is seen, a fault or a result takes it, Escape closes what is open. Also a form whose answer
 never came, and a fault in words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """An invoice by hand and a credit note from the page, asked for as a browser without a script does: certified once, whatever is sent how often."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Months and years are closed once, hold exactly their Zs, and never begin anew, whatever happens to the shop."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The outbox rows of the ledger: written with what they are about, one queue for each destination and book."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """The sandbox's share of the disk: its oldest records go, and what is left is as sound as before; a live book loses nothing."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

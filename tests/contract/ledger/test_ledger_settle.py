@@ -1,7 +1,5 @@
 """What an operator decides is entered with its reason, and work goes on from it."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a closure carries, from a real ledger to the bytes that are sent: enough for whoever has them to see what was done to it."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Real nats-servers on loopback, started from the files of `config/nats` as a headquarters would."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What no NATS client would send, by whoever has a shop's key; and a nats-server without accounts, which hands it on as it is."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import subprocess

@@ -1,7 +1,5 @@
 """A backup is whole and sound or not there; a restore is noticed by everyone it concerns."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

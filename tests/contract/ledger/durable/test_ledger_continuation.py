@@ -1,7 +1,5 @@
 """A restore loses nothing that the ledger in place has since the copy: a sound one stays, of a damaged one the rows since are taken over."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

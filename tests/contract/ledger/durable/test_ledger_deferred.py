@@ -1,7 +1,5 @@
 """`mcfd verify` compares the sales that are certified later with the chain."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import shutil

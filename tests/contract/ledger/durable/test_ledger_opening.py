@@ -1,7 +1,5 @@
 """What a start finds: a new file, an older, newer or foreign one, one that is held or damaged."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

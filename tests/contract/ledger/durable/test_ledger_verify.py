@@ -1,7 +1,5 @@
 """`mcfd verify` finds what was changed behind the ledger's back, and names the first of it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil
