@@ -187,7 +187,7 @@ def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) ->
 
 
 def _dated(folder: Path, suffix: str) -> Path:
-    with as_owner(folder):
+    with writing(folder), as_owner(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder / backup_name(datetime.now(UTC), suffix)
 
