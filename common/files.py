@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -58,6 +60,20 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def read_file(path: Path, most: int = -1) -> bytes:
+    """The content of a file, up to `most` bytes. OSError also for a named pipe, from which a read would wait until something writes to it."""
+    with open(path, "rb", opener=_no_pipe) as file:
+        return file.read(most)
+
+
+def _no_pipe(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.ESPIPE, os.strerror(errno.ESPIPE), path)
+    return descriptor
+
+
 def secret_path(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """The file itself, or its systemd credential. With `LoadCredential=upstream.secret:…` the credential has the file's
     name. For a whole directory systemd names it `<id>_<name>`; the id is expected to be the directory's name."""
@@ -71,5 +87,4 @@ def secret_path(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 def read_secret(path: Path, environ: Mapping[str, str] = os.environ) -> bytes:
     """The content without surrounding white space. Raises OSError."""
-    with secret_path(path, environ).open("rb") as file:
-        return file.read(LARGEST).strip()
+    return read_file(secret_path(path, environ), LARGEST).strip()

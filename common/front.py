@@ -19,8 +19,9 @@ from typing import Final
 
 import structlog
 
-from common.files import write_whole
+from common.files import read_file, write_whole
 from common.front_config import Front, FrontLimits, configuration, error_files, idle_configuration, program
+from common.language.system import reason
 from common.sockets import addresses, bind
 
 __all__ = ["BadCertificate", "FrontError", "FrontLimits", "FrontServer", "check_pair", "withdraw"]
@@ -45,14 +46,14 @@ class BadCertificate(Exception):
 def check_pair(cert: Path, key: Path) -> bytes:
     """Both in one PEM, as HAProxy needs it. Raises BadCertificate if they are unreadable or do not match."""
     try:
+        parts = [read_file(each) for each in dict.fromkeys((cert, key))]
         # Without a password OpenSSL would prompt for one at the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
-        parts = [cert.read_bytes()] if cert == key else [cert.read_bytes(), key.read_bytes()]
+    except ssl.SSLError as error:
+        why = error.reason or "no certificate with its private key (PEM)"
+        raise BadCertificate(f"{cert} with {key}: {why}") from error
     except OSError as error:
-        reason = error.strerror or str(error)
-        if isinstance(error, ssl.SSLError):
-            reason = error.reason or "no certificate with its private key (PEM)"
-        raise BadCertificate(f"{cert} with {key}: {reason}") from error
+        raise BadCertificate(f"{cert} with {key}: {reason(error)}") from error
     lines = b"\n".join(parts).splitlines()
     return b"".join(line + b"\n" for line in lines if line.strip())
 

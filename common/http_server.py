@@ -114,7 +114,7 @@ def _with_heads_and_urls(app: App) -> App:
     the path."""
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if not scope["raw_path"].startswith(b"/") and (found := _WHOLE_URL.fullmatch(scope["raw_path"])):
+        if found := _WHOLE_URL.fullmatch(scope["raw_path"]):
             scope["raw_path"] = found[2] or b"/"
             scope["path"] = unquote(scope["raw_path"].decode("ascii"))
             scope["headers"] = [(b"host", found[1]), *(each for each in scope["headers"] if each[0] != b"host")]

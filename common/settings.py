@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from common.files import read_file
 from common.language import Text, tr
 from common.language.system import reason
 from common.one_line import NOT_BLANK, ONE_LINE
@@ -53,7 +54,7 @@ def read_toml(content: bytes, file: Path) -> dict[str, Any]:
 def load(file: Path, kind: type[S]) -> S:
     """Raises SettingsError if the file cannot be read, or anything in it is wrong or unknown."""
     try:
-        content = file.read_bytes()
+        content = read_file(file)
     except OSError as error:
         raise SettingsError(file, "", tr("cannot be read: {why}", why=reason(error))) from None
     return convert(read_toml(content, file), kind, file)

@@ -1,10 +1,10 @@
-"""Expensive work on request: one at a time, known clients first, and few unknown ones."""
+"""Expensive work on request: one at a time, and few unknown clients."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final
 
@@ -27,49 +27,23 @@ class Turns:
         self._most = most
         self._pending: Counter[bool] = Counter()
         self._of_one: Counter[str] = Counter()
-        self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
-        self._is_taken = False
+        self._turn = asyncio.Lock()
 
     @contextlib.asynccontextmanager
     async def turn(self, network: str = "", *, is_trusted: bool = False) -> AsyncIterator[None]:
-        """Exclusive. Raises Busy if too many wait, in all or from that address."""
+        """Exclusive, in the order of arrival. Raises Busy if too many wait, in all or from that address."""
         if self._pending[is_trusted] >= self._most or (network and self._of_one[network] >= WAITING_OF_ONE):
             raise Busy
         self._pending[is_trusted] += 1
         self._of_one[network] += 1
         try:
-            await self._wait(is_trusted)
-            try:
+            async with self._turn:
                 yield
-            finally:
-                self._next()
         finally:
             self._pending[is_trusted] -= 1
             self._of_one[network] -= 1
             if not self._of_one[network]:
                 del self._of_one[network]
-
-    async def _wait(self, is_trusted: bool) -> None:
-        if not self._is_taken:
-            self._is_taken = True
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting[is_trusted].append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._next()  # the turn came after the cancellation
-            raise
-
-    def _next(self) -> None:
-        for is_trusted in (True, False):
-            while self._waiting[is_trusted]:
-                turn = self._waiting[is_trusted].popleft()
-                if not turn.done():
-                    turn.set_result(None)
-                    return
-        self._is_taken = False
 
 
 def heed_cancellation() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from common.files import read_file
 from common.language import Language
 from daemon.core.invoice.invoice import CLIENTS, COMMENT_NAMES, NATURES
 from daemon.core.ledger.book import Book
@@ -30,7 +31,7 @@ def read_logo(path: Path | None) -> bytes:
 
 @lru_cache(maxsize=2)
 def _logo(path: Path, _changed: int, size: int) -> bytes:
-    return path.read_bytes() if size <= LARGEST else b""
+    return read_file(path) if size <= LARGEST else b""
 
 
 def letterhead_of(settings: Settings, taxpayer: tuple[str, ...]) -> Letterhead:

@@ -31,8 +31,8 @@ SHOPS = (
 )
 IFU = "00084440Y"
 CONFIG = Path(__file__).parents[1] / "config" / "nats"
-STREAMS = {"closures": "headquarters", "presence": "headquarters", "calls": "relay"}
-"""Each with the consumer that reads it."""
+STREAMS = {"closures": "headquarters", "presence": "", "calls": "relay"}
+"""Each with the consumer that reads it, if any."""
 NATS = (
     'listen: "127.0.0.1:{port}"\nserver_name: demo\njetstream {{ store_dir: "{folder}/store" }}\ninclude "users.conf"\n'
 )
@@ -249,8 +249,9 @@ async def _make_streams(port: int, administrator: Path) -> bool:
         for name, reader in STREAMS.items():
             stream = name.upper()
             await call(client, f"STREAM.CREATE.{stream}", json.loads((CONFIG / f"{name}-one.json").read_text()))
-            consumer = {"stream_name": stream, "config": json.loads((CONFIG / f"{reader}.json").read_text())}
-            await call(client, f"CONSUMER.CREATE.{stream}.{reader}", consumer)
+            if reader:
+                consumer = {"stream_name": stream, "config": json.loads((CONFIG / f"{reader}.json").read_text())}
+                await call(client, f"CONSUMER.CREATE.{stream}.{reader}", consumer)
     except NatsError:
         return False
     finally:

@@ -29,7 +29,7 @@ from common.wire.errors import BadEvent, NatsError
 from common.wire.keys import seal
 from common.wire.nats_client import Msg
 from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER, Acknowledgement
-from common.wire.nats_pull import Pull, pulling
+from common.wire.nats_pull import NEW_TROUBLE_SECONDS, Pull, pulling
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.problems import BoxAmbiguous, BoxOffline, BoxSilent, QueueFull, RelayProblem
@@ -134,9 +134,10 @@ class LaterCalls:
 
     async def run(self) -> None:
         """Delivers stored sales until cancelled."""
-        last_error = ""
+        last_error, clock = "", asyncio.get_running_loop().time
         while True:
             heed_cancellation()
+            began = clock()
             try:
                 client = await self._connection.opened()
                 async with pulling(client, CALLS_STREAM, CALLS_CONSUMER, AT_ONCE) as pull:
@@ -144,7 +145,7 @@ class LaterCalls:
             except RelayProblem:
                 pass  # the connection was lost again
             except NatsError as error:
-                if str(error) != last_error:
+                if str(error) != last_error or clock() - began >= NEW_TROUBLE_SECONDS:
                     last_error = str(error)
                     log.warning("later.not_readable", reason=last_error)
             except Exception:

@@ -4,8 +4,6 @@
 loop of an async test. Both are set up before the test's own fixtures and look again after those are torn down.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import gc

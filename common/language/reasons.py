@@ -287,7 +287,7 @@ LINES_ROUNDED: Final = Reason(
 )
 VAT_RATE_CHANGED: Final = Reason(
     "vat_rate_changed",
-    "the machine's VAT rate has changed since the sale: it is certified at the present rate, with the same total",
+    "the machine's VAT rate has changed since the sale: it is certified at the present rate, in prices with VAT, with the same total",
 )
 PSVB_LEFT_OUT: Final = Reason("psvb_left_out", "a rebate (RRR) carries no withholding: psvbGroup is left out")
 TEXT_CUT: Final = Reason("text_cut", "{field}: cut to the {length} characters that the machine stores")

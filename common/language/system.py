@@ -12,6 +12,7 @@ WORDS: Final = {
     errno.EACCES: Text("permission denied"),
     errno.EPERM: Text("permission denied"),
     errno.EISDIR: Text("it is a directory"),
+    errno.ESPIPE: Text("it is a pipe, not a file"),
     errno.ENOTDIR: Text("what should be a directory is none"),
     errno.EEXIST: Text("it exists already"),
     errno.ENOSPC: Text("no space left"),

@@ -38,10 +38,9 @@ NEW_TROUBLE_SECONDS = 60.0
 
 
 @contextlib.asynccontextmanager
-async def pulling(client: Client, stream: str, durable: str, most: int, *, waits: bool = True) -> AsyncIterator[Pull]:
-    """Without `waits` only messages that are there are taken, and none are requested ahead."""
+async def pulling(client: Client, stream: str, durable: str, most: int) -> AsyncIterator[Pull]:
     inbox = client.new_inbox()
-    pull = Pull(client, inbox, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", most, waits=waits)
+    pull = Pull(client, inbox, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", most)
     subscription = client.subscribe(inbox, pull.heard)
     try:
         yield pull
@@ -53,12 +52,11 @@ class Pull:
     """For one task. Requests `most` messages at a time, and the next ones before these are processed. Unacknowledged
     messages come again, as with any consumer."""
 
-    def __init__(self, client: Client, inbox: str, subject: str, most: int, *, waits: bool) -> None:
+    def __init__(self, client: Client, inbox: str, subject: str, most: int) -> None:
         self._client = client
         self._inbox = inbox
         self._next = subject
         self._most = most
-        self._waits = waits
         self._here: deque[Msg] = deque()
         self._owed = 0
         """Messages still due from the open request."""
@@ -88,7 +86,7 @@ class Pull:
         if self._here:
             await self._wait(TOGETHER_SECONDS, self._most)
         found = [self._here.popleft() for _ in range(min(len(self._here), self._most))]
-        if found and self._waits:
+        if found:
             self._ask()
         return found
 
@@ -99,11 +97,10 @@ class Pull:
                 self._here.popleft().nak(0.0)
 
     def _ask(self) -> None:
-        if self._owed > 0 and self._waits:
+        if self._owed > 0:
             return
         self._owed = self._most  # an upper limit: no message marks the end
-        how = {"expires": int(EXPIRES_SECONDS * 1e9)} if self._waits else {"no_wait": True}
-        request = {"batch": self._most, "max_bytes": MOST_BYTES, **how}
+        request = {"batch": self._most, "max_bytes": MOST_BYTES, "expires": int(EXPIRES_SECONDS * 1e9)}
         self._client.publish(self._next, msgspec.json.encode(request), reply=self._inbox)
 
     async def _wait(self, seconds: float, count: int) -> None:
@@ -132,7 +129,7 @@ class NatsServers(Section, frozen=True):
 
 
 class NatsOptions(NatsServers, frozen=True):
-    """`durable` is the name of the consumers that all instances share."""
+    """`durable` is the name of the consumer that all instances share."""
 
     durable: str = "headquarters"
 

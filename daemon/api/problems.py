@@ -103,6 +103,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.ZNumberUnknown: Kind(409, "Z_NUMBER_UNKNOWN", Text("The last Z number has to be said first")),
     errors.PeriodEnded: Kind(409, "PERIOD_ENDED", Text("The period was closed meanwhile")),
     errors.PeriodNotOver: Kind(409, "PERIOD_NOT_OVER", Text("The month or year is not over")),
+    errors.NothingToClose: Kind(409, "NOTHING_TO_CLOSE", Text("There is nothing to close")),
     errors.CreditExceedsOriginal: Kind(
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
     ),
@@ -115,7 +116,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     take_over.UnknownElsewhere: UNKNOWN,
     errors.JoinFailed: CONFLICT,
     errors.KeyRevoked: CONFLICT,
-    errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
+    errors.TooManyActs: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.RequestExpired: Kind(410, "REQUEST_EXPIRED", Text("The request came too late")),
     errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),
     errors.MachineRefused: Kind(422, "MACHINE_REFUSED", Text("The machine refused")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
+from common.files import real_path
 from common.language import Language, Text
 from common.language.reasons import INTERNAL_ERROR
 from common.sockets import bind_unix, peer_user
@@ -37,8 +37,6 @@ from daemon.usecases.worker.machine_workers import MachineWorkers
 log = structlog.get_logger(__name__)
 
 REQUEST_SECONDS: Final = 10.0
-ACCEPT_AGAIN: Final = 1.0
-"""Seconds to wait after a failed accept, for example without a free file descriptor."""
 NO_WORKERS: Final = MachineWorkers(())
 
 
@@ -46,7 +44,7 @@ def control_path(settings: Settings) -> Path:
     """The socket's path: in systemd's runtime directory, otherwise beside the ledger."""
     if folder := os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]:
         return Path(folder) / "control.sock"
-    ledger = settings.storage.path.resolve()
+    ledger = real_path(settings.storage.path)
     return ledger.with_name(ledger.name + ".sock")
 
 
@@ -71,13 +69,12 @@ async def controlled(
         log.error("control.unavailable", reason=str(error))  # noqa: TRY400  one line, not a traceback
         yield
         return
-    accepting = asyncio.get_running_loop().create_task(control.accept(listener), name="control")
+    server = await asyncio.start_unix_server(control.serve, sock=listener, limit=LONGEST)
     try:
         yield
     finally:
-        accepting.cancel()
-        await asyncio.gather(accepting, *control.tasks, return_exceptions=True)
-        listener.close()
+        server.close()
+        await asyncio.gather(*control.tasks, return_exceptions=True)
         path.unlink(missing_ok=True)
 
 
@@ -91,22 +88,12 @@ class CommandServer:
         self._senders = senders
         self.tasks: set[asyncio.Task[None]] = set()
 
-    async def accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, _ = await loop.sock_accept(listener)
-            except OSError as error:
-                log.warning("control.not_accepted", reason=str(error))
-                await asyncio.sleep(ACCEPT_AGAIN)
-                continue
-            task = loop.create_task(self._serve(connection), name="command")
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
-
-    async def _serve(self, connection: socket.socket) -> None:
-        uid = peer_user(connection)
-        reader, writer = await asyncio.open_connection(sock=connection, limit=LONGEST)
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  of this connection
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        uid = peer_user(writer.get_extra_info("socket"))
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 line = await reader.readline()

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from common import logs, notify
-from common.files import secret_path
+from common.files import read_file, secret_path
 from common.front import BadCertificate
 from daemon.core.errors import StorageError
 from daemon.settings import Settings, SettingsError, changes, check_files, load
@@ -147,6 +147,6 @@ def fingerprint(settings: Settings, sections: tuple[str, ...]) -> bytes:
 
 def _content(path: Path) -> bytes:
     try:
-        return secret_path(path).read_bytes()
+        return read_file(secret_path(path))
     except OSError:  # the code that needs it reports it
         return b""

@@ -238,7 +238,7 @@ async def _front(
     if not server.is_proxied:
         await withdraw(folder, server.host, server.port)
         return None
-    front = FrontServer(folder, server.host, server.port, pem=certificate.pem_at_start())
+    front = FrontServer(folder, server.host, server.port, pem=certificate.pem())
     stack.push_async_callback(front.stop)
     await front.start()
     return front

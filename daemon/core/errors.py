@@ -7,9 +7,10 @@ McfdError
 ├── ZNumberUnknown        the last Z number of this machine is not known (409)
 ├── PeriodEnded          another Z has closed the period meanwhile (409)
 ├── PeriodNotOver         the month or year is not over, or nothing is left to close (409)
+├── NothingToClose        nothing was sold since the last report of articles (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
 ├── RequestExpired        it came, or had its turn, after the time that its client gave it; nothing was sent (410)
-├── TooManyCashMoves      a key or a person has moved cash too often within an hour (429)
+├── TooManyActs           a key or a person has moved cash, or asked for paper, too often within an hour (429)
 ├── NotFound              no such record in this book (404)
 ├── MachineError          the machine or its line
 │   ├── MachineRefused    the machine refused, in its own words; nothing was certified (422)
@@ -117,6 +118,11 @@ class PeriodNotOver(McfdError):
         super().__init__(detail)
 
 
+class NothingToClose(McfdError):
+    def __init__(self) -> None:
+        super().__init__(Text("nothing was certified since the report before; nothing was closed"))
+
+
 class CreditExceedsOriginal(McfdError):
     """Whole XOF: what the original was, what its credits would come to, and what is left of it (None in a reason that
     mcfd 0.15 stored)."""
@@ -132,12 +138,12 @@ class CreditExceedsOriginal(McfdError):
         )
 
 
-class TooManyCashMoves(McfdError):
+class TooManyActs(McfdError):
     """`retry_after` in seconds."""
 
     def __init__(self, most: int, retry_after: int) -> None:
         self.retry_after = retry_after
-        super().__init__(Text("cash may be moved {most} times an hour; nothing was noted", most=most))
+        super().__init__(Text("this may be done {most} times an hour; nothing was noted", most=most))
 
 
 class RequestExpired(McfdError):

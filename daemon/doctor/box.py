@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from common.files import read_secret, secret_path
+from common.files import read_file, read_secret, secret_path
 from common.language import Counted, Text, tr
 from common.language.reasons import from_stored
 from common.language.system import reason
@@ -238,7 +238,7 @@ def check_logo(settings: Settings) -> Iterator[CheckResult]:
     todo = Text("a PNG that the daemon's user may read: logo in [company]")
     try:
         with as_owner(settings.storage.path.parent):
-            picture = read_png(path.read_bytes())
+            picture = read_png(read_file(path))
     except OSError as error:
         yield Check("logo").warn("{path} cannot be read: {why}", todo, path=path, why=reason(error))
     except NotAPicture as error:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from common.files import read_file
 from common.language import tr
 from common.language.system import reason
 from common.settings import Section, SettingsError, convert, misspelt, read_toml
@@ -60,7 +61,7 @@ def read_joined(home: Path) -> JoinedHeadquarters | None:
     """None if none was joined, or this user may not read it. Raises SettingsError."""
     file = home / RECORD
     try:
-        return msgspec.json.decode(file.read_bytes(), type=JoinedHeadquarters)
+        return msgspec.json.decode(read_file(file), type=JoinedHeadquarters)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     except OSError as error:
@@ -103,7 +104,7 @@ def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
     """The settings in force; relative paths start at the file's directory. Raises SettingsError."""
     file = find(path)
     try:
-        content = file.read_bytes()
+        content = read_file(file)
     except OSError as error:
         raise SettingsError(file, "", tr("cannot be read: {why}", why=reason(error))) from None
     return with_joined(parse(content, file, environ))

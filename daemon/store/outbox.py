@@ -104,8 +104,7 @@ def resettle(connection: sqlite3.Connection, webhooks: Mapping[str, str]) -> Res
     before = msgspec.json.decode(read_meta(connection, WEBHOOKS) or "{}", type=dict[str, str])
     moved = 0
     for name, url in webhooks.items():
-        # Before there were names, the address was one.
-        for old in {url, *(each for each, address in before.items() if address == url)} - {*webhooks, UPSTREAM}:
+        for old in {each for each, address in before.items() if address == url} - webhooks.keys():
             moved += connection.execute(_SQL["move"], (name, old)).rowcount
     destinations = [row[0] for row in connection.execute(_SQL["destinations"])]
     gone = [destination for destination in destinations if destination not in {UPSTREAM, *webhooks}]

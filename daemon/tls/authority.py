@@ -11,7 +11,7 @@ constraint, RFC 5280 4.2.1.10): who steals it cannot stand in for a bank at the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from common.files import sync_path, write_whole
-from common.language import Text, tr
+from common.language import tr
 from common.language.system import reason
 from common.sockets import address_of
 from daemon.settings.check import AUTHORITY
@@ -169,18 +169,6 @@ def describe(certificate: x509.Certificate) -> CertificateInfo:
         certificate.not_valid_after_utc,
         ":".join(digits[at : at + 2] for at in range(0, len(digits), 2)),
     )
-
-
-def faults(pem: bytes, before: bytes, now: datetime) -> Iterator[Text]:
-    """Why tills may refuse a certificate (PEM): its dates, and names of the one `before` it that it does not cover."""
-    found, former = (describe(x509.load_pem_x509_certificate(each)) for each in (pem, before))
-    if now >= found.until:
-        yield Text("it was valid until {until}", until=f"{found.until:%Y-%m-%d %H:%M} UTC")
-    if now < found.since:
-        yield Text("it is valid from {since} only", since=f"{found.since:%Y-%m-%d %H:%M} UTC")
-    missing = [name for name in former.names if not {name, f"*.{name.partition('.')[2]}"} & {*found.names}]
-    if missing:
-        yield Text("it is not for {names}, as the one before was", names=", ".join(missing))
 
 
 def vouched(root: x509.Certificate, names: Iterable[str]) -> tuple[str, ...]:

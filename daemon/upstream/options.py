@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from common import files
 from common.language import Text
 from common.language.reasons import (
     ANSWERED,
@@ -73,7 +74,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def read_file(path: Path, what: str, encoding: str = "ascii") -> str:
     """Reads a short text file. Raises BadOptions, which names it."""
     try:
-        return path.read_text(encoding).strip()
+        return files.read_file(path).decode(encoding).strip()
     except OSError as error:
         raise BadOptions(f"{what} {path}: {error.strerror}") from None
     except UnicodeDecodeError:

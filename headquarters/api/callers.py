@@ -38,19 +38,14 @@ async def person_of(request: AnyConnection, store: HqStore, threads: Threads) ->
 
 
 async def authenticate(request: AnyRequest, store: HqStore, threads: Threads, role: str = "reader") -> HqPerson:
-    """The caller with this role. Changes require a key, because browsers send cookies with requests of other sites too.
-    Raises 401 or 403."""
+    """The program with this role. Raises 401 or 403."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    caller = None
-    if scheme.lower() == "bearer" and key:
-        if (found := await threads.run(store.people.role_of_key, key.strip())) is not None:
-            mark_key_accepted(request)
-            caller = HqPerson("key", found)
-    elif request.method == "GET":
-        caller = await person_of(request, store, threads)
-    if caller is None:
+    found = await threads.run(store.people.role_of_key, key.strip()) if scheme.lower() == "bearer" else None
+    if found is None:
         headers = {"WWW-Authenticate": "Bearer"}
         raise NotAuthorizedException(detail="needs a key: Authorization: Bearer …", headers=headers)
+    mark_key_accepted(request)
+    caller = HqPerson("key", found)
     if not caller.may(role):
         raise PermissionDeniedException(detail=f"needs the role {role}")
     return caller

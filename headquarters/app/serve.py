@@ -68,9 +68,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         stack.callback(threads.close)
         store = HqStore(settings.storage.url)
         stack.callback(store.close)
-        # Readers have separate threads and connections, so that their number never delays closures.
-        readers, reading = HqStore(settings.storage.url, beside=store), Threads()
-        stack.callback(readers.close)
+        reading = Threads()  # readers have threads of their own, so that their number never delays closures
         stack.callback(reading.close)
         copy = RegisterCopy(store.register, register_copy(settings))
         if not await _opened(store, threads, copy, stop):
@@ -81,10 +79,10 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         if settings.nats is not None:
             beside(stack, JetStreamIntake(settings.nats, store, threads, reception).run(), "jetstream")
             if terms.issuer is not None:
-                beside(stack, NatsRevocations(readers, reading, settings.nats, terms.issuer).run(), "revocations")
-        beside(stack, Watch(readers, settings.zone, settings.findings, settings.reports.language).run(), "watch")
+                beside(stack, NatsRevocations(store, reading, settings.nats, terms.issuer).run(), "revocations")
+        beside(stack, Watch(store, settings.zone, settings.findings, settings.reports.language).run(), "watch")
         is_secure = settings.server.tls_cert is not None
-        screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
+        screens = Screens(store, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
         front = await _front(settings, folder)
         if front is not None:
             stack.push_async_callback(front.stop)
@@ -92,7 +90,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         own = settings.server
         behind = {"port": front.port, "behind": front.socket} if front else {"port": own.port}
         config = ServerConfig(host=own.host, grace=GRACE_SECONDS, **behind)
-        server = HttpServer(create_service(readers, reading, reception, screens, terms), config)
+        server = HttpServer(create_service(store, reading, reception, screens, terms), config)
         await server.start()
         stack.push_async_callback(server.stop)
         _listen(stop)  # again, since uvicorn replaces the handlers at its start
@@ -131,6 +129,7 @@ async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
         await asyncio.sleep(CERTIFICATE_SECONDS)
         try:
             await front.renew(check_pair(server.tls_cert, server.tls_key))
+            last_error = ""
         except (BadCertificate, FrontError) as error:
             if str(error) != last_error:
                 log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  # one line is enough

@@ -16,7 +16,7 @@ from litestar.response import Redirect
 from litestar.types import Message, Scope
 
 from common.problems import problem_content, request_id
-from common.web.security import COOKIE_SECONDS, return_cookie, return_url
+from common.web.security import return_cookie, return_url
 from headquarters.api import routes
 from headquarters.api.callers import AnyRequest
 from headquarters.app.problems import problem_of
@@ -24,7 +24,7 @@ from headquarters.intake.joining import JoinService, JoinTerms
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page import entrance, findings, shops, totals
-from headquarters.page.shared import RETURN_COOKIE, TYPED_COOKIE, NoSession, Screens, admit
+from headquarters.page.shared import RETURN_COOKIE, NoSession, Screens, admit
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
 
@@ -112,12 +112,10 @@ def _dependency(name: str) -> Provide:
     return Provide(provide, sync_to_thread=False)
 
 
-def _to_login(request: AnyRequest, error: NoSession) -> Redirect:
+def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
     path = "/ui/login" if request.method == "GET" else "/ui/login?ended=1"
-    screens: Screens = request.app.state["screens"]
-    cookies = [screens.cookie(TYPED_COOKIE, error.typed, COOKIE_SECONDS)] if error.typed else []
     headers = {"set-cookie": return_cookie(RETURN_COOKIE, return_url(request))}
-    return Redirect(path, status_code=303, cookies=cookies, headers=headers)
+    return Redirect(path, status_code=303, headers=headers)
 
 
 def _problem(request: AnyRequest, error: Exception) -> Response[bytes]:

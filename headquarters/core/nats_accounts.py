@@ -27,13 +27,13 @@ from common.wire.keys import (
     encode_seed,
 )
 
-READER_PUBLISHES = tuple(
-    subject.format(stream)
-    for stream in ("CLOSURES", "PRESENCE")
-    for subject in (
-        *("$JS.API.STREAM.INFO.{}", "$JS.API.DIRECT.GET.{}", "$JS.API.CONSUMER.INFO.{}.headquarters"),
-        *("$JS.API.CONSUMER.MSG.NEXT.{}.headquarters", "$JS.ACK.{}.headquarters.>"),
-    )
+READER_PUBLISHES = (
+    "$JS.API.STREAM.INFO.CLOSURES",
+    "$JS.API.DIRECT.GET.CLOSURES",
+    "$JS.API.CONSUMER.INFO.CLOSURES.headquarters",
+    "$JS.API.CONSUMER.MSG.NEXT.CLOSURES.headquarters",
+    "$JS.ACK.CLOSURES.headquarters.>",
+    "$JS.API.DIRECT.GET.PRESENCE",
 )
 ASK_SUBJECTS = "mcf.*.ask"
 SHARED = ("closure", "presence", "ask")

@@ -3,7 +3,8 @@
 An acknowledged message is in the database or in the evidence. A restored database, also under running instances, lacks
 acknowledged messages: this is checked every few seconds, and they are read again from the stream.
 
-Also reads the last presence of each box from the stream PRESENCE."""
+At each connection, and with the messages of a restored database, the last presence of every box is read from the stream
+PRESENCE; those that follow arrive as questions (`intake.questions_nats`)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from functools import partial
 import structlog
 
 from common.turns import ended
-from common.wire.errors import NatsError, NoAnswer
+from common.wire.errors import NatsError
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import AGAIN_SECONDS, NatsOptions, Pull, connected, pulling, sessions
@@ -37,17 +38,10 @@ from headquarters.store.taken import StreamName, missing
 
 log = structlog.get_logger(__name__)
 
-PRESENCES_AT_ONCE = 200
-NO_STREAM_SECONDS = 60.0
-LOOK_EVERY_SECONDS = 10.0
-"""Presences in the stream need no quick answer: those of some seconds are taken together, after most have arrived as
-requests too."""
-
 ACK_SECONDS = 60
 IN_FLIGHT = 20_000
 """Fetched and unacknowledged, of all instances together."""
 CHECK_SECONDS = 10.0
-PRESENCE_FIRST_SECONDS = 5.0
 EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
 
 
@@ -59,11 +53,8 @@ class JetStreamIntake:
         self._reception = reception
         self._stream = StreamName(CLOSURES_STREAM, "")
         """The stream that is read."""
-        self._has_read = asyncio.Event()
-        """The waiting presences of the stream are stored."""
-        self._put_back = asyncio.Event()
-        """The database may lack acknowledged presences."""
-        self._put_back.set()
+        self._lacks_presences = asyncio.Event()
+        """The database may lack presences of the stream."""
         self._floods = Floods()
 
     async def run(self) -> None:
@@ -75,44 +66,17 @@ class JetStreamIntake:
                 all_three.create_task(sessions(name, opened, session, (StoreError,)))
 
     async def _presences(self, client: Client) -> None:
-        """Without this stream or its consumer presences arrive by `ask` only."""
-        durable = self._options.durable
+        """A silent shop does not repeat its last presence. Without this stream presences are known from questions
+        only."""
+        self._lacks_presences.set()
         while True:
+            await client.within(self._lacks_presences.wait(), None)
+            self._lacks_presences.clear()
             try:
-                await call(client, f"CONSUMER.INFO.{PRESENCE_STREAM}.{durable}", {})
-                break
-            except NoSuchStream:
-                log.info("presence.no_stream")
-            self._has_read.set()
-            with contextlib.suppress(NoAnswer):
-                await client.within(asyncio.Event().wait(), NO_STREAM_SECONDS)
-        async with pulling(client, PRESENCE_STREAM, durable, PRESENCES_AT_ONCE, waits=False) as pull:
-            while True:
-                messages = await pull.take()
-                await self._hear([message_of_consumer(msg) for msg in messages])
-                for msg in messages:
-                    msg.ack()
-                self._has_read.set()
-                if self._put_back.is_set():
-                    await self._hear_all(client)
-                if len(messages) < PRESENCES_AT_ONCE:
-                    await asyncio.sleep(LOOK_EVERY_SECONDS)
-
-    async def _hear_all(self, client: Client) -> None:
-        """Reads the last presence of every box again: a silent shop does not repeat it."""
-        self._put_back.clear()
-        try:
-            async for messages in read_stream(client, 1, f"mcf.*.{PRESENCE}", PRESENCE_STREAM):
-                await self._hear(messages)
-        except NatsError as error:
-            log.warning("presence.not_readable", reason=str(error))
-        except BaseException:
-            self._put_back.set()
-            raise
-
-    async def _hear(self, messages: Sequence[Message]) -> None:
-        unheard = await self._reception.unheard(messages)
-        await asyncio.gather(*map(self._heard, unheard))
+                async for messages in read_stream(client, 1, f"mcf.*.{PRESENCE}", PRESENCE_STREAM):
+                    await asyncio.gather(*map(self._heard, await self._reception.unheard(messages)))
+            except NatsError as error:
+                log.warning("presence.not_readable", reason=str(error))
 
     async def _heard(self, message: Message) -> None:
         with contextlib.suppress(MessageRefused):
@@ -129,12 +93,12 @@ class JetStreamIntake:
 
     async def _closures(self, client: Client) -> None:
         try:
-            # Earlier presences are processed before these closures.
-            with contextlib.suppress(NoAnswer):
-                await client.within(self._has_read.wait(), PRESENCE_FIRST_SECONDS)
             await self._heal(client)
             async with pulling(client, CLOSURES_STREAM, self._options.durable, AT_ONCE) as pull:
                 await self._taking(pull, client)
+        except StoreError:
+            self._lacks_presences.set()
+            raise
         finally:
             self._reception.is_behind = True
 
@@ -166,7 +130,7 @@ class JetStreamIntake:
             return
         log.warning("storage.behind_the_stream", missing=lost[:10], acknowledged=floor)
         self._reception.is_behind = True
-        self._put_back.set()
+        self._lacks_presences.set()
         count = 0
         for first, last in lost:
             count += await self._read_again(client, first, last)

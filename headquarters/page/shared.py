@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from common import numbers
 from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
-from common.web.forms import BACK_AGAIN, typed_before, typed_value
 from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form, name_of
 from common.web.static_files import addresses
@@ -39,7 +37,6 @@ AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
 RETURN_COOKIE = "hq_asked"
-TYPED_COOKIE = "hq_typed"
 FILES = dict.fromkeys(("tabler.css", "kit.css", "icon.svg"), "common.web")
 CALLER = "caller"
 ROLE = "role"
@@ -71,11 +68,7 @@ MENU = {
 
 
 class NoSession(Exception):
-    """Redirects to the login. `typed` is the value of the cookie that preserves the submitted form."""
-
-    def __init__(self, typed: str = "") -> None:
-        super().__init__()
-        self.typed = typed
+    """Redirects to the login."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +110,8 @@ class Screens:
         form: Mapping[str, str] | None = None,
         **values: Any,
     ) -> Response[bytes]:
-        """`form` is the rejected input; after an expired session the cookie's form is shown again on its page."""
+        """`form` is the rejected input."""
         language, caller = self.language_of(request), request.scope["state"].get(CALLER)
-        action, cookies = request.url.path, []
-        if caller and request.method == "GET" and (before := typed_before(request, TYPED_COOKIE)):
-            (action, form), problem = before, BACK_AGAIN
-            cookies = [self.cookie(TYPED_COOKIE, "", 0)]
         say = Speaker(language)
         context: dict[str, Any] = {
             "language": language,
@@ -137,7 +126,7 @@ class Screens:
             ],
             "done": "",
             "bars": functools.partial(charts.bars, language=language),
-            "typed": lambda path: (form or {}) if path == action else {},
+            "typed": lambda path: (form or {}) if path == request.url.path else {},
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
@@ -148,7 +137,7 @@ class Screens:
         }
         html = environment().get_template(template).render(**{**context, **values})
         html_type = "text/html; charset=utf-8"
-        return Response(html.encode(), status_code=status, media_type=html_type, headers=HEADERS, cookies=cookies)
+        return Response(html.encode(), status_code=status, media_type=html_type, headers=HEADERS)
 
     def cookie(self, name: str, value: str, age: int | None = None) -> Cookie:
         """Not accessible to scripts and other sites; `age` 0 deletes it."""
@@ -168,17 +157,10 @@ async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:
     screens: Screens = connection.app.state["screens"]
     caller = await person_of(connection, screens.store, screens.threads)
     if caller is None:
-        raise NoSession(await _typed(connection) if method == "POST" else "")
+        raise NoSession
     if not caller.may(role):
         raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=NOT_PERMITTED)
     connection.scope["state"][CALLER] = caller
-
-
-async def _typed(connection: AnyConnection) -> str:
-    request = AnyRequest(connection.scope, connection.receive)
-    with contextlib.suppress(HTTPException):  # larger than any form
-        return typed_value(request, await request.body())
-    return ""
 
 
 def name_of_caller(request: AnyRequest) -> str:

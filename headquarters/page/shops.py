@@ -29,7 +29,7 @@ from headquarters.page.shared import (
     text_of,
     with_those_beside,
 )
-from headquarters.store.figures import Cell, Total
+from headquarters.store.figures import Cell, DayTotal
 from headquarters.store.store import HqStore
 
 SHOPS = 50
@@ -48,11 +48,11 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     return screens.render(request, "calendar.html", **values, **own)
 
 
-def _recent(store: HqStore, today: date, region: str) -> list[tuple[str, Total | None]]:
+def _recent(store: HqStore, today: date, region: str) -> list[tuple[str, DayTotal | None]]:
     """Totals of yesterday and today."""
     machines = [box.machine for box in store.register.boxes(region)] if region else None
     days = (today - timedelta(days=1)).isoformat(), today.isoformat()
-    totals = {total.day: total for total in store.figures.totals(*days, machines=machines)}
+    totals = store.figures.totals(*days, machines=machines)
     return [(day, totals.get(day)) for day in days]
 
 
@@ -121,11 +121,13 @@ def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:
         raise NotFoundException
     with store.figures.days_read(days[0], days[-1], machines=[machine]) as read:
         lines = list(read())
+    totals: Counter[str] = Counter()
+    for line in lines:
+        totals[line.day] += line.ttc
     return {
         "box": box,
         "lines": lines,
-        "days": days,
-        "totals": {total.day: total for total in store.figures.totals(days[0], days[-1], machines=[machine])},
+        "by_day": [(day, totals[day]) for day in days],
         "word": store.presences.last_words([machine]).get(machine),
         "findings": store.findings.listed(machine=machine, limit=50),
         "closed": store.figures.calendar(machine, month[:4]),

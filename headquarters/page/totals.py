@@ -45,10 +45,8 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
     payments: Counter[str] = Counter()
     shops: Counter[str] = Counter()
     by_day: dict[str, list[int]] = {day: [0, 0, 0, 0, 0] for day in days}
-    with store.figures.days_read(days[0], days[-1]) as read:
+    with store.figures.days_read(days[0], days[-1], machines=list(boxes) if region else None) as read:
         for line in read():
-            if region and line.machine not in boxes:
-                continue
             _add(by_day[line.day], 1, line.certs, line.ht, line.tva, line.ttc)
             shops[line.machine] += line.ttc
             for name, *amounts in line.groups:

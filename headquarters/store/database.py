@@ -13,11 +13,11 @@ from sqlalchemy import Row as RowOfQuery
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from headquarters.store.tables import HEAD, NewerVersion, upgrade, version_of
 
-POOL = 6
+POOL = {"pool_size": 12, "max_overflow": -1}
+"""Connections that are kept. Each thread needs one: their number is the limit."""
 READ_AT_ONCE = 1000
 """Rows of a long result in memory at a time."""
 BUSY_SECONDS = 20
@@ -127,8 +127,6 @@ class Part:
 def _store_errors() -> Iterator[None]:
     try:
         yield
-    except PoolTimeout as error:
-        raise StoreError("every connection is in use") from error
     except DataError as error:
         raise BadContent(_reason(error.orig)) from error
     except UnicodeEncodeError as error:  # a command-line argument that is not UTF-8
@@ -143,7 +141,7 @@ def _reason(error: BaseException | None) -> str:
 
 
 def _sqlite(url: URL) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, **POOL)
 
     @event.listens_for(engine, "connect")
     def settle(connection: Any, _: Any) -> None:
@@ -178,9 +176,7 @@ def _use_wal(connection: Any, locked: type[Exception]) -> None:
 def _postgresql(url: URL) -> Engine:
     return create_engine(
         url,
-        pool_size=POOL,
-        max_overflow=0,
-        pool_timeout=BUSY_SECONDS,
+        **POOL,
         pool_pre_ping=True,  # a connection from before a restart of PostgreSQL is replaced before its use
         isolation_level="READ COMMITTED",
         connect_args={

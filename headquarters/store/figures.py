@@ -70,15 +70,10 @@ class Cell(msgspec.Struct, frozen=True):
     z: int
 
 
-class Total(msgspec.Struct, frozen=True):
-    day: str
+class DayTotal(NamedTuple):
     shops: int
     """Shops with a closure."""
-    closures: int
-    certs: int
     ttc: int
-    ht: int
-    tva: int
 
 
 class Whole(ClosureLine, frozen=True, kw_only=True):
@@ -138,15 +133,13 @@ class Figures(Part):
             rows = [(*row[:4], *_whole(row[4:])) for row in connection.execute(query)]
         return [Cell(machine, day, closures, certs, ttc, z) for machine, day, closures, z, certs, ttc in rows]
 
-    def totals(self, first: str, last: str, *, machines: Sequence[str] | None = None) -> list[Total]:
+    def totals(self, first: str, last: str, *, machines: Sequence[str] | None = None) -> dict[str, DayTotal]:
         """By day; days without closures are omitted."""
         table = tables.closure.c
-        sums = _sums(table.certs, table.ttc, table.ht, table.tva)
-        counts = (func.count(table.machine.distinct()), func.count())
-        query = _days(select(table.day, *counts, *sums), first, last, machines)
+        query = select(table.day, func.count(table.machine.distinct()), *_sums(table.ttc))
         with self._database.read() as connection:
-            rows = connection.execute(query.group_by(table.day).order_by(table.day))
-            return [Total(*row[:3], *_whole(row[3:])) for row in rows]
+            rows = connection.execute(_days(query, first, last, machines).group_by(table.day))
+            return {day: DayTotal(shops, *_whole(halves)) for day, shops, *halves in rows}
 
     def calendar(self, machine: str, year: str) -> Sequence[Row[Any]]:
         """Closed months of the year, and the year itself, of the live book."""

@@ -18,18 +18,17 @@ from headquarters.store.taken import TakenMessages
 class HqStore:
     """Methods block and are thread-safe; they raise StoreError if the database is unusable."""
 
-    def __init__(self, url: str, beside: HqStore | None = None) -> None:
-        """`beside` is a store whose connections this one must not use up; both share the state of the register."""
+    def __init__(self, url: str) -> None:
         self.database = Database(url)
         self.closures = Closures(self.database)
         self.evidence = EvidenceStore(self.database)
         self.findings = FindingStore(self.database)
         self.figures = Figures(self.database)
-        self.settled: Settled = beside.settled if beside is not None else Settled()
-        self.joining = Joining(self.database, self.settled)
-        self.people = HqPeople(self.database, self.settled)
+        settled = Settled()
+        self.joining = Joining(self.database, settled)
+        self.people = HqPeople(self.database, settled)
         self.presences = Presences(self.database)
-        self.register = Register(self.database, self.settled)
+        self.register = Register(self.database, settled)
         self.taken = TakenMessages(self.database)
         self.watching = Watching(self.database)
 

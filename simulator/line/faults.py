@@ -48,7 +48,6 @@ KINDS: Mapping[str, FaultKind] = {
     "syn-storm": FaultKind("0.3", "SYN every 20 ms for ARG seconds before the command is executed"),
     "lose-invoice": FaultKind("", "the open invoice is gone before the command is executed"),
     "foreign": FaultKind("1000", "another program certifies ARG francs on the machine before the command is executed"),
-    "other-nim": FaultKind("EL09999999-1", "power cut before the command; then a machine with NIM ARG stands there"),
     "cut-before": FaultKind("0.3", "power cut before the command is executed; back after ARG seconds"),
     "cut-executed": FaultKind("0.3", "power cut after the command is executed, before its answer"),
     "cut-after": FaultKind("0.3", "power cut after the answer"),

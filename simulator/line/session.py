@@ -226,9 +226,6 @@ class LineSession:
 
     def _is_lost(self, request: Request, struck: Struck, at: float) -> bool:
         """Whether a fault prevents the execution of this request."""
-        if "other-nim" in struck:
-            self.cut_power(at, 0.0, struck["other-nim"])
-            return True
         if self._is_struck(struck, at, cut="cut-before", unplug="unplug-before"):
             return True
         if "silent" in struck:

@@ -1,7 +1,5 @@
 """A certification goes through few hands (docs/architecture.md, "One certification")."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

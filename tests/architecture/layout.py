@@ -4,8 +4,6 @@ A package is a folder with modules, `▶` the packages that it imports. An arrow
 between inner folders are in pyproject.toml (import-linter).
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping

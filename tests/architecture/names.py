@@ -3,8 +3,6 @@
 A name is a noun or a verb; that of a test is a sentence (`test_…`) and may have any word. A participle says what happened to a thing and not what it is; `nobody` and `whoever` are no technical terms.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Each citation of a decision, or of a section of the protocol, leads somewhere."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Functions and files stay short enough to be read at once."""
 
-from __future__ import annotations
-
 import ast
 import tomllib
 from pathlib import Path

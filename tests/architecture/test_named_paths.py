@@ -1,7 +1,5 @@
 """What the documents say of the tree's files, and where their links lead."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache
@@ -85,11 +83,3 @@ def dead_links(texts: dict[Path, str]) -> set[str]:
 def test_each_link_leads_to_a_file_and_to_a_heading() -> None:
     """Of every page, those beside clients and packages too, which the site does not have."""
     assert dead_links(pages()) == set()
-
-
-def test_ten_questions_of_a_newcomer_have_their_place() -> None:
-    """Each names a page and, unless the whole page is the answer, the heading."""
-    questions = (TREE / "CONTRIBUTING.md").read_text("utf-8").partition("## Ten questions of a newcomer\n")[2]
-    rows = re.findall(r"^\| ([^|]+\?) \| (.+) \|$", questions, re.MULTILINE)
-    assert len(rows) == 10
-    assert [question for question, answer in rows if not any(anchor for _, anchor in LINK.findall(answer))] == []

@@ -1,7 +1,5 @@
 """Documents are read in an editor and in a diff too: their prose wraps, and their examples can be read by their language."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

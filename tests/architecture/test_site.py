@@ -1,7 +1,5 @@
 """The documentation site builds, without a dead link, and is read without a network."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The file for accountants says what the page and `/v1` say, whatever shops have called their payments."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io
@@ -168,9 +166,13 @@ def test_a_day_of_more_than_a_number_of_the_database_holds(store):
     """1 030 closures of the greatest amount, and of the smallest, in a day: their sums are exact."""
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1)
-    rows = [box.close(at=EVENING, total_ttc=MOST, total_ht=-MOST, total_tva=-1, certs_count=MOST) for _ in range(1030)]
-    store.closures.take([received(box, closure, store) for closure in rows], now=10)
-    [total] = store.figures.totals("2025-12-06", "2025-12-06")
-    assert (total.closures, total.ttc, total.ht, total.tva) == (1030, 1030 * MOST, -1030 * MOST, -1030)
-    [cell] = store.figures.cells(["EL02000015"], "2025-12-06", "2025-12-06")
-    assert (cell.certs, cell.ttc, cell.z) == (1030 * MOST, 1030 * MOST, 1030)
+    amounts = {"2025-12-06": MOST, "2025-12-07": -MOST}
+    for number, amount in enumerate(amounts.values()):
+        rows = [box.close(at=EVENING + number * DAY, total_ttc=amount, certs_count=MOST) for _ in range(1030)]
+        store.closures.take([received(box, closure, store) for closure in rows], now=10)
+    sums = store.figures.totals(min(amounts), max(amounts))
+    assert sums == {day: (1, 1030 * amount) for day, amount in amounts.items()}
+    cells = store.figures.cells(["EL02000015"], min(amounts), max(amounts))
+    assert {cell.day: (cell.certs, cell.ttc) for cell in cells} == {
+        day: (1030 * MOST, 1030 * amount) for day, amount in amounts.items()
+    }

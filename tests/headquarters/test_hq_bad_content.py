@@ -1,7 +1,5 @@
 """What the database refuses for its content alone: the others of its batch are taken. On both databases."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The months that a box closes reach headquarters among its closures: made by the box's own ledger, signed, kept once, shown at the shop."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID

@@ -1,7 +1,5 @@
 """A card that was copied: two boxes with one identity. Headquarters says so while both speak, and takes a restart for what it is."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from support.hq.paper_box import PaperBox

@@ -1,7 +1,5 @@
 """Programs that read closures: all of one instant, all that come late, and questions that are none. On both databases."""
 
-from __future__ import annotations
-
 import re
 import threading
 
@@ -155,13 +153,3 @@ async def test_what_may_be_asked_there(store, path):
     async with pages(store) as client:
         answer = await client.request("OPTIONS", path)
         assert (answer.status_code, answer.content) == (204, b"")
-
-
-@pytest.mark.parametrize("number", ["2147483648", "9" * 20])
-async def test_a_finding_that_cannot_be(store, number):
-    """It is not there."""
-    async with pages(store) as client:
-        log_in(client, store)
-        client.cookies.clear()
-        assert (await client.post(f"/v1/findings/{number}/seen")).status_code == 404
-        assert (await client.post(f"/v1/findings/{number}/solve", json={"note": ""})).status_code == 404

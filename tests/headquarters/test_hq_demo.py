@@ -1,7 +1,5 @@
 """`make demo-hq`, as a newcomer runs it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What comes one by one is taken together."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

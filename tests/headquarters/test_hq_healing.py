@@ -1,7 +1,5 @@
 """Headquarters' database lost, or put back to an earlier day: complete again with nobody typing anything, on both databases, over both ways in."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import sqlite3

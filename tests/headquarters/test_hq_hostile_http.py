@@ -1,7 +1,5 @@
 """What anybody may send over HTTP that is no text, no number of 64 bits, no form and no address: refused, and no fault of headquarters."""
 
-from __future__ import annotations
-
 import errno
 from zoneinfo import ZoneInfo
 

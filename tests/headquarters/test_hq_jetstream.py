@@ -1,7 +1,5 @@
 """Headquarters on a real nats-server with the files as they are shipped, and the reader's key alone."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """`POST /join` as anybody may send it."""
 
-from __future__ import annotations
-
 import json
 import re
 

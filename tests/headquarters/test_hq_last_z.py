@@ -1,8 +1,6 @@
 """The Z numbers of a box that lost its disk, and of a machine with another taxpayer, from the box's own daemon to a real headquarters and back (decisions
 30 and 33)."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

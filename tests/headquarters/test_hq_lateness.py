@@ -1,7 +1,5 @@
 """Who is late: learnt from when a shop usually closes, set by a person, and never said of a shop that is heard of."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime

@@ -1,8 +1,6 @@
 """Boxes that have joined, on a real nats-server that knows headquarters' accounts: whoever is revoked is cut off, and comes in
 no more, also after a restart of the server; everybody else stays connected."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,8 +1,6 @@
 """A box's NATS credentials are stolen: they are revoked with what is shipped, on a real nats-server. The thief's connection is cut and never comes
 back, also after a restart; everybody else goes on."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

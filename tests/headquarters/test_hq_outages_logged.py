@@ -1,7 +1,5 @@
 """Each outage of NATS is one line of the log: not one for each try, and not one for all outages of a month."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The package `mcfd-hq`: unpacked and run by Debian's own Python with nothing but what is in it; installed in a Debian that boots."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

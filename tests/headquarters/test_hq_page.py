@@ -1,7 +1,5 @@
 """The page in a real Chromium, on a real headquarters with closures in it: both languages, phone and desktop, no script."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,8 +1,6 @@
 """PostgreSQL is killed under two running instances, also while they write, and comes back: boxes and people hear that it is away, and nothing that was
 said to be kept is lost."""
 
-from __future__ import annotations
-
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor

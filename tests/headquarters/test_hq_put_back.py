@@ -1,8 +1,6 @@
 """The database goes back to an older copy under a running headquarters, with no connection broken, while closures flow: what a silent shop had
 sent is complete again. On both databases, with a real nats-server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil
@@ -22,9 +20,10 @@ from common.wire.nats_pull import connected
 from common.wire.presence import read_answer
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.reception import Reception
-from headquarters.intake.stream import stream_info
+from headquarters.intake.stream import read_stream, stream_info
 from headquarters.intake.threads import Threads
 from headquarters.store import tables
+from headquarters.store.database import StoreError
 
 pytestmark = pytest.mark.long
 
@@ -188,29 +187,38 @@ async def test_a_closure_that_another_instance_stores_meanwhile(site, monkeypatc
     threads.close()
 
 
-async def test_a_consumer_of_presences_that_is_lost(site, monkeypatch):
-    """It is made anew while headquarters runs, and the last presences are read from it on the same connection."""
-    monkeypatch.setattr("headquarters.intake.jetstream.NO_STREAM_SECONDS", 0.2)
+async def test_the_database_was_away(site, monkeypatch):
+    """A presence that came meanwhile is in the stream alone: it is read on the same connection, once the database is there again."""
     box, threads = site.boxes[0], Threads()
     reception = Reception(site.store, threads, UTC)
     intake = JetStreamIntake(site.options, site.store, threads, reception)
-    administrator, client, reader = (
-        await site.nats.connect(site.server.url),
-        await site.shop(0),
-        await connected(site.options),
-    )
-    await administrator.request("$JS.API.CONSUMER.DELETE.PRESENCE.headquarters", b"", timeout=10)
+    client, readers = await site.shop(0), [await connected(site.options) for _ in range(2)]
+    was_read = asyncio.Event()
+
+    async def read(*arguments):
+        async for messages in read_stream(*arguments):
+            yield messages
+        was_read.set()
+
+    monkeypatch.setattr("headquarters.intake.jetstream.read_stream", read)
     async with reception.running():
-        reading = asyncio.create_task(intake._presences(reader))
-        await asyncio.wait_for(intake._has_read.wait(), 10)
+        reading = asyncio.create_task(intake._presences(readers[0]))
+        await asyncio.wait_for(was_read.wait(), 10)
         headers, body = box.sent_presence(box.presence())
-        await client.publish(f"mcf.{NIM}.presence", body, headers=headers)
-        await add_stream(administrator, "presence-one.json")
+        await client.jetstream().publish(f"mcf.{NIM}.presence", body, headers=headers)
+        with monkeypatch.context() as away:
+            away.setattr(site.store.taken, "ranges", unusable)
+            with pytest.raises(StoreError):
+                await intake._closures(readers[1])
         await until(site.heard)
         reading.cancel()
-    for one in (administrator, client, reader):
+    for one in (client, *readers):
         await one.close()
     threads.close()
+
+
+def unusable(*_):
+    raise StoreError("the database does not answer")
 
 
 async def test_a_stream_that_is_itself_put_back(site):
@@ -264,7 +272,7 @@ async def test_what_no_stream_has(site):
     await site.send(client, box, box.close())
     headers, body = box.sent_presence(box.presence())
     await client.publish(f"mcf.{NIM}.presence", body, headers=headers)
-    await until(lambda: site.stored_z() == {NIM: [1, 2, 3]} and site.heard())
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3]})
     await anew(site)
     other = await site.shop(1)
     await site.send(other, site.boxes[1], site.boxes[1].close())

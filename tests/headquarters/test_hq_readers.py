@@ -1,7 +1,5 @@
 """People who read, and programs that ask, take nothing from the boxes whose closures come in. A whole headquarters, on PostgreSQL."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 

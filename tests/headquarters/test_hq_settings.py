@@ -1,7 +1,5 @@
 """The configuration: the example holds every key, and what is wrong is one line that names the key."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

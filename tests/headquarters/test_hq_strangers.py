@@ -1,7 +1,5 @@
 """Who has no key may send as much as he likes: the shops' closures do not wait for him."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ssl

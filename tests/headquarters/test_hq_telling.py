@@ -1,7 +1,5 @@
 """Webhook and mail: once when a finding is there, once when it is solved, again while nobody answers."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

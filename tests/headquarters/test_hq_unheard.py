@@ -1,7 +1,5 @@
 """A word that comes a second time, from the stream: nothing is done for it. On both databases."""
 
-from __future__ import annotations
-
 import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.store import UTC

@@ -1,7 +1,5 @@
 """A sale that is not certified yet, at headquarters: a finding from 40 hours on; the law leaves 48 (arrêté 2025-0049, article 6 g)."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.wire.presence import Presence

@@ -1,7 +1,5 @@
 """A Z: what is known after it, and whom it waits for."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from pathlib import Path

@@ -1,13 +1,11 @@
 """Commands and the daemon, over its socket: what is asked, by whom, and what comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
+import resource
 import socket
 from collections.abc import AsyncIterator
-from errno import EMFILE
 from pathlib import Path
 from typing import Any
 
@@ -190,24 +188,18 @@ async def test_only_root_and_the_daemon_s_user_may_ask(box: Box, monkeypatch: py
         await box.ask(RevokeKey(1))
 
 
-async def test_commands_are_served_again_once_descriptors_are_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_commands_are_served_again_once_descriptors_are_free(box: Box) -> None:
     """A moment without a free descriptor does not end the socket for good."""
-    monkeypatch.setattr("daemon.app.control.ACCEPT_AGAIN", 0.0)
-    loop, settings = asyncio.get_running_loop(), settings_of(tmp_path / "ledger.sqlite3")
-    accept, failures = loop.sock_accept, [OSError(EMFILE, os.strerror(EMFILE))]
-
-    async def short_of_descriptors(listener: socket.socket) -> tuple[socket.socket, Any]:
-        if failures:
-            raise failures.pop()
-        return await accept(listener)
-
-    monkeypatch.setattr(loop, "sock_accept", short_of_descriptors)
-    async with opened(settings.storage.path, control=control_path(settings)) as store, controlled(store, settings):
-        key = await asyncio.to_thread(change, settings, CreateKey(NIM, "live", "till"))
-        assert store.key_ring.find(key) is not None
-    assert not failures
+    usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket(socket.AF_UNIX) as client, unix_address(box.control) as address, contextlib.ExitStack() as taken:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (client.fileno() + 64, most))
+        taken.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (usual, most))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.callback(os.close, os.dup(client.fileno()))
+        client.connect(address)
+        await asyncio.sleep(0.05)
+    assert await box.ask(CreateKey(NIM, "live", "till"))
 
 
 async def test_a_command_asks_the_ledger_s_owner_alone(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """All habits on all paths (first-contact.fr.md): one day at a machine with each pair of habits. Exactly once holds in each."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from support.memory_shop import MemoryShop, in_service
+from support.memory_shop import MemoryShop, activated, in_service
 
 from daemon.core.errors import MachineAttention, StorageFull, ZNumberUnknown
 from daemon.core.ledger.attempt import DuplicateInvoice
@@ -48,6 +48,14 @@ async def test_the_attention_of_a_vanished_ledger_is_there_after_a_restart(tmp_p
     async with in_service(tmp_path / "ledger", on=session) as shop:
         await shop.adopt()
         assert (await shop.close_period()).value.z_number == 4
+
+
+async def test_a_machine_that_was_activated_again_since_its_ledger_vanished_is_asked_about(tmp_path: Path) -> None:
+    """Its counters begin at zero: they say nothing of what it certified before."""
+    session = await three_days(tmp_path / "ledger")
+    activated(session, reset=True)
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.until(lambda: shop.worker.attention, "attention")
 
 
 async def test_a_machine_with_nothing_on_it_goes_on_after_the_numbers_without_a_question(tmp_path: Path) -> None:

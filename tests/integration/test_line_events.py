@@ -1,7 +1,5 @@
 """What an idle machine is asked, and what comes of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

@@ -176,6 +176,25 @@ async def test_a_sale_that_is_accepted_before_an_older_ledger_was_compared_gets_
                 await place(shop.worker, shop, "key", later=True)
 
 
+async def test_a_number_that_the_spare_may_have_used_since_an_older_ledger_is_not_given(tmp_path: Path) -> None:
+    """The machine in use was compared with that ledger; the spare, which stood in for it since, was not yet."""
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+    async with paired(path) as before:
+        before.first.worker.defaults = before.spare.worker.defaults = GIVES
+        assert await place(before.in_use, before.first) == 1
+        backup(path, copy, at=1)
+        await before.first_dies()
+        await before.take_over()
+        assert await place(before.in_use, before.first) == 2
+        before.first.session.plug()
+    restore(copy, path, at=2)
+    async with paired(path, on=before) as shop:
+        shop.first.worker.defaults = shop.spare.worker.defaults = GIVES
+        await shop.first.connected()
+        await shop.spare.until(lambda: shop.spare.worker.attention, "what the spare has certified found")
+        assert await place(shop.in_use, shop.first, "key", later=True) == 3
+
+
 @pytest.mark.parametrize(
     ("since", "next_places"),
     [

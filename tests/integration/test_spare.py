@@ -25,6 +25,7 @@ from daemon.store.tables.book import deferred, entries
 from daemon.store.tables.book.originals import taken_of
 from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import take_back
+from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.acts import move_cash, note_z_paper
 from daemon.usecases.reports.close_period import close_period
@@ -211,6 +212,8 @@ async def test_what_waits_for_the_dead_machine_is_sent_to_the_spare_at_its_next_
     shop.first.unplug(1e9)
     await asyncio.wait([task])
     await shop.take_over()
+    with pytest.raises(MachineBusy, match="is being certified"):
+        await shop.certify("B")
     with pytest.raises((MachineBusy, MachineOffline)):
         await asyncio.wait_for(waits, shop.first.limits.patience / 2)
     assert (await shop.certify("B", key="b")).value.nim == SPARE
@@ -300,6 +303,19 @@ async def test_a_sale_that_waits_is_certified_by_the_machine_in_use_alone(shop: 
     await shop.take_back()
     assert (await certified_later(shop, "b")).nim == NIM
     assert (numbers(shop.first), numbers(shop.spare)) == (["B"], ["A"])
+
+
+async def test_a_repaired_machine_certifies_nothing_that_waits_before_it_is_taken_back(shop: PairedShop) -> None:
+    """Also of what was accepted for it."""
+    await shop.first_dies()
+    await shop.unplug(shop.spare)
+    await shop.defer("A", "a")
+    await shop.take_over()
+    await shop.first_returns()
+    await SalesThatWait(shop.first.worker, pause=0.0).step()
+    assert numbers(shop.first) == []
+    shop.spare.session.plug()
+    assert (await certified_later(shop, "a")).nim == SPARE
 
 
 async def test_a_sale_that_waits_stands_in_the_reports_of_the_machine_that_will_certify_it(shop: PairedShop) -> None:

@@ -180,15 +180,21 @@ async def test_a_copy_that_is_older_than_the_spare(shop: Shop) -> None:
         await settled_once(after, after.spare)
 
 
-@pytest.mark.parametrize("lost", ["a copy without any book", "everything but the high-water file"])
+@pytest.mark.parametrize(
+    "lost",
+    ["a copy without any book", "a copy without any book, on another disk", "everything but the high-water file"],
+)
 async def test_a_ledger_that_knows_neither_machine(shop: Shop, lost: str) -> None:
-    """What the high-water file remembers of a dead machine is enough: its spare certifies nothing before that machine was asked."""
+    """What the high-water file remembers of a dead machine is enough, or that another ledger was here of which it knows nothing: its spare certifies
+    nothing before that machine was asked."""
     async with opened(shop.ledger):
         shop.copy()
     async with paired(shop.ledger) as before:
         await before.certify("B", key="B")
         await before.first_dies()
-    if lost == "a copy without any book":
+    if lost.startswith("a copy"):
+        for file in shop.ledger.parent.glob("ledger*") if "another disk" in lost else ():
+            file.unlink()
         restore(shop.saved, shop.ledger, at=2)
     else:
         for name in ("ledger", "ledger-wal", "ledger-shm"):

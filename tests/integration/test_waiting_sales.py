@@ -197,7 +197,7 @@ async def test_one_that_a_restored_copy_adopts_has_its_lines(tmp_path: Path) -> 
 
 async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
     """A machine takes its present rates alone. With VAT in the price the customer pays the same, so the sale is certified at the present rate,
-    which a warning says; a specific tax is folded. Without VAT he would pay another sum, and the sale is refused."""
+    which a warning says; a specific tax is folded. Without VAT he would owe another sum: the prices become prices with VAT."""
     taxed = {
         "name": "Bière",
         "taxGroup": "C",
@@ -217,7 +217,7 @@ async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
         machine = shop.session.machine
         machine.change(rates={**machine.options.rates, "C": 500})
         shop.session.plug()
-        await shop.until(lambda: state(shop, "H") == "refused", "the end of both")
+        await shop.until(lambda: state(shop, "H") == "certified", "the end of all")
         use = shop.store.ledger.peek(uniqueness.find_key, shop.worker.book, key_hash_of("A"))
         assert use
         assert use.record
@@ -225,7 +225,12 @@ async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
         assert (use.record.state, use.record.total_ttc) == ("certified", 1000)
         assert [(line.rate, line.ht, line.tva) for line in invoice.taxes] == [(500, 952, 48)]
         assert [warn.code for warn in invoice.warnings] == ["VAT_RATE_CHANGED"]
-        assert (state(shop, "T"), shop.on_machine[-1].number, shop.on_machine[-1].total) == ("certified", "T", 2110)
+        assert [(entry.number, entry.total) for entry in shop.on_machine] == [("A", 1000), ("T", 2110), ("H", 1100)]
+        in_ht = shop.store.ledger.peek(uniqueness.find_key, shop.worker.book, key_hash_of("H"))
+        assert in_ht
+        assert in_ht.record
+        (line,) = in_ht.record.invoice.taxes
+        assert (in_ht.record.invoice.price_mode, line.rate, line.ht, line.tva, line.ttc) == ("TTC", 500, 1048, 52, 1100)
     assert verify(tmp_path / "ledger").clean
 
 

@@ -3,8 +3,6 @@
 With ALL=1 every screen at every width, light and dark, in both languages, into build/pictures, to be looked at.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """What is seen once only: the first start of a box, from its code to the daemon; a new key; a copy that is put back."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from pathlib import Path
 

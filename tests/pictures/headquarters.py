@@ -1,7 +1,5 @@
 """Headquarters' page as an accountant sees it: every screen on a desk (light) and on a phone (dark)."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Relays, boxes and a nats-server, as processes."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

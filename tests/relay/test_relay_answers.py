@@ -1,7 +1,5 @@
 """What a client gets through the relay is what it would get on the shop's network, to the byte; what does not pass, and who may not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

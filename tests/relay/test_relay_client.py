@@ -1,7 +1,5 @@
 """Our own client through the relay, by a key that is sent and by one that signs."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Clients that know nothing of the relay, with nothing but their address changed."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The three nats-servers of `three.conf`, which die one after the other, and all at once, while tills outside sell."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The relay's connection to NATS."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

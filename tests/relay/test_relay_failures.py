@@ -24,8 +24,6 @@
 | a box takes a sale that waited and does not answer | `test_a_box_that_does_not_answer_delays_no_sales_of_another` |
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

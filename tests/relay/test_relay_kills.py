@@ -1,7 +1,5 @@
 """Each step of a sale through the relay, and at it a process that is killed: each sale is certified once, and no relay sends a request twice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A relay in wrong hands: all that it has is its credentials, and what clients have sent through it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator

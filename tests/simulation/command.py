@@ -1,7 +1,5 @@
 """`make simulate`: histories from their seeds, as many as one likes, on all cores; one of them again, to look at; the mistakes."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 import multiprocessing

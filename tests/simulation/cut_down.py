@@ -1,7 +1,5 @@
 """A history that fails, cut down to the fewest events that still fail."""
 
-from __future__ import annotations
-
 from simulation.drawn.events import Script
 from simulation.history import play
 

@@ -2,8 +2,6 @@
 
 What is no exemption: an operator may be asked after a cause (`World.blame`), and a machine that was given other rates may disagree."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

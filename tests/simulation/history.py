@@ -1,7 +1,5 @@
 """One history: a script is played in the world, everything is healed, whoever waits is served, and the oracle looks."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import random

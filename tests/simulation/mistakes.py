@@ -5,8 +5,6 @@ again; no file is touched. Each once was a fault of ours, was found by the simul
 such systems.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from simulation.history import played

@@ -1,7 +1,5 @@
 """What must hold, whatever happened: the machine's own log against what tills were told and what the ledger holds."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

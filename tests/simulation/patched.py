@@ -1,7 +1,5 @@
 """A deliberate mistake put into the running functions, and taken out again."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Each exemption of the oracle: two truths after which machine and ledger say the same, or what nobody is told."""
 
-from __future__ import annotations
-
 import ast
 from datetime import UTC, datetime
 from pathlib import Path

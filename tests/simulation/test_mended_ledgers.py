@@ -1,7 +1,5 @@
 """Histories in which each restore has to do with a damaged ledger: with the rows of the copy it is mended, and nothing is forgiven for it."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import sqlite3

@@ -4,8 +4,6 @@ Waiting costs nothing: when nothing is ready, the clock is set to the next timer
 order; callbacks (bytes that arrive, timers) keep theirs, since a serial line does not swap its bytes. There are no threads and no descriptors.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import defaultdict, deque

@@ -1,7 +1,5 @@
 """One machine and all who are at it: what was done to it, and why an operator may be asked about it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from datetime import timedelta

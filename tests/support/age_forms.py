@@ -1,8 +1,6 @@
 """Files of age, written from the format's specification (C2SP/age) by hand: a second reading beside the library that
 mcfd uses. What mcfd 0.1.0 wrote is among them."""
 
-from __future__ import annotations
-
 import base64
 import hmac
 import os

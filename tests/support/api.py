@@ -1,7 +1,5 @@
 """The API on a real socket, with use cases that only note what they are asked: what they do is shown in their own tests."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Archives of a whole box as a stranger would make them: any members, sealed for a key, signed by whom one likes or by nobody."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A person at the shop's page in a real browser that has no network but this box."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence

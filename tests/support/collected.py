@@ -3,8 +3,6 @@
 A worker collects too, as it always does: in a third of the time, since each module is there already.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

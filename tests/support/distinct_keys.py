@@ -3,8 +3,6 @@ all of them, and what follows the first is then the same answer again, or 409, w
 
 A request without the key that its operation asks for is not sent: it is taken, since a till that sends none is no reason to refuse an invoice."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """A box that knows nothing yet: `mcfd setup --page` runs instead of a daemon, and becomes it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """A process that makes something once and forks for each process that comes to its socket: a fork begins with all of it. It ends with the run
 of the tests."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -3,8 +3,6 @@
 Durations are for the quick timers of `memory_shop`; `slow_down` stretches them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping

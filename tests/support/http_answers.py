@@ -1,7 +1,5 @@
 """An HTTP server whose answers a test gives: a box or a site that says one thing, or what stands between a client and a server."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping

@@ -1,8 +1,6 @@
 """A daemon of the nursery that waits less: for tests in which its own timers are all that is waited for. All by one factor, so that their
 order stays; those of the line (`QUICK_LINE`) are a matter of its configuration."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from support.nursery import First

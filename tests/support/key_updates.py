@@ -1,7 +1,5 @@
 """A client of TLS 1.3 that says what no library lets one say: a record of its own making, under the keys of a real handshake (RFC 8446, 5 and 7)."""
 
-from __future__ import annotations
-
 import hmac
 import ssl
 import tempfile

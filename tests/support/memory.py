@@ -1,7 +1,5 @@
 """A place for what need not outlive the machine: nothing that is synced there waits for a disk."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -5,8 +5,6 @@ async with in_service(tmp_path / "ledger") as shop:
     answered = await shop.certify("F-1")
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import inspect

@@ -1,7 +1,5 @@
 """Ports of the loopback that nobody else takes between the question and the start of who is to listen on them."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

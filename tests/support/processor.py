@@ -1,7 +1,5 @@
 """How long something took without what a busy box adds: the time that its processes were ready to run and had no processor."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

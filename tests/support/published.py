@@ -1,7 +1,5 @@
 """The published client `avepay-mcf`, of both kinds, as a test calls it."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from typing import Any

@@ -1,7 +1,5 @@
 """A shop in one loop, over HTTP, whose tills sell at random; what the journal's files and the papers say of its reports."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import random

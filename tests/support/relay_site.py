@@ -1,7 +1,5 @@
 """A fleet in small: a real nats-server with the files of config/nats, boxes with their machines, and relays, each a process."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3

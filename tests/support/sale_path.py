@@ -1,8 +1,6 @@
 """Through how many hands a certification goes, from the till's request to its answer: a daemon in this process, a simulated machine as another,
 HTTP on loopback, some sales watched one by one (`python -m support.sale_path FOLDER`, with PYTHONPATH=tests; docs/architecture.md has how it counts)."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

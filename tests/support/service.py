@@ -1,7 +1,5 @@
 """`mcfd-hq run` or `mcfd-relay run` as a process of its own, on the port that it says in its log."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

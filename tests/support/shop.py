@@ -5,8 +5,6 @@ with Shop(tmp_path) as shop:
     answer = shop.certify(invoice("F-1"))
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

@@ -1,7 +1,5 @@
 """A client that signs its requests (RFC 9421) with the library that the box verifies by: `signed` gives the headers to send."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from datetime import datetime

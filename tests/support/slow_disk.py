@@ -5,8 +5,6 @@
 COUNT_FILE holds the count as eight bytes, to be read by others while the daemon runs.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 import sys

@@ -5,8 +5,6 @@ async with paired(tmp_path / "ledger") as shop:
     answered = await shop.certify("F-1")
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -4,8 +4,6 @@ Nothing of the daemon is changed, it needs no compiler, and it sits exactly wher
 commit, WAL and file at a checkpoint).
 """
 
-from __future__ import annotations
-
 import _sqlite3
 import ctypes
 import sqlite3

@@ -1,7 +1,5 @@
 """A screen that listens: server-sent events, read in a thread."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

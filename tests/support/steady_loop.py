@@ -4,8 +4,6 @@ A test whose machine has 40 ms to answer, in the same process, fails when that p
 nobody had time to read it. On this loop's clock such a pause is no longer than `STEP`, so that whatever is ready is done before a timer ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 import time

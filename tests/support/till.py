@@ -1,7 +1,5 @@
 """What a till looks at: answers, problems, and that a refusal has left machine and ledger as they were."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Tools of the system that a test cannot do without."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -2,8 +2,6 @@
 
 python tryton_till.py '{"url": …, "nim": …, "key": …, "count": 30}'"""
 
-from __future__ import annotations
-
 import json
 import sys
 from decimal import Decimal

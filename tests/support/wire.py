@@ -1,7 +1,5 @@
 """HTTP as bytes, for what no client library would send."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

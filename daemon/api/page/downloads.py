@@ -13,9 +13,8 @@ from litestar.handlers import HTTPRouteHandler
 from common.web.formats import depth, is_month
 from daemon.api.http.answers import Answer, Reply, Stream
 from daemon.api.page.deps import Copy, PageDeps
-from daemon.api.page.forms import AnyRequest
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import Visit, fault_page, screen
+from daemon.api.page.visit import AnyRequest, Visit, fault_page, screen
 from daemon.core.errors import NotFound
 from daemon.core.people import Right
 from daemon.core.report.ranges import EVER

@@ -18,9 +18,17 @@ from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token
 from daemon.api.http.answers import Header, Reply, static_file
 from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.forms import AnyRequest
 from daemon.api.page.rendering import STATIC, Foreign, fault_of
-from daemon.api.page.visit import LANGUAGE_COOKIE, RETURN_COOKIE, enter, fault_page, html, language_of, redirect
+from daemon.api.page.visit import (
+    LANGUAGE_COOKIE,
+    RETURN_COOKIE,
+    AnyRequest,
+    enter,
+    fault_page,
+    html,
+    language_of,
+    redirect,
+)
 from daemon.api.refusals import Refusal
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import NotFound

@@ -168,7 +168,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     refusals.TooLarge: (413, Text("That is too much at once.")),
     BoxRefused: (409, Text("The box could not do it.")),
     BoxFailed: (500, Text("The box could not do it.")),
-    errors.TooManyCashMoves: (429, Text("Cash was moved very often within an hour; try again later.")),
+    errors.TooManyActs: (429, Text("This was done very often within an hour; try again later.")),
     errors.CreditExceedsOriginal: (409, Text("Credits would exceed the original invoice")),
     ShareEnded: (404, Text("This link is no longer valid: ask the shop for another one.")),
     errors.NotFound: (404, Text("There is nothing at this address.")),

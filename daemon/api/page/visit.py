@@ -17,14 +17,13 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.language import Language, Speaker, Text, chosen
 from common.web import charts, formats, security
-from common.web.forms import BACK_AGAIN, fields, typed_before
+from common.web.forms import fields
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
 from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Reply
 from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import FirstStart, PageDeps
-from daemon.api.page.forms import TYPED_COOKIE, AnyRequest, remember_typed, typed_cookie
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
@@ -36,6 +35,7 @@ from daemon.core.people import Right, Session, may
 from daemon.usecases.reports import inspect
 from daemon.usecases.worker.machine_worker import MachineWorker
 
+AnyRequest = Request[Any, Any, Any]
 LANGUAGE_COOKIE: Final = "mcfd_language"
 HTML: Final = b"text/html; charset=utf-8"
 ATTENTION: Final = "/ui/attention"
@@ -239,16 +239,10 @@ def screen(
             visit = None
             try:
                 visit = await enter(request, right, unattended=unattended)
-                if not change and (before := typed_before(request, TYPED_COOKIE)):
-                    action, typed = before
-                    again = Fault(200, BACK_AGAIN)
-                    return await show(msgspec.structs.replace(visit, action=action, form=typed, fault=again))
                 try:
                     return await show(visit)
                 except faults as error:
                     return await (form or show)(msgspec.structs.replace(visit, fault=fault_of(error)))
-            except NotLoggedIn as error:
-                return await fault_page(request, error, more=await remember_typed(request) if form else ())
             except Exception as error:  # noqa: BLE001  every error of a screen is a page
                 return await fault_page(request, error, visit)
 
@@ -261,17 +255,15 @@ def screen(
     return route
 
 
-async def fault_page(
-    request: AnyRequest, error: Exception, visit: Visit | None = None, more: tuple[Header, ...] = ()
-) -> Reply:
+async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None = None) -> Reply:
     """Error page, with the menu if logged in. A part of a screen cannot show the login: the whole screen is
-    redirected, with the headers `more`."""
+    redirected."""
     page: PageDeps | FirstStart = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
         way_back = remember_return_url(request)
         if is_fetched(request):
             return Answer(b"", media_type=HTML, headers=(TO_LOGIN, way_back))
-        return redirect("/ui/login" if request.scope["method"] == "GET" else "/ui/login?ended=1", way_back, *more)
+        return redirect("/ui/login" if request.scope["method"] == "GET" else "/ui/login?ended=1", way_back)
     fault = fault_of(error)
     content: dict[str, Any] = {
         "answered": fault.status,
@@ -295,7 +287,6 @@ async def cases(visit: Visit) -> list[tuple[MachineWorker, Case]]:
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
     """A screen with its frame: menu, machine, person, and the fault of a form."""
     fault = visit.fault
-    is_back = fault is not None and visit.request.scope["method"] == "GET"
     to_decide = await cases(visit) if visit.may("administer") else []
     here = visit.request.scope["path"]
     menu = [
@@ -310,7 +301,6 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
         visit.page,
         template,
         status=fault.status if fault else status,
-        headers=(*POLICY, typed_cookie(visit.request, "")) if is_back else POLICY,
         **{
             "visit": visit,
             "problem": fault.message(visit.say) if fault else "",
@@ -385,5 +375,5 @@ def redirect(path: str, *headers: Header) -> Reply:
 RETURN_COOKIE: Final = "mcfd_asked"
 
 
-def remember_return_url(request: Request[Any, Any, Any]) -> Header:
+def remember_return_url(request: AnyRequest) -> Header:
     return b"set-cookie", security.return_cookie(RETURN_COOKIE, security.return_url(request)).encode()

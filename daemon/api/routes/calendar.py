@@ -16,7 +16,7 @@ from daemon.api.document.describe import ONCE, RANGE, REPLAYABLE, STORED, STRICT
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import read_json, read_page, read_place
 from daemon.api.request.outcome import call_of, own_warnings, read_optional, sent_once
-from daemon.core.errors import InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
+from daemon.core.errors import InvalidRequest, MachineAttention, PeriodNotOver, TooManyActs
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.report.acts import CashBody, CashMovements, Moved
 from daemon.core.report.calendar_report import CalendarReport
@@ -129,7 +129,7 @@ sent to the machine, which need not be there. At most 60 an hour for a key (429 
         body=CashBody,
         example=EXAMPLE,
         parameters=(ONCE, STRICT),
-        problems=(*REPLAYABLE, TooManyCashMoves, *STORED),
+        problems=(*REPLAYABLE, TooManyActs, *STORED),
     ),
 )
 async def move(request: ApiRequest) -> Answer:

@@ -26,7 +26,7 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import range_of, read_page, read_query
 from daemon.api.request.outcome import call_of, read_optional, sent_once
-from daemon.core.errors import InvalidRequest, PeriodEnded, ZNumberUnknown
+from daemon.core.errors import InvalidRequest, NothingToClose, PeriodEnded, ZNumberUnknown
 from daemon.core.invoice.fields import Fields
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.money import MAX_AMOUNT
@@ -202,13 +202,13 @@ async def articles(request: ApiRequest) -> Answer:
         right="close",
         summary="Close the report of articles (A)",
         description=f"""The report of the law since the one before (SFE 5.1): numbered, kept, in the journal. {_ADDED} Each call closes another one, except a repeat
-with the same `Idempotency-Key`.""",
+with the same `Idempotency-Key`; 409 `NOTHING_TO_CLOSE` where nothing was sold since.""",
         answer=ArticlesReport,
         status=201,
         answer_text="Closed",
         parameters=(ONCE, STRICT),
         body=EmptyBody,
-        problems=(InvalidRequest, TooManyRequests, *REPLAYABLE, *STORED),
+        problems=(InvalidRequest, NothingToClose, TooManyRequests, *REPLAYABLE, *STORED),
     ),
 )
 async def close_articles(request: ApiRequest) -> Answer:

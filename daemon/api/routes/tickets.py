@@ -153,7 +153,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
             await paper.print(document)
             await acts.note_z_paper(worker, request.path_params.get("z", ""))
             if record:
-                await acts.make_copy(worker, record, call)
+                await acts.make_copy(worker, record, call, is_printed=True)
         return msgspec.json.encode(Printed(printed=document.name))
 
     return sent_once(request, await answered_once(worker, call, act, "print"), body.unknown, status=200)
@@ -177,8 +177,8 @@ def _routes(
     more: str = "",
 ) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
     """The routes GET …/ticket and POST …/print of one document. `key`: its name in operation ids; `more`: text for the
-    description of the ticket. A report of a range is stored in the journal when it is printed."""
-    problems = (*problems, *STORED) if parameters else problems
+    description of the ticket. A report of a range is stored in the journal when it is printed, at most 60 times an hour."""
+    problems = tuple(dict.fromkeys((TooManyRequests, *problems, *(STORED if parameters else ()))))
 
     @get(
         f"{place}/ticket",
@@ -191,7 +191,7 @@ def _routes(
             description=f"As text, as HTML, as ESC/POS bytes for a receipt printer or as PDF (A4), with what the law wants on it. {more}",
             media=("text/plain", "text/html", "application/octet-stream", "application/pdf"),
             parameters=(*parameters, *SHAPE),
-            problems=(InvalidRequest, TooManyRequests, *(kind for kind in problems if kind is not TooManyRequests)),
+            problems=(InvalidRequest, *problems),
         ),
     )
     async def ticket(request: ApiRequest) -> Answer:

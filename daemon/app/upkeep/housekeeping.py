@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -163,7 +162,6 @@ class Certificate:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._last_error = ""
-        self._pem: bytes | None = None
 
     @property
     def files(self) -> tuple[Path, Path] | None:
@@ -202,11 +200,6 @@ class Certificate:
         """Chain and private key; None without TLS. Raises BadCertificate, also if they do not match."""
         return check_pair(*self.files) if self.files else None
 
-    def pem_at_start(self) -> bytes | None:
-        """As `pem`; the certificate that the next one is compared with."""
-        self._pem = self.pem()
-        return self._pem
-
     async def keep(self, front: FrontServer | None) -> None:
         """Until cancelled. An error is logged when it begins or changes; certifications go on."""
         while self._settings.server.tls:
@@ -228,20 +221,9 @@ class Certificate:
             pem = self.pem()
             if front is not None and pem is not None:
                 await front.renew(pem)
-                await asyncio.to_thread(self._compare, pem)
         except (AuthorityError, BadCertificate, FrontError) as error:
             if str(error) != self._last_error:
                 log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  one line, not a traceback
             self._last_error = str(error)
         else:
             self._last_error = ""
-
-    def _compare(self, pem: bytes) -> None:
-        """Warns once of a certificate of the shop's that tills may refuse, where they took the one before."""
-        before, self._pem = self._pem, pem
-        if self._settings.server.tls or before in (None, pem):
-            return
-        from daemon.tls.authority import faults  # noqa: PLC0415  9 MB, for a new certificate only
-
-        for fault in faults(pem, before, datetime.now(UTC)):
-            log.warning("certificate.unfit", reason=str(fault))

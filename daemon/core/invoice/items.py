@@ -11,7 +11,7 @@ francs, or to two decimals if the machine accepts them (SFE 6.2); VAT is added t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple, get_args
@@ -305,22 +305,52 @@ def _warnings(index: int, request: RequestedLine, machine_line: MachineLine, fol
 
 
 def at_present_rates(invoice: Invoice, rates: Mapping[str, int]) -> Invoice:
-    """A deferred sale with the machine's VAT rates (by group), which takes no others, and warnings. A specific tax whose
-    rate of VAT changed is folded (decision 4). `invoice` itself if they are the same, or in HT mode: there the rate
-    changes what the customer owes."""
-    found = [_at_rate(index, item, rates.get(item.group, item.rate)) for index, item in enumerate(invoice.items)]
-    items = tuple(item for item, _ in found)
-    if items == invoice.items or invoice.price_mode == "HT":
+    """A deferred sale with the machine's VAT rates (by group), which takes no others, with the total that was paid, and
+    warnings. A specific tax whose rate of VAT changed is folded (decision 4). In HT mode, where the rate would change the
+    total, the prices become prices with VAT, and each specific tax is folded. `invoice` itself if the rates are the same."""
+    present = [rates.get(item.group, item.rate) for item in invoice.items]
+    if present == [item.rate for item in invoice.items]:
         return invoice
+    is_ht = invoice.price_mode == "HT"
+    with_vat = _with_vat_included(invoice.items) if is_ht else invoice.items
+    found = [_at_rate(index, *each, is_ht=is_ht) for index, each in enumerate(zip(with_vat, present, strict=True))]
+    items = tuple(item for item, _ in found)
     changed = Warn("VAT_RATE_CHANGED", to_stored(VAT_RATE_CHANGED))
-    warnings = (*invoice.warnings, changed, *(warn for _, folded in found for warn in folded))
-    lines = taxes.tax_lines(items, invoice.price_mode)
-    return msgspec.structs.replace(invoice, items=items, taxes=lines, warnings=warnings)
+    folds = (warn for _, warnings in found for warn in warnings if warn not in invoice.warnings)
+    return msgspec.structs.replace(
+        invoice,
+        price_mode="TTC",
+        items=items,
+        taxes=taxes.tax_lines(items, "TTC"),
+        warnings=(*invoice.warnings, changed, *folds),
+    )
 
 
-def _at_rate(index: int, item: Item, rate: int) -> tuple[Item, tuple[Warn, ...]]:
-    """In TTC mode, with the same amount."""
-    if rate == item.rate or not item.specific_tax:
+def _with_vat_included(items: Iterable[Item]) -> Iterator[Item]:
+    """Lines of HT mode with amounts and prices of the till that include VAT, at the rates of the sale. Each amount is
+    rounded together with those before it in its group, so that they come to the group's total."""
+    sums: dict[tuple[str, int], int] = {}
+    for item in items:
+        key, factor = (item.group, item.rate), WHOLE + item.rate
+        before = sums.get(key, 0)
+        sums[key] = before + item.line_hundredths
+        start, end = (divide_half_up(each * factor, WHOLE * 100) for each in (before, sums[key]))
+        yield msgspec.structs.replace(
+            item,
+            price=divide_half_up(item.printed_price * factor, WHOLE),
+            quantity=item.printed_quantity,
+            amount_ttc=end - start,
+            line_amount=end - start,
+            line_cents=0,
+            original_price=divide_half_up(item.original_price * factor, WHOLE),
+            till_price=0,
+            till_quantity=0,
+        )
+
+
+def _at_rate(index: int, item: Item, rate: int, *, is_ht: bool) -> tuple[Item, tuple[Warn, ...]]:
+    """In TTC mode, with the same amount. `is_ht`: the prices were without VAT."""
+    if not is_ht and (rate == item.rate or not item.specific_tax):
         return msgspec.structs.replace(item, rate=rate), ()
     request = RequestedLine(item.price, item.quantity, item.line_amount, rate)
     line = _folded("TTC", request)
@@ -336,4 +366,4 @@ def _at_rate(index: int, item: Item, rate: int) -> tuple[Item, tuple[Warn, ...]]
         till_price=item.till_price or till_price,
         till_quantity=item.till_quantity or till_quantity,
     )
-    return folded, tuple(_warnings(index, request, line, FOLD_AMOUNT_DIFFERS))
+    return folded, tuple(_warnings(index, request, line, FOLD_AMOUNT_DIFFERS if item.specific_tax else ""))

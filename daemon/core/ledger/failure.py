@@ -44,9 +44,9 @@ def failure_of(record: Record) -> McfdError:
     if record.state == "refused":
         of_machine = not codes_of(reason) or code_of(reason) == FRAME_OVERFLOW.code
         return MachineRefused(reason) if of_machine else MachineNonsense(reason)
-    cause, kind = reason.values.get("cause"), reason.values.get("kind")
-    if isinstance(cause, str) and isinstance(kind, str):
-        return _error_of(kind, cause)
+    match reason.values:
+        case {"cause": str(cause), "kind": str(kind)}:
+            return _error_of(kind, cause)
     if was_not_sent(record.reason):
         return MachineOffline(NEVER_SENT)
     return NothingDone(LineLost(reason), MAY_BE_SENT_AGAIN)

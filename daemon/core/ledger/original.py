@@ -121,18 +121,25 @@ def _wrong_number(message: str) -> InvalidRequest:
 
 
 def choose(
-    reference: str, credit_type: str, amount: int, candidates: Sequence[PossibleOriginal], *, leeway: int = 0
+    reference: str,
+    credit_type: str,
+    amount: int,
+    candidates: Sequence[PossibleOriginal],
+    *,
+    leeway: int = 0,
+    is_named: bool = False,
 ) -> PossibleOriginal | None:
     """The sale on which a credit note of that amount (whole XOF) is booked; None if the ledger has none with that
-    counter. It may exceed the sale by `leeway`: the machine's total may be lower by that much.
+    counter. It may exceed the sale by `leeway`: the machine's total may be lower by that much. `is_named`: the
+    candidates have the number that the till sent of the sale.
 
     A machine may count exports in TC alone. Then several sales have the same counter, and the one whose remaining
     amount fits best is taken. InvalidRequest for a sale of the other family; CreditExceedsOriginal; MachineBusy if
     another credit note has to end first."""
     originals = [each for each in candidates if each.is_credited_by(credit_type)]
     if not originals:
-        if others := [each for each in candidates if each.moved]:
-            raise InvalidRequest.at(FIELD, _other_family(credit_type, others[0]))
+        if others := [each for each in candidates if each.moved or is_named]:
+            raise InvalidRequest.at(ORIGINAL_NUMBER if is_named else FIELD, _other_family(credit_type, others[0]))
         return None
     fits = [each for each in originals if each.claimed + amount - leeway <= each.total_ttc]
     if fits:

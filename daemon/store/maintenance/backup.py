@@ -25,15 +25,16 @@ from daemon.store.maintenance.lost_writes import count_missing, ledger_name
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
-from daemon.store.sqlite.disk_failure import as_storage_error
+from daemon.store.sqlite.disk_failure import DAMAGED, as_storage_error
 from daemon.store.sqlite.file import UNREADABLE, open_file, open_to_read
 from daemon.store.sqlite.lock import LedgerLock, read_mark
-from daemon.store.sqlite.migrations import migrate, migrations
+from daemon.store.sqlite.migrations import is_ledger, migrate, migrations
 from daemon.store.tables import audit
 from daemon.store.tables.meta import begin_epoch, write_damage, write_meta
 
 PAGES = 4096
 """Copied between two looks for a signal: 16 MiB."""
+NO_LEDGER = Text("it is no ledger of mcfd, or a damaged one; take another copy")
 Progress = Callable[[int, int], None]
 """How many pages or records are done, of how many (0: not known)."""
 
@@ -85,6 +86,7 @@ def restore(
     lock = LedgerLock.acquire(target, is_command=True)
     mark = read_mark(target)
     try:
+        _must_be_ledger(source)
         newer = tuple(lacking(source, target)) if keep_newer else ()
         if keep_newer and last_z is None and (sound := sound_continuation(source, target, progress)):
             return Restored(sound, None, newer=newer, is_unchanged=True)
@@ -123,6 +125,13 @@ def restore(
         lock.release()
 
 
+def _must_be_ledger(source: Path) -> None:
+    """LedgerUnusable for an empty file, which SQLite takes for a database, and for one of another program."""
+    with _copy_errors(source, NO_LEDGER), closing(open_to_read(source)) as saved:
+        if not is_ledger(saved):
+            raise LedgerUnusable(Text("{source} cannot be copied: {why}", source=source, why=NO_LEDGER))
+
+
 def _fill(
     copy: Path,
     source: Path,
@@ -141,7 +150,7 @@ def _fill(
             unread.extend(take_over_newer(connection, target))
         note_restore(connection, has_all_rows=with_newer and not unread)
 
-    with _copy_errors(source), closing(open_to_read(source)) as saved:
+    with _copy_errors(source, NO_LEDGER), closing(open_to_read(source)) as saved:
         _copy(saved, copy, prepare, progress)
     findings = verify(copy, progress)
     if not (with_newer and is_usable_continuation(copy, findings, source, target)):
@@ -245,13 +254,14 @@ def in_the_making(target: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _copy_errors(source: Path) -> Iterator[None]:
+def _copy_errors(source: Path, damaged: Text = DAMAGED) -> Iterator[None]:
+    """SQLite's errors as LedgerUnusable; `damaged`: what is said where the file itself cannot be read."""
     try:
         yield
     except sqlite3.Error as error:
-        raise LedgerUnusable(
-            Text("{source} cannot be copied: {why}", source=source, why=as_storage_error(error))
-        ) from error
+        found = as_storage_error(error)
+        why = damaged if isinstance(found, LedgerUnusable) else found
+        raise LedgerUnusable(Text("{source} cannot be copied: {why}", source=source, why=why)) from error
 
 
 def _put_in_place(copy: Path, target: Path) -> None:

@@ -157,11 +157,7 @@ def take_over_newer(copy: sqlite3.Connection, target: Path) -> list[Text]:
                 raise LedgerUnusable(Text("it is another ledger, of which this is no copy"))
         copy.execute(IGNORE_SCHEMA_ERRORS)
         copy.execute("ATTACH ? AS present", (f"{target.absolute().as_uri()}?mode=ro",))
-        try:
-            return _take_rows(copy)
-        finally:
-            copy.execute("DETACH present")
-            copy.execute("PRAGMA writable_schema = OFF")
+        return _take_rows(copy)
     except UNREADABLE as error:
         if isinstance(error, sqlite3.Error) and is_room(error):
             raise as_storage_error(error) from error
@@ -214,7 +210,7 @@ def _take_repaired(copy: sqlite3.Connection, newest: Mapping[str, int], live: st
     """Takes the rows that the copy has with their former times."""
     for table, is_repaired in REPAIRED.items():
         sql = f"REPLACE INTO main.{table} SELECT * FROM present.{table} WHERE id = ? AND {is_repaired} AND {live}"  # noqa: S608  of our own schema
-        for row_id in range(1, newest[table] + 1):
+        for row_id in range(newest[table], 0, -1):
             _is_read(partial(copy.execute, sql, (row_id,)))
 
 

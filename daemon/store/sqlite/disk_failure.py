@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from common.files import real_path
+from common.files import read_file, real_path
 from common.language import Text
 from common.wire.instants import now_millis
 from daemon.core.clock import DAY, HOUR
@@ -225,7 +225,7 @@ def _record(ledger: Path, cause: str) -> None:
 def _lines_of(path: Path) -> list[str]:
     """Empty where there is no record."""
     try:
-        return path.read_text("utf-8", "replace").splitlines()
+        return read_file(path).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
 

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from common.language import Text
+from daemon.core.errors import LedgerUnusable
+
 T = TypeVar("T")
 Mode: TypeAlias = Literal["ro", "rw", "rwc"]
 """As in an SQLite URI."""
@@ -22,11 +25,15 @@ STATEMENTS = 256
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """Errors of a damaged file; the second is of an error's text that quotes it."""
+NOT_A_FILE = Text("it is not a file")
 BUSY_SECONDS = 5.0
 """How long to wait for a lock of the file's."""
 
 
 def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
+    """LedgerUnusable for a folder, a pipe or a device, which SQLite would wait for, or take for a failing disk."""
+    if path.exists() and not path.is_file():
+        raise LedgerUnusable(NOT_A_FILE)
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,

@@ -47,7 +47,7 @@ class FreeSpace:
         self._fault: StorageError | None = None
         self._found: StorageError | None = None
         self._checked_at = float("-inf")
-        self._left = 0
+        self._left: int
 
     def note(self, fault: StorageError | None) -> None:
         """What became of the last write: the writer says so after each."""

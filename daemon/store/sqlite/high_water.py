@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from common.files import real_path, sync_path
+from common.files import read_file, real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerUnusable, StorageFull
@@ -68,7 +68,7 @@ def _paths(ledger: Path) -> set[Path]:
 
 def _read(path: Path) -> Marks | None:
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -19,7 +19,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from common.files import real_path
+from common.files import read_file, real_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerInUse, LedgerUnusable
@@ -117,7 +117,7 @@ def mark_path(ledger: Path) -> Path:
 def read_mark(ledger: Path) -> MarkRow | None:
     """None when there is none, or none that can be read."""
     try:
-        text, _, check = mark_path(ledger).read_bytes().rstrip(b"\n").rpartition(b" ")
+        text, _, check = read_file(mark_path(ledger)).rstrip(b"\n").rpartition(b" ")
         name, _, number = text.decode("ascii").rpartition(" ")
         return MarkRow(name, int(number)) if int(check, 16) == zlib.crc32(text) else None
     except (OSError, ValueError):
@@ -131,7 +131,9 @@ class CommitMark:
         self._name = name
         self._descriptor: int | None = None
         with contextlib.suppress(OSError):
-            self._descriptor = os.open(mark_path(ledger), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o640)
+            self._descriptor = os.open(
+                mark_path(ledger), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK, 0o640
+            )
 
     def write(self, number: int) -> None:
         """Always as long, in one write of less than a sector."""

@@ -69,6 +69,11 @@ def is_current(connection: sqlite3.Connection, steps: list[Migration]) -> bool:
     return _version(connection, steps[-1].number) == steps[-1].number
 
 
+def is_ledger(connection: sqlite3.Connection) -> bool:
+    """Whether mcfd has made the file, whatever its version; not of an empty one."""
+    return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
+
+
 def _version(connection: sqlite3.Connection, newest: int) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()

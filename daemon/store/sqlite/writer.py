@@ -125,8 +125,7 @@ class Writer:
                 self.commits += 1
                 self.on_fault(None)
                 self._checkpoint(len(batch))
-        if not self._busy:
-            self._go_on()
+        self._go_on()
 
     def _fail(self, batch: list[_Submitted], error: Exception) -> None:
         if isinstance(error, StorageError):

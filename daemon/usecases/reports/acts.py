@@ -7,14 +7,25 @@ import msgspec
 import structlog
 
 from daemon.core.audit import Call
+from daemon.core.errors import NothingToClose
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind
-from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
+from daemon.core.report.acts import (
+    COPIES_AN_HOUR,
+    MOVES_AN_HOUR,
+    REPORTS_AN_HOUR,
+    CashMovements,
+    moved,
+    movements,
+    read_move,
+)
 from daemon.core.report.articles import ArticlesReport
 from daemon.store.tables import z_papers
 from daemon.store.tables.book import acts
+from daemon.store.tables.book.acts import ActLimit
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.reports.report import articles_since, closure
+from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -22,17 +33,19 @@ log = structlog.get_logger(__name__)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-async def make_copy(worker: MachineWorker, record: Record, call: Call) -> int:
-    """Which duplicate it is, from 1."""
+async def make_copy(worker: MachineWorker, record: Record, call: Call, *, is_printed: bool = False) -> int:
+    """Which duplicate it is, from 1. TooManyActs, unless it is printed already."""
     await worker.ledger.check_free_space(worker.book)
     code, number = record.code, record.number
-    return await worker.ledger.write(acts.make_copy, worker.book, code, number, at=worker.now(), call=call)
+    limit = None if is_printed else ActLimit(COPIES_AN_HOUR, worker.clock.millis())
+    return await worker.ledger.write(acts.make_copy, worker.book, code, number, at=worker.now(), call=call, limit=limit)
 
 
 async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.Struct, call: Call) -> None:
+    """TooManyActs."""
     await worker.ledger.check_free_space(worker.book)
-    act = ReportAct(kind, _encoder.encode(report).decode())
-    await worker.ledger.write(acts.give_report, worker.book, act, at=worker.now(), call=call)
+    act, limit = ReportAct(kind, _encoder.encode(report).decode()), ActLimit(REPORTS_AN_HOUR, worker.clock.millis())
+    await worker.ledger.write(acts.give_report, worker.book, act, at=worker.now(), call=call, limit=limit)
 
 
 async def note_z_paper(worker: MachineWorker, reference: str) -> None:
@@ -46,7 +59,7 @@ async def note_z_paper(worker: MachineWorker, reference: str) -> None:
 
 
 async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
-    """The report of articles since the one before: numbered, stored, in the journal."""
+    """The report of articles since the one before: numbered, stored, in the journal. NothingToClose."""
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
@@ -57,7 +70,10 @@ async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
 
 async def _close(worker: MachineWorker, call: Call) -> bytes:
     async with worker.acts_lock:
+        await tick(worker)  # what was certified before is in it
         articles, report = await articles_since(worker)
+        if not report.certs_count:
+            raise NothingToClose
 
         def answer(number: int) -> bytes:
             closed = msgspec.structs.replace(report, number=number, letterhead=worker.defaults.letterhead.hex())
@@ -73,7 +89,7 @@ def articles_of(placed: Placed) -> ArticlesReport:
 
 
 async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) -> Answered[bytes]:
-    """The answer's bytes. Needs no machine; InvalidRequest, TooManyCashMoves, StorageFull."""
+    """The answer's bytes. Needs no machine; InvalidRequest, TooManyActs, StorageFull."""
     move, warnings = read_move(body, defaults=worker.defaults, strict=call.strict)
 
     def answer(placed: Placed) -> bytes:
@@ -81,9 +97,9 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
-        limit = {"box_at": worker.clock.millis(), "most": MOST_AN_HOUR}
+        limit = ActLimit(MOVES_AN_HOUR, worker.clock.millis())
         body = await worker.ledger.write(
-            acts.move_cash, worker.book, move, at=worker.now(), answer=answer, call=call, **limit
+            acts.move_cash, worker.book, move, at=worker.now(), answer=answer, call=call, limit=limit
         )
         log.info("cash.moved", **worker.names, kind=move.kind, amount=move.amount, request_id=call.request_id)
         return body

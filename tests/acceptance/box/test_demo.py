@@ -1,7 +1,5 @@
 """`make demo`: the first command of the README, in a copy of the tree with the environment that runs the tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

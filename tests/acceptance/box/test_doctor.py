@@ -1,7 +1,5 @@
 """`mcfd doctor`: each thing that goes wrong in the field is found, named, and comes with what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

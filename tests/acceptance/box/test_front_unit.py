@@ -1,7 +1,5 @@
 """HAProxy as the package's unit runs it: a process of its own, whose configuration the daemon writes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

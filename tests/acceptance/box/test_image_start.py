@@ -1,7 +1,5 @@
 """What the container image starts (`make image`), started without a container."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,8 +1,6 @@
 """A box joins a headquarters by a code: `mcfd upstream join` and the box's page, beside a running daemon and without one, over a line that loses
 answers, and after what may happen to a box: a power cut, a restore, a revocation."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """GET /metrics of a running daemon, who may see it, and the alert rules and the dashboard that use exactly its names."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

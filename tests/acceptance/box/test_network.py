@@ -1,7 +1,5 @@
 """Whether HAProxy is in front of the tills, and how it is set up; what strangers send is in `bench.siege`, played by test_siege.py."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """mcfd runs itself as a child process: for a PDF, for its certificate, for commands of the page, after a setup or restore."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

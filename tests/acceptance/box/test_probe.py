@@ -1,7 +1,5 @@
 """`mcfd machine probe` on real pseudo-terminals: a machine, and everything else that may be at the end of a cable."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

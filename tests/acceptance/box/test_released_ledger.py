@@ -3,8 +3,6 @@
 `tests/releases/0.1.0.tar.gz` was made by 0.1.0 itself on two machines, one of which counts local sales alone in FVC: sales of every type, a specific tax,
 PSVB, credit notes, a rebate, cash, a Z, a revoked key, numbers that differ by their case alone."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The documentation page in a real browser that has no network but this box."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`mcfd run` as a process: its configuration, its end, its log, its health."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`mcfd setup` as a technician and a script run it, against machines in every state and lines with everything else on them."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

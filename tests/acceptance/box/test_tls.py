@@ -1,7 +1,5 @@
 """HTTPS by the box's own authority: made, exported, trusted by curl, renewed without a restart."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -18,7 +16,6 @@ import pytest
 from cryptography import x509
 from structlog.testing import capture_logs
 from support.cli.command import CONFIG, Command, audited
-from support.receivers.authority import Authority
 from support.receivers.headquarters import until
 from support.shop import NIM, Shop, invoice, wait_for
 from support.tools import need
@@ -29,7 +26,7 @@ from daemon.app.upkeep import housekeeping
 from daemon.app.upkeep.housekeeping import Certificate
 from daemon.settings import load
 from daemon.tls import AuthorityError, authority
-from daemon.tls.authority import check_key, create, describe, faults, read, renew, renew_if_due
+from daemon.tls.authority import check_key, create, describe, read, renew, renew_if_due
 
 NAMES = ("localhost", "caisse.lan", "127.0.0.1")
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
@@ -173,21 +170,6 @@ def test_renewed_a_month_before_its_end(tmp_path: Path) -> None:
     assert "192.168.1.20" in moved.names
     assert read(tmp_path / "ca.pem") == root
     read(tmp_path / "server.pem").verify_directly_issued_by(root)
-
-
-def test_why_tills_may_refuse_a_certificate(tmp_path: Path) -> None:
-    """Its dates, and each name of the one before that it does not cover, if need be by a wildcard."""
-    root, now = Authority(tmp_path), datetime.now(UTC)
-    pems = {host: root.issue(host).read_bytes() for host in ("till.lan", "*.lan", "lan")}
-    for before, after, found in (
-        ("till.lan", "*.lan", []),
-        ("till.lan", "lan", ["it is not for till.lan, as the one before was"]),
-        ("*.lan", "till.lan", ["it is not for *.lan, as the one before was"]),
-    ):
-        assert list(map(str, faults(pems[after], pems[before], now))) == found
-    for at, start in ((now - timedelta(days=9), "it is valid from "), (now + timedelta(days=9), "it was valid until ")):
-        (fault,) = faults(pems["lan"], pems["lan"], at)
-        assert str(fault).startswith(start)
 
 
 def test_a_box_without_a_clock(tmp_path: Path) -> None:

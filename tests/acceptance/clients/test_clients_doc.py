@@ -1,7 +1,5 @@
 """The programs that docs/clients.md names, run as they stand."""
 
-from __future__ import annotations
-
 import base64
 import os
 import signal

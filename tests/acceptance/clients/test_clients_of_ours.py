@@ -1,7 +1,5 @@
 """The clients that are published, `clients/python` and `clients/js`: nobody who uses them writes the loop of repeats."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

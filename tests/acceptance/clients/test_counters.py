@@ -1,7 +1,5 @@
 """The counters of an invoice, `CPIT/FDOC ITL` (SECeF 2.10.4, decision 35): in the receipt, on every paper, on the page, whatever the machine's habits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Server-sent events on a running daemon: at once, in order, resumable, each key its own book."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Webhooks from a running daemon to a real receiver, checked by the published client's own verifier."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Clients come from `/openapi.json` by the usual generators without a warning, compile strictly, and work with every error typed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The tills of docs/integrate.md, run as they stand there against a real daemon; and what its tables say."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A long journal in one file: flat memory, and tills that notice nothing."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The published client `avepay-mcf`, unchanged, pointed at mcfd: it notices nothing but speed."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from typing import Any

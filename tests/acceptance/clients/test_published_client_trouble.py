@@ -1,7 +1,5 @@
 """The published client when something is wrong: every error code it knows, its own retries, and forty at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

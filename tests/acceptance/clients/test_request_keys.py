@@ -1,7 +1,5 @@
 """What was given as an Idempotency-Key is found again under `requests/`, percent-encoded (RFC 3986)."""
 
-from __future__ import annotations
-
 import http.client
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """schemathesis against the OpenAPI document of the running daemon, in the sandbox, with a fixed seed."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

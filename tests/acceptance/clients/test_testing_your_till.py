@@ -1,7 +1,5 @@
 """Failures rehearsed with a test key (`Mcfd-Test`, decision 40): what the page says of each case is what a till gets."""
 
-from __future__ import annotations
-
 import re
 from itertools import count
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Invoices and reports on paper: asked for over HTTP, printed on a printer that is there or is not."""
 
-from __future__ import annotations
-
 import html
 import re
 import subprocess

@@ -3,8 +3,6 @@
 As a program (`python test_tills_find_the_box.py FOLDER LANGUAGE`) it is what runs in that network.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,8 +1,6 @@
 """Tryton's point of sale, an ERP that nobody here wrote, with the module of `integrations/tryton`: each paid sale is certified once, straight and over a
 line that loses requests and answers. `TRYTON_SALES` says how many it sells (30)."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The service contract, "Authentication", "Errors", "Versioning", and every error code of decision 11, over HTTP; two machines in one daemon."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The service contract, "Resources and their fields" and "Endpoints": the certify request and its answer, over HTTP on a real line."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

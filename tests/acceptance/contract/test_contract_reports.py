@@ -1,7 +1,5 @@
 """The service contract, "States and transitions" and the reports: X, Z, A and the history, over HTTP on a real line."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.shop import IFU, NIM, Machine, Shop, invoice
+from support.till import invalid
 
 LOCAL = "EL02000016-3"
 
@@ -165,6 +166,15 @@ def test_of_exports_with_one_counter_the_named_one_is_credited(pair: Shop) -> No
     assert credited("E-2", 10_000, "export-1") == 200
     assert credited("E-3", 10_000, "EXPORT-1") == 409
     assert credited("E-4", 500, "LOCAL-1") == 422
+    assert credited("A-1", 500, "EXPORT-2", invoiceType="FA") == 422  # not booked on nothing, nor on the local sale
+    faults = invalid(
+        pair.certify(
+            {**invoice("A-1", 500, invoiceType="FA"), "originalInvoiceNumber": "EXPORT-2"},
+            nim=LOCAL,
+            path="credit-note",
+        )
+    )
+    assert faults == {"originalInvoiceNumber": "is a EV; FA credits FV, FT only"}
     assert credited("E-5", 15_000, "EXPORT-2") == 200
     assert left() == [0, 0]
     pair.verify()

@@ -1,7 +1,5 @@
 """A machine that was replaced: its NIM is no longer in the configuration, and its book outlives it (Y8)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.shop import IFU, NIM, Machine, invoice, running_shop

@@ -2,8 +2,6 @@
 
 The month is sold through the whole service (HTTP, use cases, driver, simulated machine, SQLite) with clocks that jump."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Decisions 36 and 40: what became of a request, and what a request would get."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

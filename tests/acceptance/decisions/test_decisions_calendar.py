@@ -1,7 +1,5 @@
 """Months and years over HTTP (arrêté 0047, art. 23; decision 42), on the sandbox, whose time can be moved."""
 
-from __future__ import annotations
-
 import httpx
 from support.shop import NIM, Shop, invoice, wait_for
 from support.till import problem

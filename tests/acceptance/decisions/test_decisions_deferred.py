@@ -1,7 +1,5 @@
 """Sales that are certified later (arrêté 2025-0049, article 6 g): 202, what became of them, and each certified once."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from pathlib import Path
 from typing import Any

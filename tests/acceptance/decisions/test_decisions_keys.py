@@ -1,7 +1,5 @@
 """Decisions 22 and 23: keys as `mcfd keys` makes and revokes them beside the running daemon, and the sandbox."""
 
-from __future__ import annotations
-
 import re
 
 import httpx

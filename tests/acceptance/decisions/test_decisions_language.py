@@ -1,7 +1,5 @@
 """What the API tells people, in their language (Accept-Language); what it tells programs, never."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the law asks of a request (decisions 24, 35 and 41, SFE 2 and 6), as a till and the machine see it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

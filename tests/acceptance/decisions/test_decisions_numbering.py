@@ -1,7 +1,5 @@
 """Numbers that the box gives (SFE 2.18): unbroken for each type and year, whatever is refused, at once or after a restart."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The register of outages over HTTP (arrêté 2025-0049, articles 6 and 7; decision 36)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,7 +1,5 @@
 """Decisions 13 to 15 and 21: when a certification enters the totals, what a Z takes in, and whose clock counts."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Decisions 15 and 18 to 20: empty periods, order, ranges, the A report and the history."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID

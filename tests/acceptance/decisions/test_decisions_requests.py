@@ -1,7 +1,5 @@
 """Decisions 1 to 3, and 5 to 7: what a request has to say, what it may leave out, and what a repeat of it gets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The dossier of homologation: every clause of the texts has its line and its test, every case comes as it says."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

@@ -1,8 +1,6 @@
 """First start on the shop's network: what `first-start-mcfd.service` serves. In a network namespace of its own, as a program (`python
 test_first_start_on_the_network.py FOLDER`): it listens on every address of its box."""
 
-from __future__ import annotations
-
 import re
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """A till that is a web page of another origin, in real Chromium: let in when it is named, and only to the API."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What stands in an address after the question mark, anybody may have written."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Closed months and years on the page, and the archive of a year among the box's backups."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re

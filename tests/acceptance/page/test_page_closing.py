@@ -1,7 +1,5 @@
 """Closing a period in the page, in real Chromium: X, the confirmation, one Z whatever happens on the way, and what the accountant gets."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """First start in the page: from a box with nothing on it to a certified test invoice, in real Chromium."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the journal says of what was found, asked for without a browser."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html import unescape

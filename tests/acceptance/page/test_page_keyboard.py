@@ -1,14 +1,12 @@
 """The page without a mouse: what has the focus is seen, a fault or a result takes it, Escape closes what is open. Also a form whose answer
 never came, and a fault in words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from importlib.resources import files
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from support.browser import FRENCH_PHONE, Person, View, session_of
 from support.shop import Shop
 
@@ -141,32 +139,6 @@ def test_a_form_without_an_answer_can_be_sent_again(person: People, shop: Shop) 
     button.click()
     awa.sees_message("Noted.")
     assert shop.get("cash").json()["count"] == before + 1
-
-
-def test_what_is_typed_when_the_session_ends_is_not_lost(browser: Browser, shop: Shop) -> None:
-    """The banner's next fetch led to the login, and away from a half-typed invoice. The screen stays, shows no state as true, and what is sent from
-    it is there again after the login; a screen without anything typed goes to the login as before."""
-    awa = Person(browser, shop, session=session_of(shop, "seller"))
-    page = awa.page
-    page.clock.install()
-    awa.go("/ui/sale")
-    idle = awa.watched(awa.context.new_page())
-    idle.clock.install()
-    idle.goto(f"{awa.base}/ui/cash")
-    page.fill("[name=name1]", "Riz 25 kg")
-    page.fill("[name=price1]", "15 000")
-    awa.context.request.post(f"{awa.base}/ui/logout", headers={"Origin": awa.base}, max_redirects=0)
-    for each in (page, idle):
-        each.clock.run_for(9_000)
-    expect(idle).to_have_url(re.compile("/ui/login"))
-    expect(page.locator("#state")).to_be_hidden()
-    page.locator("[name=group1]").select_option("A")
-    page.locator("[name=client]").select_option("CC")
-    page.get_by_test_id("certify").click()
-    awa.fill_in_login("seller")
-    expect(page.locator("[name=price1]")).to_have_value("15 000")
-    expect(page.get_by_role("alert").last).to_contain_text("Votre session avait pris fin")
-    awa.context.close()
 
 
 def test_disabling_somebody_is_asked_once_more(person: People, shop: Shop) -> None:

@@ -1,7 +1,5 @@
 """The journal's search on a ledger of a hundred thousand invoices, in real Chromium."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Outages and sales that wait, as people see them: the register and its declaration, and warnings at 24 and at 40 hours."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

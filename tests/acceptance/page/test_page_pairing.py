@@ -1,7 +1,5 @@
 """The card of a new key as a PDF: what a till needs, in words and as QR codes, for whoever has made the key and nobody else."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Who may see and do what, also by requests made by hand, and what another site can make a browser do."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The shop's page in real Chromium: what a person sees and does there, in French and English, on a phone and on a desktop."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

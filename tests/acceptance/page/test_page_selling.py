@@ -1,7 +1,5 @@
 """An invoice by hand and a credit note from the page, asked for as a browser without a script does: certified once, whatever is sent how often."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -194,38 +192,6 @@ def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) ->
     assert "2 450" in rest.text.replace("\u00a0", " ")
     assert "to-credit" not in awa.get(f"/ui/journal/{seq[1]}").text
     assert len(certified(shop)) == before + 2
-
-
-def test_what_was_typed_comes_back_after_a_login(awa: httpx.Client, shop: Shop) -> None:
-    """Of a form whose session had ended: on its own screen, once, with its key and without passwords, and nothing was done. What is
-    longer than a cookie does not."""
-    before = len(certified(shop))
-    typed = {
-        "key": key_of(awa.get("/ui/sale").text),
-        "name1": "Pagne wax; 6 yards",
-        "price1": "7 500",
-        "group1": "B",
-        "client": "CC",
-    }
-    screen = {"Referer": f"{awa.base_url}/ui/sale"}
-
-    def log_in() -> httpx.Response:
-        return awa.post("/ui/login", data={"name": "seller", "password": PASSWORD})
-
-    awa.cookies.delete("mcfd_session")
-    assert "had ended" in awa.post("/ui/sale", data=typed, headers=screen).text
-    back = log_in()
-    assert (back.url.path, back.status_code, key_of(back.text)) == ("/ui/sale", 200, typed["key"])
-    assert "What you typed stands here" in back.text
-    assert all(f'value="{typed[name]}"' in back.text for name in ("name1", "price1"))
-    assert len(certified(shop)) == before
-    assert "Pagne" not in awa.get("/ui/sale").text
-    sold = awa.post("/ui/sale", data=typed, headers=screen)
-    assert "7 500" in sold.text.replace("\u00a0", " ")
-    assert len(certified(shop)) == before + 1
-    awa.cookies.delete("mcfd_session")
-    awa.post("/ui/sale", data={**typed, "customer": "Wend Panga " * 400}, headers=screen)
-    assert "What you typed" not in log_in().text
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """An invoice shared by a link: whoever has it sees that invoice without a login, and nothing else; nobody can make one up."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The spare in the page: a technician lets it take over, the banner says so, a day is closed in both books."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The shop's page when something is wrong: a machine that needs a decision, or is switched off, a closure that was refused."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A spare machine beside one that dies: real processes, the command line, the page, and tills that are not touched."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import time

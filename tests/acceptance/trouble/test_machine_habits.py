@@ -1,7 +1,5 @@
 """Machines with habits of their own, over a real line: those of a line, those that `[machine.habits]` names, decimals on a line."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 from typing import Any

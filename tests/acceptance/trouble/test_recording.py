@@ -1,7 +1,5 @@
 """The recorder in a running daemon: what moved is on the disk, what was odd has a file, and a till notices none of it."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Each attack of `make siege`, for a moment: a till with its key goes on certifying over real sockets, plain and TLS."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Months and years are closed once, hold exactly their Zs, and never begin anew, whatever happens to the shop."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -126,30 +124,6 @@ async def test_a_year_of_a_shop_adds_up_to_the_franc(path: Path, tmp_path: Path,
         assert month.grand_total.total_ttc == before.grand_total.total_ttc + month.total_ttc
     assert sum(month.cash.deposits for month in months) == sum(z.cash.deposits for z in zs)
     assert verify(path).problems == ()
-
-
-async def test_a_month_is_closed_with_the_first_certification_after_it(store: Store, till: Till) -> None:
-    """Sales after the last Z of a month are of the month of the Z that holds them."""
-    till.at = at(1, 31, 10)
-    await till.sell(5000)
-    await till.close()
-    await till.sell(700)
-    await tick(store, till)
-    assert await reports(store, till) == []
-    till.at = at(2, 1)
-    await till.sell(900)
-    await tick(store, till)
-    await tick(store, till)
-    (january,) = await reports(store, till)
-    assert (january.total_ttc, january.first_z, january.last_z) == (5000, 1, 1)
-    await till.close()
-    till.at = at(3, 1)
-    await till.close()
-    months = await reports(store, till)
-    assert [(month.number, month.period, month.total_ttc, month.grand_total.total_ttc) for month in months] == [
-        (1, "2026-01", 5000, 5000),
-        (2, "2026-02", 1600, 6600),
-    ]
 
 
 async def test_a_month_is_neither_closed_early_nor_twice(store: Store, till: Till) -> None:

@@ -3,14 +3,17 @@
 import json
 from pathlib import Path
 
+import msgspec
+import pytest
 from support.ledgers.ledger import MINUTE, Till, opened_till, query, tamper
 
 from daemon.core.audit import Actor, Call
 from daemon.core.clock import DAY
-from daemon.core.errors import TooManyCashMoves
-from daemon.core.ledger.entries import CashMove, CashTotal, Placed
+from daemon.core.errors import TooManyActs
+from daemon.core.ledger.entries import CashMove, CashTotal, Placed, ReportAct
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import acts
 from daemon.store.tables.book.acts import cash_between, cash_moves, cash_of_period
 from daemon.store.tables.book.entries import hours_ahead, repair_time
@@ -39,6 +42,14 @@ async def move(till: Till, what: CashMove, *, later: int = MINUTE, key: str = ""
 async def drawer_of_open_period(till: Till) -> CashTotal:
     aggregate = await till.store.ledger.aggregate(till.book)
     return till.store.ledger.peek(cash_of_period, till.book, aggregate.period_start)
+
+
+async def test_what_was_counted_in_the_drawer_is_in_the_audit_trail_of_the_z(store: Store, till: Till) -> None:
+    """Where somebody has counted it."""
+    for counted in (15_000, None):
+        await store.ledger.close_period(till.book, counters=till.counters, unexplained=0, at=till.at, counted=counted)
+    trail = [entry.detail.get("counted") for entry in await store.ledger.read(newest_entries, 2)]
+    assert trail == [None, "15000"]
 
 
 async def test_each_movement_is_in_exactly_one_z(till: Till, path: Path) -> None:
@@ -126,10 +137,9 @@ class Noting:
                         at=till.at,
                         answer=lambda _: b"x",
                         call=call,
-                        box_at=self.box_at,
-                        most=60,
+                        limit=acts.ActLimit(60, self.box_at),
                     )
-                except TooManyCashMoves as refused:
+                except TooManyActs as refused:
                     return refused.retry_after
                 self.box_at += 1000
         return 0
@@ -149,6 +159,31 @@ async def test_cash_is_moved_sixty_times_an_hour_at_the_most(path: Path) -> None
     noting.box_at += 1000
     assert await noting.note(1) == 0
     assert verify(path).clean
+
+
+async def test_each_kind_of_act_has_a_limit_of_its_own(store: Store, till: Till) -> None:
+    """A report on paper is stored whole, and a duplicate is an entry: who may only look must not fill the disk. Who has printed much may still move cash."""
+    call, limit = Call(by=Actor("key:3")), acts.ActLimit(2, 1_765_000_000_000)
+
+    async def give() -> None:
+        act = ReportAct("X", "{}")
+        await store.ledger.write(acts.give_report, till.book, act, at=till.at, call=call, limit=limit)
+
+    async def copy() -> int:
+        return await store.ledger.write(acts.make_copy, till.book, "CODE", "F-1", at=till.at, call=call, limit=limit)
+
+    for act in (give, copy):
+        await act()
+        await act()
+        with pytest.raises(TooManyActs) as refused:
+            await act()
+        assert refused.value.retry_after == 3600
+    await store.ledger.write(
+        acts.move_cash, till.book, deposit(1), at=till.at, answer=lambda _: b"x", call=call, limit=limit
+    )
+    other = msgspec.structs.replace(call, by=Actor("key:4"))
+    await store.ledger.write(acts.make_copy, till.book, "CODE", "F-1", at=till.at, call=other, limit=limit)
+    assert store.ledger.peek(acts.copies, till.book, "CODE") == 3
 
 
 async def test_a_clock_that_was_ahead_keeps_nobody_from_moving_cash(path: Path) -> None:

@@ -1,7 +1,5 @@
 """What the use cases rely on, over a real file."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The counters of a certification as the law wants them on paper: CPIT/FDOC ITL (SECeF 2.10.4, decision 35)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import tempfile

@@ -1,7 +1,5 @@
 """Activations of a machine as the ledger keeps them (decision 33)."""
 
-from __future__ import annotations
-
 import sqlite3
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Idempotency-Keys in the ledger (decision 6): one key stands for one request, and is let go of when that failed."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The electronic journal: every record found again by time, number, state, code, and streamed in flat memory."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

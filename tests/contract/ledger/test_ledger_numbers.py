@@ -1,8 +1,6 @@
 """A Z number, once given, is never given again for that machine, and a revoked key stays revoked, whatever is restored (decision 30). Whether the last Z of
 a book has to be asked for is a fact of that book: no restore, start or empty ledger in between answers it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from itertools import product

@@ -1,7 +1,5 @@
 """Credit notes never exceed their original: however the reference is written, whichever machine of the box certifies (X10, Y5)."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sqlite3

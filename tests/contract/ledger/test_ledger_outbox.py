@@ -1,13 +1,12 @@
 """The outbox rows of the ledger: written with what they are about, one queue for each destination and book."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec
 from support.ledgers.ledger import NIM, START, Till, invoice, opened_till, query
 
 from daemon.core.audit import Actor
+from daemon.core.clock import DAY
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import outbox
@@ -33,6 +32,19 @@ async def test_a_closure_waits_from_the_moment_it_exists(store: Store, till: Til
     [backlog] = await store.outbox.backlog()
     assert (backlog.waiting, backlog.parked, backlog.oldest_at) == (2, 1, closures[2].created_at)
     assert (backlog.last_error, backlog.last_error_at, backlog.last_sent_at) == ("503 later", START + 3, START + 1)
+
+
+async def test_the_closure_of_a_month_waits_as_a_z_does(store: Store, till: Till) -> None:
+    """And that of a year, in the order in which they were made."""
+    closure = await till.close()
+    await store.ledger.close_over_months(till.book, START + 62 * DAY)
+    first, *over = await store.outbox.waiting(NIM, "live", 10)
+    assert first.report_id == closure.report_id
+    assert [(each.kind, msgspec.json.decode(each.body)["period"]) for each in over] == [
+        ("month", "2025-12"),
+        ("year", "2025"),
+        ("month", "2026-01"),
+    ]
 
 
 async def test_two_taxpayers_of_one_machine_have_one_queue(store: Store, till: Till) -> None:

@@ -1,7 +1,5 @@
 """People, their sessions and the audit log (decision 28): who may log in, and what they did."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A restore brings back no disabled person, no old password and no ended session: people are as they were decided on last (Y9)."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """When the numbers beside the ledger and the ledger itself are brought together: as the machine is met, at each tick, Z and start."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from functools import partial

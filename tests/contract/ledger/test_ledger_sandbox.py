@@ -1,7 +1,5 @@
 """The sandbox's share of the disk: its oldest records go, and what is left is as sound as before; a live book loses nothing."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -103,27 +101,6 @@ def row_counts(path: Path) -> tuple[int, int]:
 async def sell(till: Till, times: int) -> None:
     for _ in range(times):
         await till.sell()
-
-
-async def test_it_keeps_to_its_budget_and_to_its_time(store: Store, path: Path) -> None:
-    """Within the budget nothing goes but what is older than ninety days; beyond it the oldest go until it fits."""
-    till = await Till.of(store, mode="test")
-    await sell(till, 40)
-    old = till.at
-    till.at += sandbox.DAYS * sandbox.DAY
-    await sell(till, 40)
-    await store.ledger.aggregate(till.book)
-    await trimmed(store, NO_LIMIT, now=old)
-    assert row_counts(path) == (1, 80)
-    await trimmed(store, NO_LIMIT)
-    first, last = row_counts(path)
-    assert (first, last) == (41, 80)
-    await trimmed(store, 20 * sandbox.ROW_BYTES)
-    first, last = row_counts(path)
-    assert 60 < first <= 80 - NEWEST + 1
-    assert last == 80
-    assert (await trimmed(store, 20 * sandbox.ROW_BYTES), row_counts(path)) == (0, (first, last))
-    assert verify(path).clean
 
 
 async def test_what_is_ninety_days_old_stays_and_what_is_older_goes(store: Store, path: Path) -> None:

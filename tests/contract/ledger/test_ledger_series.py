@@ -1,7 +1,5 @@
 """Gaps in the tills' own series are told by `mcfd verify`, as notes (SFE 2.18)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

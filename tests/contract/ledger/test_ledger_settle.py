@@ -1,7 +1,5 @@
 """What an operator decides is entered with its reason, and work goes on from it."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
@@ -27,7 +25,6 @@ from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.books import book_state, books_perhaps_to_decide, new_book
 from daemon.store.tables.book.epochs import book_of_taxpayer
-from daemon.store.tables.book.settlements import read_evidence
 from daemon.store.tables.events import events_after
 from daemon.usecases.delivery.events import data_of
 
@@ -158,15 +155,6 @@ async def test_adopting_what_is_known_enters_nothing_twice(store: Store, till: T
     state = store.ledger.peek(book_state, till.book)
     assert (state.counters, state.last_seq) == (FiscalCounters(9, 1, 0), 1)
     assert verify(path).clean
-
-
-async def test_what_the_machine_said_in_attention_is_kept(store: Store, till: Till) -> None:
-    """For a command in another process that cannot ask the machine, the line being the daemon's."""
-    assert await store.decisions.read(read_evidence, till.book) is None
-    await store.ledger.keep_evidence(till.book, till.state(invoice("F-9")), at=till.at)
-    evidence = await store.decisions.read(read_evidence, till.book)
-    assert evidence is not None
-    assert (evidence.at, evidence.state) == (till.at, till.state(invoice("F-9")))
 
 
 async def test_a_book_is_to_decide_once_it_is_in_attention(store: Store, till: Till) -> None:

@@ -59,16 +59,6 @@ async def test_a_book_that_was_moved_ahead_is_set_right(path: Path, ahead: int) 
     assert verify(path).problems == ()
 
 
-async def test_times_keep_their_order_and_their_distance(path: Path) -> None:
-    """What was written with the wrong clock counts as much earlier as that was ahead."""
-    till = await poison(path)
-    before = [at for (at,) in query(path, "SELECT ended_at FROM certification ORDER BY seq")]
-    async with opened(path) as store:
-        await store.decisions.write(repair_time, till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
-    after = [at for (at,) in query(path, "SELECT ended_at FROM certification ORDER BY seq")]
-    assert after == [*before[:3], *(at - YEARS for at in before[3:])]
-
-
 async def test_a_receipt_keeps_the_time_that_was_told(path: Path) -> None:
     """Found by the simulation: a till that asks again after the repair gets the bytes that it got at first."""
     till = await poison(path)
@@ -85,20 +75,6 @@ async def test_a_book_that_is_right_is_left_alone(store: Store, till: Till) -> N
         with pytest.raises(NotFound):
             await store.decisions.write(repair_time, till.book, now=till.at + later, ahead=HOUR, reason="x")
     assert (store.ledger.peek(book_state, till.book)).time_repairs == 0
-
-
-async def test_two_repairs_one_after_the_other(path: Path) -> None:
-    """A clock that goes wrong again is repaired again."""
-    till = await poison(path)
-    async with opened(path) as store:
-        await store.decisions.write(repair_time, till.book, now=till.at, ahead=YEARS, reason="x")
-        till.store = store
-        till.at += DAY + YEARS
-        await till.sell()
-        till.at -= YEARS
-        await store.decisions.write(repair_time, till.book, now=till.at, ahead=YEARS, reason="again")
-        await store.ledger.aggregate(till.book)
-    assert verify(path).problems == ()
 
 
 @pytest.mark.parametrize(

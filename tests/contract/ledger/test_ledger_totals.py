@@ -1,7 +1,5 @@
 """Totals that are kept up equal totals that are summed, for any history, any period and any range."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import tempfile

@@ -1,7 +1,5 @@
 """Which Zs should have printed themselves and did not."""
 
-from __future__ import annotations
-
 from support.ledgers.ledger import Till
 
 from daemon.store.store import Store

@@ -1,7 +1,5 @@
 """One try at a JetStream server, with nothing left behind."""
 
-from __future__ import annotations
-
 import asyncio
 
 from support.ledgers.outbox import make_outgoing

@@ -1,7 +1,5 @@
 """What every kind of headquarters has to do, shown on real ones: a process with HTTP, a nats-server with JetStream."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """The programs of docs/receivers, run as they stand there, and docs/upstream.md."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Headquarters over HTTP: what each answer means, and what a hostile one can do, shown on a real process."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

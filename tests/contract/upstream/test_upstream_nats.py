@@ -1,7 +1,5 @@
 """Headquarters as a JetStream stream: what is particular to it, shown on real servers started from `config/nats`."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import gc

@@ -1,7 +1,5 @@
 """How a box comes in at a NATS server: certificates, credentials, what configurations say; real servers, real keys."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """What answers at the address of headquarters' NATS server is none, or lies: anybody on the network, before any encryption."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

@@ -1,7 +1,5 @@
 """A box's presence on its way to real receivers, and what comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """Senders that are brought into force while the box is in trouble: nothing is lost, and nobody is left without one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import resource

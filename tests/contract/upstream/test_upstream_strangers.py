@@ -1,8 +1,6 @@
 """What a shop's key and the reader's key cannot do, on a nats-server with the files of `config/nats` as they are shipped, and with the JWTs
 that `mcfd-hq nats` makes in the place of `users.conf`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

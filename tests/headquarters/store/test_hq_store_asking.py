@@ -1,7 +1,5 @@
 """What a box is asked to send again, how often, and what clocks and words that waited make of it. On both databases."""
 
-from __future__ import annotations
-
 from support.hq.store import NOW, open_findings, presence_word, take
 
 from common.wire.instants import instant_text

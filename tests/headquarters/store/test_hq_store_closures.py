@@ -1,7 +1,5 @@
 """One contract for both databases: each closure once, in its order, together with what it shows."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 

@@ -1,8 +1,6 @@
 """Codes by which boxes join, on both databases: for one box, for the machines that they name, for a while, and also after the database was put
 back."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

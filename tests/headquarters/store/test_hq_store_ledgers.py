@@ -1,7 +1,5 @@
 """A ledger that was put back or lost: what the next one says of the numbers that are gone, and what a person may accept. On both databases."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy import MetaData, select, text
 from support.hq.first_version import make_tables

@@ -1,7 +1,5 @@
 """A database that is put back, or fails over to an older one, under a running program: what was revoked stays revoked. On both databases."""
 
-from __future__ import annotations
-
 import threading
 
 import msgspec

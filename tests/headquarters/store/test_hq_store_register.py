@@ -1,7 +1,5 @@
 """The register while somebody changes it: keys in memory and the copy beside the database. On both databases."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from support.hq.paper_box import PaperBox

@@ -1,7 +1,5 @@
 """What a stolen key has said is taken back when the key is revoked, and what others have said stays. On both databases."""
 
-from __future__ import annotations
-
 import threading
 
 import msgspec

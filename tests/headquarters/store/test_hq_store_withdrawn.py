@@ -1,7 +1,5 @@
 """What came under a key that was in the wrong hands is taken out of the table, kept as evidence, and asked for again. On both databases."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from support.hq.paper_box import DAY, PaperBox

@@ -1,7 +1,5 @@
 """HAProxy with our configuration, real, in front of a server that only says who asked."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """A box in a shop, for real: Debian boots, the package goes in, a machine is plugged in, and the years go by."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

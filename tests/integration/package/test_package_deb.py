@@ -1,7 +1,5 @@
 """The packages themselves, and Debians that are not running while one is installed, as when an image for a box is made."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

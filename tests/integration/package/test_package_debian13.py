@@ -1,7 +1,5 @@
 """A shop's box goes from Debian 12 to 13, with its ledger, as its owner would do it: `apt dist-upgrade`."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our own apt repository on a box that sells: from a stick and over HTTP, what spoils it, and upgrades at night."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

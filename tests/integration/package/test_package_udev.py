@@ -1,7 +1,5 @@
 """The udev rule, read and applied by Debian's own udev to adapters that umockdev makes up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Upgrades of a box that sells: what is kept, what a power cut leaves, and how a bad version goes back by itself."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What stands in a ledger's file, read beside everything else."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Days on which a person decides against the facts, or the configuration changes under sales that are in doubt or wait."""
 
-from __future__ import annotations
-
 import random
 
 from simulation.drawn.events import UNNUMBERED, Event, Script

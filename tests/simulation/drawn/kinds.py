@@ -1,7 +1,5 @@
 """What may go wrong in a history, how often, and how its arguments are drawn."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

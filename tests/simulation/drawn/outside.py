@@ -1,7 +1,5 @@
 """Tills outside the shop: they sell through the relays, sign nothing, believe what they are told, and ask again until they are told something."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field

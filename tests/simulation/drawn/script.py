@@ -1,7 +1,5 @@
 """What happens in one history, drawn from its seed before it begins: so an event can be left out, and the others stay what they were."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What tills and the back office do, and what they were told: a till that has no answer asks again."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Coroutine

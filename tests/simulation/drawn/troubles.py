@@ -1,7 +1,5 @@
 """What goes wrong in a shop, and the operator who sets it right."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars

@@ -6,8 +6,6 @@ not at all, in any order; of names that were changed since the folder's last syn
 readable until the power goes, and no later sync makes it durable (the kernel takes it for written).
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """In which order names and contents reach the disk when the power goes, and that what mcfd replaces is there whole before each of its syncs."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import random

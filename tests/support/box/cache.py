@@ -1,7 +1,5 @@
 """Trees that are made once and kept, and what only this run of the tests has."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import fcntl

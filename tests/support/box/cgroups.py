@@ -1,8 +1,6 @@
 """A group of processes (cgroups(7)) for each box. systemd-nspawn boots a box below the group that it is started in, so that two boxes of one run
 would have the same `mcfd.service`: where one ends it while the other begins it, the other's does not start."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """File systems that fill up, for tests that run as root in a place where mounting is allowed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ linters; whoever comes earlier than it has come makes what is missing, or waits 
     PYTHONPATH=tests python -m support.box.prepare
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

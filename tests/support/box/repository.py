@@ -1,7 +1,5 @@
 """A signed apt repository, made as `make repository` does, with a key that is thrown away."""
 
-from __future__ import annotations
-
 import functools
 import os
 import subprocess

@@ -1,8 +1,6 @@
 """Trees of files for boxes: what was made once lies below, read only, and each box writes into a layer of its own, in memory where there is
 enough (overlayfs). So a tree is there at once, and what dpkg brings to the disk with each step costs nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

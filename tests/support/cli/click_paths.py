@@ -1,7 +1,5 @@
 """The commands of a click program, each by the words that name it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

@@ -1,7 +1,5 @@
 """A command that loses its power: SIGKILL at the n-th time that it opens, makes, moves or removes something."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

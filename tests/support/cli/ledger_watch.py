@@ -2,8 +2,6 @@
 
 `watch` is called in the process of the command before its `main`."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import sys

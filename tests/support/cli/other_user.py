@@ -1,7 +1,5 @@
 """Whoever types a command that root starts for a test: `become` is called in the command's process before its `main`."""
 
-from __future__ import annotations
-
 import os
 
 

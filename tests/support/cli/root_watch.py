@@ -4,8 +4,6 @@
 open files by themselves are not, nor is who only looks which names there are.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -1,7 +1,5 @@
 """Every command of `mcfd`, as somebody types it, and who may."""
 
-from __future__ import annotations
-
 from support.cli.command import NIM
 
 from daemon.range_reports.table import RANGE_REPORTS

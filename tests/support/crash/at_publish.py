@@ -3,8 +3,6 @@
 **order**: while that file exists it holds `{"when":"before"|"after","pid":N}`: SIGKILL for process N before the next message, or once it has gone
 out. The file is removed first. **log**: a line for each message, the `x-request-id` of its call."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -9,8 +9,6 @@ the disk.
 **clock**: unless it is null, the box's clock is wrong by so many seconds, or by those in the file `PATH.clock` once there is one.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -3,8 +3,6 @@
 A point is tried so: the till asks, the daemon dies at the point, it is started again, and the till asks the same with the same key.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sqlite3

@@ -3,8 +3,6 @@
 What the ledger holds at its end is compared with what the machine itself knows: each invoice once, with its VAT.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Rows of values such that every pair of values of two parameters stands together in at least one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """The tables of headquarters' first version, as it made them, and databases as later ones have left them."""
 
-from __future__ import annotations
-
 from sqlalchemy import Connection
 
 from headquarters.store.tables import upgrade

@@ -1,7 +1,5 @@
 """Headquarters' pages and `/v1` without a socket: the application itself, asked by a client in the same process."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 import warnings

@@ -1,8 +1,6 @@
 """`mcfd-hq run` that dies by SIGKILL at a point: `before-commit`, `after-commit`, `before-ack` or `after-ack`, when it is passed with closures
 for the n-th time. `die_at` is called in its process before it begins."""
 
-from __future__ import annotations
-
 import os
 import signal
 from itertools import count

@@ -1,7 +1,5 @@
 """Headquarters as a process on a real nats-server, with two shops."""
 
-from __future__ import annotations
-
 import contextlib
 import uuid
 from pathlib import Path

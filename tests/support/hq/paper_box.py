@@ -1,7 +1,5 @@
 """A box without a machine: closures as `common.wire` wants them, chained and signed, and presences."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 import uuid

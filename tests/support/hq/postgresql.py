@@ -1,7 +1,5 @@
 """A PostgreSQL cluster that is thrown away: Debian's own server in a directory of the tests, reached by its socket alone."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """`mcfd-hq run` as a process of its own, with its command line beside it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

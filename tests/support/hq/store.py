@@ -1,7 +1,5 @@
 """Headquarters' store on each database, new and empty."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import sqlite3

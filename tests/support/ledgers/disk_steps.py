@@ -1,7 +1,5 @@
 """In which order things come on the disk, which only a power cut would show otherwise."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

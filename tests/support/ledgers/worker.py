@@ -1,7 +1,5 @@
 """A worker of a book in a real ledger, without a machine: for what only reads."""
 
-from __future__ import annotations
-
 from support.ledgers.ledger import Till
 
 from daemon.core.invoice.intake import Defaults

@@ -1,7 +1,5 @@
 """A second coder of frames, written from docs/protocol.md section 1 without a look at bridge.frame: naive and slow."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

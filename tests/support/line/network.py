@@ -1,7 +1,5 @@
 """A machine on the network: ser2net, as on many serial device servers, and a relay between it and us that stalls and splits."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """A probe of simulated machines in memory: many at once, since most of a probe is waiting for a clock to tick."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any

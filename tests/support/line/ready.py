@@ -1,7 +1,5 @@
 """What may be read or written without a wait. `select.select` takes no descriptor beyond 1 023, and a worker of the tests may have more open."""
 
-from __future__ import annotations
-
 import selectors
 from typing import Any
 

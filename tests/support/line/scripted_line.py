@@ -1,7 +1,5 @@
 """A port in memory whose other end follows a script: what to say, and when, after each frame it gets."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Serial lines on which something else than a machine is: nobody, somebody who talks, a program that has it open."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """The far end of a real pseudo-terminal, on the test's own event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tty

@@ -1,7 +1,5 @@
 """A certificate authority for one test, and certificates of it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path

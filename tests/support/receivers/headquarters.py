@@ -1,7 +1,5 @@
 """Headquarters of each kind, real ones: they come up, are killed, come back, and show what they hold."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

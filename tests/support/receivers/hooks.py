@@ -1,7 +1,5 @@
 """A real receiver of webhooks in a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Real nats-servers on loopback, started from the files of `config/nats` as a headquarters would."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -228,13 +226,15 @@ class NatsCluster(NatsServer):
 
 
 async def add_stream(client, file: str, deadline: float = 60.0, again_after: float = 0.0) -> None:
-    """What `nats stream add STREAM --config FILE` does, and then its consumer, the reader's or of CALLS the relay's. What a killed instance has not acknowledged is
-    given to the next one after 30 s, as shipped, or after `again_after` seconds."""
+    """What `nats stream add STREAM --config FILE` does, and then its consumer if it has one, the reader's or of CALLS the relay's. What a killed instance has not
+    acknowledged is given to the next one after 30 s, as shipped, or after `again_after` seconds."""
     config = (CONFIG / file).read_bytes()
     name = json.loads(config)["name"]
     await _api(client, f"STREAM.CREATE.{name}", config, deadline)
     sooner = {"ack_wait": round(again_after * 1e9)} if again_after else {}
-    durable = "relay" if name == "CALLS" else "headquarters"
+    durable = {"CALLS": "relay", "CLOSURES": "headquarters"}.get(name)
+    if durable is None:
+        return
     consumer = {"stream_name": name, "config": json.loads((CONFIG / f"{durable}.json").read_bytes()) | sooner}
     await _api(client, f"CONSUMER.CREATE.{name}.{durable}", json.dumps(consumer).encode(), deadline)
 

@@ -1,7 +1,5 @@
 """What no NATS client would send, by whoever has a shop's key; and a nats-server without accounts, which hands it on as it is."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import subprocess
@@ -79,9 +77,9 @@ class OpenServer:
             for file in ("closures-one.json", "presence-one.json"):
                 config = json.loads((CONFIG / file).read_bytes())
                 await call(client, f"STREAM.CREATE.{config['name']}", config)
-                consumer = json.loads((CONFIG / "headquarters.json").read_bytes()) | {"ack_wait": 10**9}
-                request = {"stream_name": config["name"], "config": consumer}
-                await call(client, f"CONSUMER.CREATE.{config['name']}.headquarters", request)
+            consumer = json.loads((CONFIG / "headquarters.json").read_bytes()) | {"ack_wait": 10**9}
+            request = {"stream_name": "CLOSURES", "config": consumer}
+            await call(client, "CONSUMER.CREATE.CLOSURES.headquarters", request)
             await client.close()
             return
 

@@ -1,7 +1,5 @@
 """A receipt printer on a socket: it answers for its state, prints what comes, or does what goes wrong with printers."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

@@ -9,8 +9,6 @@ the connection closed without an answer), `{"endless": true}`, `{"continues": tr
 `POST …/presence` is verified, kept aside and answered with the next of the list that `POST /_wanted` brought; `GET` shows them.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import hashlib

@@ -3,8 +3,6 @@
 Every value is fixed (keys, ids, times), so that the file changes only when `common.wire` does, which a test does not let pass
 unseen."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import uuid

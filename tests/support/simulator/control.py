@@ -1,7 +1,5 @@
 """Orders to a simulator that runs."""
 
-from __future__ import annotations
-
 import json
 import socket
 from pathlib import Path

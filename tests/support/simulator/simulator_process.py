@@ -1,7 +1,5 @@
 """A real `mcf-simulator` process with a naive client on its port and another on its control socket."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

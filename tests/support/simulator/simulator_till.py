@@ -1,7 +1,5 @@
 """A till as naive as can be, straight at a machine or at a session: for the tests in this folder."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from bridge.frame import Decoder, MachineReply, Nak, Request, Syn, encode

@@ -200,17 +200,6 @@ async def test_a_stale_reply_is_dropped_and_logged(seq: int, cmd: int) -> None:
     assert len(port.written) == 1
 
 
-async def test_a_doubled_reply_is_dropped() -> None:
-    """The second copy, in the same bytes or later, is never taken for the answer to the next command."""
-    twice = lambda seq, cmd, _: [reply(seq, cmd, b"1") * 2, (0.01, reply(seq, cmd, b"1"))]  # noqa: E731  # a step
-    port = ScriptedPort(twice, lambda seq, cmd, _: [(0.03, reply(seq, cmd, b"2"))])
-    link = link_over(port)
-    assert (await link.exchange(0xC1)).data == b"1"
-    assert (await link.exchange(0xC1)).data == b"2"
-    assert link.counters.stale == 2
-    assert len(port.written) == 2
-
-
 async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
     """What comes while nothing is asked, or is our own frame come back, is told and dropped."""
     journal = Journal()
@@ -256,16 +245,6 @@ async def test_the_timer_of_a_command_that_was_answered_does_nothing() -> None:
         await asyncio.sleep(QUICK.first_byte * 2)
     assert len(port.written) == 2
     assert not link.is_over
-
-
-async def test_callers_take_turns() -> None:
-    """Two commands at once go out one after the other, each with its own answer."""
-    slow = lambda seq, cmd, text: [(0.02, reply(seq, cmd, text))]  # noqa: E731  # a step
-    port = ScriptedPort(slow, slow, slow)
-    link = link_over(port)
-    got = await asyncio.gather(*(link.exchange(0xC1, data) for data in (b"a", b"b", b"c")))
-    assert [each.data for each in got] == [b"a", b"b", b"c"]
-    assert len(port.written) == 3
 
 
 @pytest.mark.parametrize(("is_closed", "error"), [(False, PortVanished), (True, LineDown)])

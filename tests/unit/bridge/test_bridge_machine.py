@@ -11,7 +11,7 @@ from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, 
 from support.processor import within
 
 from bridge.commands import AddComment, OpenInvoice, Pay, ReadSubtotal, SetCustomer
-from bridge.errors import LineDown, Nonsense, Refused, UnknownCommand, Unsendable
+from bridge.errors import LineDown, Nonsense, UnknownCommand, Unsendable
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
 from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply, SubtotalReply
@@ -62,27 +62,6 @@ async def test_what_is_asked_between_invoices() -> None:
     assert (state.nim, state.tc, state.fvc, state.frc, state.rates[1]) == ("EL02000015-1", 13, 7, 2, 1800)
     assert await machine.server_link() == ServerLinkReply(12, 14, "", "DIS", "")
     assert await machine.taxpayer(0) == "Chez Awa"
-
-
-async def test_a_refusal_keeps_the_line() -> None:
-    """Refused with the machine's text, nothing after it is sent, and the next command is answered. 38h C tells whether an invoice was open: not `E:` when one was,
-    `E:` when none was."""
-    port = ScriptedPort(answer(b"E:No amount!"), answer(b"OK"), answer(b"E:No invoice"), answer(b""))
-    machine = machine_over(port)
-    with pytest.raises(Refused) as refused:
-        await replies_of(machine, ITEM, ITEM, ReadSubtotal())
-    assert refused.value.text == "No amount!"
-    assert [await machine.cancel() for _ in range(3)] == [True, False, True]
-    assert [cmd for _, cmd, _ in port.requests] == [0x31, *[0x38] * 3]
-    assert port.requests[-1][2] == b"C"
-
-
-async def test_pending_is_asked_again_as_a_new_command() -> None:
-    """`P:` means not yet: the same SEQ would only have it repeated, so 38h goes out with a new one."""
-    port = ScriptedPort(answer(b"P:1"), answer(b"P:2"), answer(b"R:" + CLOSED))
-    closed = await machine_over(port).close_invoice(590, credit=True)
-    assert closed.code == CODE
-    assert port.requests == [(seq, 0x38, b"590.00") for seq in (0x20, 0x21, 0x22)]
 
 
 @pytest.mark.parametrize("credit", [False, True])
@@ -163,14 +142,6 @@ async def test_the_handshake_does_not_need_its_first_answer(first) -> None:
     link = Link(port, QUICK, Journal(), first_seq=0x20)
     assert (await handshake(link)).tc == 13
     assert len(port.written) == 2
-
-
-async def test_no_machine_on_the_line_is_noticed_soon() -> None:
-    """Handshake with nobody: one short try and three more, then LineDown."""
-    port = ScriptedPort()
-    with pytest.raises(LineDown):
-        await handshake(Link(port, QUICK, Journal()))
-    assert len(port.written) == 4
 
 
 async def test_silence_at_a_command_that_a_machine_need_not_know_keeps_the_line() -> None:

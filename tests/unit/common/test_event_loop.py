@@ -1,7 +1,5 @@
 """The event loop of a service."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

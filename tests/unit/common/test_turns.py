@@ -28,7 +28,7 @@ class Work:
 
 
 async def test_one_at_a_time_and_who_is_one_too_many_is_told() -> None:
-    """Strangers fill their own places alone: who is known has room among any number of them, and goes first. The turn after them is free again."""
+    """Strangers fill their own places alone: who is known has room among any number of them. The turn after them is free again."""
     work = Work()
     tasks = [await work.enter(name) for name in ("a", "b", "c")]
     with pytest.raises(Busy):
@@ -39,7 +39,7 @@ async def test_one_at_a_time_and_who_is_one_too_many_is_told() -> None:
         work.goes_on.release()
     await asyncio.gather(*tasks)
     await work.one("e")
-    assert work.begun == ["a", "known", "b", "c", "e"]
+    assert work.begun == ["a", "b", "c", "known", "e"]
 
 
 async def test_one_address_has_no_more_than_its_places() -> None:

@@ -16,12 +16,11 @@ from daemon.api.access.login import device_cookie, session_cookie
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.downloads import PATH, address_here, authority_link
-from daemon.api.page.forms import AnyRequest
 from daemon.api.page.rendering import ShareEnded
 from daemon.api.page.screens.invoices import record_of
 from daemon.api.page.screens.paper import pdf_answer
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import Visit, fault_page, language_of, name_of, redirect, render, screen
+from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, render, screen
 from daemon.api.refusals import WrongPassword
 from daemon.core.clock import DAY
 from daemon.core.errors import InvalidRequest, NotFound

@@ -20,7 +20,7 @@ from daemon.api.page.screens.files import csv_of
 from daemon.api.page.screens.paper import pdf_answer, printed
 from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
-from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyCashMoves
+from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyActs
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
@@ -255,7 +255,7 @@ async def _cash(visit: Visit) -> Reply:
 cash = screen("/ui/cash", "look")(_cash)
 
 
-@screen("/ui/cash", "certify", change=True, form=_cash, faults=(InvalidRequest, TooManyCashMoves, StorageError))
+@screen("/ui/cash", "certify", change=True, form=_cash, faults=(InvalidRequest, TooManyActs, StorageError))
 async def note(visit: Visit) -> Reply:
     """A repeated form notes one movement; a changed form is another one."""
     form = visit.form

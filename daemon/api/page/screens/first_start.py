@@ -24,10 +24,9 @@ from daemon.api.http.answers import Reply
 from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import FirstStart, SetupRequest
 from daemon.api.page.downloads import authority_file
-from daemon.api.page.forms import AnyRequest
 from daemon.api.page.rendering import BoxFailed, Foreign, NotLoggedIn, fault_of
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import POLICY, fault_page, html, language_of, redirect
+from daemon.api.page.visit import POLICY, AnyRequest, fault_page, html, language_of, redirect
 from daemon.api.refusals import Refusal, TooManyRequests
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound

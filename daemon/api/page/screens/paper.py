@@ -73,7 +73,7 @@ async def print_paper(visit: Visit) -> Reply:
         await visit.deps.paper.print(document)
         await _note_z_paper(visit)
         if copied:
-            await acts.make_copy(visit.worker, copied, visit.call())
+            await acts.make_copy(visit.worker, copied, visit.call(), is_printed=True)
     return redirect(visit.link(place, printed="1"))
 
 

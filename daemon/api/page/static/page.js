@@ -18,13 +18,6 @@ if (account) {
   account.addEventListener("keydown", (event) => { if (event.key === "Escape" && account.open) { account.open = false; account.firstElementChild.focus(); } });
   document.addEventListener("click", (event) => { if (!account.contains(event.target)) account.open = false; });
 }
-// Where a session has ended, a screen goes to the login; not one with a form that is half typed, which is there again after the login once it is sent.
-document.addEventListener("input", (event) => { const form = event.target.closest("form.once"); if (form) form.dataset.typed = "1"; });
-document.addEventListener("htmx:beforeOnLoad", (event) => {
-  if (!event.detail.xhr.getResponseHeader("HX-Redirect") || !document.querySelector("form[data-typed]")) return;
-  event.preventDefault();
-  document.getElementById("state").hidden = true;
-});
 // The banner is renewed when it has changed: a screen reader is not to hear it every few seconds.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.target.id === "state" && event.target.innerHTML.trim() === event.detail.serverResponse.trim()) event.detail.shouldSwap = false;

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from common.language import Text
 from daemon.core.audit import INTERNAL, Call
 from daemon.core.clock import HOUR
-from daemon.core.errors import NotFound, TooManyCashMoves
+from daemon.core.errors import NotFound, TooManyActs
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashMove, CashTotal, CopyAct, Placed, ReportAct
 from daemon.store.sqlite.file import load, read_as
@@ -20,10 +21,27 @@ from daemon.store.tables.book.entries import COLUMNS, append
 _SQL = load(__name__, columns=COLUMNS)
 
 
-def make_copy(connection: sqlite3.Connection, book: Book, code: str, number: str, *, at: int, call: Call) -> int:
-    """Which duplicate of that certification it is, from 1."""
+class ActLimit(NamedTuple):
+    """At most so many acts of a type by one key or person within an hour of the box's clock, which says `box_at` (ms);
+    the book's may stand still for days after a fast clock."""
+
+    most: int
+    box_at: int
+
+
+def make_copy(
+    connection: sqlite3.Connection,
+    book: Book,
+    code: str,
+    number: str,
+    *,
+    at: int,
+    call: Call,
+    limit: ActLimit | None = None,
+) -> int:
+    """Which duplicate of that certification it is, from 1. TooManyActs."""
     copy = copies(connection, book, code) + 1
-    placed = append(connection, book, CopyAct(code, number, copy), at)
+    placed = _append(connection, book, CopyAct(code, number, copy), at, by=call.by.name, limit=limit)
     detail = {"invoice_number": number, "copy": str(copy)}
     audit.add_of_book(connection, book, "copy.made", at=placed.at, by=call.by, detail=detail)
     return copy
@@ -37,14 +55,15 @@ def give_report(
     at: int,
     call: Call,
     answer: Callable[[int], bytes] | None = None,
+    limit: ActLimit | None = None,
 ) -> ReportAct:
-    """A numbered one gets the next number, `answer` its body."""
+    """A numbered one gets the next number, `answer` its body. TooManyActs."""
     act = report
     if answer is not None:
         last = last_closed(connection, book)
         number = 1 + (last.entry.number if last and isinstance(last.entry, ReportAct) else 0)
         act = ReportAct(report.kind, answer(number).decode(), number, report.upto_seq)
-    placed = append(connection, book, act, at)
+    placed = _append(connection, book, act, at, by=call.by.name, limit=limit)
     if answer is not None:
         attempts.keep_answer(connection, book, call, at=placed.at, answer=act.body.encode())
     detail = {"kind": act.kind, "number": str(act.number or "")}
@@ -60,16 +79,10 @@ def move_cash(
     at: int,
     answer: Callable[[Placed], bytes],
     call: Call = INTERNAL,
-    box_at: int = 0,
-    most: int = 0,
+    limit: ActLimit | None = None,
 ) -> bytes:
-    """Stores a movement and returns `answer` of its entry. TooManyCashMoves beyond `most` by the same key or person
-    within an hour of the box's clock (`box_at`, ms); 0 for no limit."""
-    if most and (wait := wait_for_move(connection, book, call.by.name, box_at, most)):
-        raise TooManyCashMoves(most, wait)
-    placed = append(connection, book, move, at)
-    if most:
-        note_move(connection, placed, call.by.name, box_at)
+    """Stores a movement and returns `answer` of its entry. TooManyActs."""
+    placed = _append(connection, book, move, at, by=call.by.name, limit=limit)
     body = answer(placed)
     attempts.keep_answer(connection, book, call, at=placed.at, answer=body)
     detail = {"kind": move.kind, "amount": str(move.amount), "reason": move.reason}
@@ -134,15 +147,25 @@ def newest_moves(connection: sqlite3.Connection, book: Book, *, start: int, end:
     return list(read_as(Placed, connection.execute(_SQL["newest"], (book.id, start, end, limit))))
 
 
-def note_move(connection: sqlite3.Connection, placed: Placed, actor: str, noted_at: int) -> None:
-    """Stores the actor and the box's own time; the book's may stand still for days after a fast clock."""
-    connection.execute(_SQL["note"], (actor, noted_at, placed.id))
-
-
-def wait_for_move(connection: sqlite3.Connection, book: Book, actor: str, now: int, most: int) -> int:
-    """Seconds until that key or person may move cash again, 0 when now: at most so many within an hour."""
-    found = connection.execute(_SQL["noted"], (book.id, actor, now - HOUR, now, most - 1)).fetchone()
-    return -((now - HOUR - found[0]) // 1000) if found else 0
+def _append(
+    connection: sqlite3.Connection,
+    book: Book,
+    act: CashMove | CopyAct | ReportAct,
+    at: int,
+    *,
+    by: str,
+    limit: ActLimit | None,
+) -> Placed:
+    """Places the act in the chain, with its actor `by` where there is a limit. TooManyActs."""
+    if limit is None:
+        return append(connection, book, act, at)
+    since, kind = limit.box_at - HOUR, act.__struct_config__.tag
+    noted = (book.id, by, since, limit.box_at, kind, limit.most - 1)
+    if found := connection.execute(_SQL["noted"], noted).fetchone():
+        raise TooManyActs(limit.most, -((since - found[0]) // 1000))
+    placed = append(connection, book, act, at)
+    connection.execute(_SQL["note"], (by, limit.box_at, placed.id))
+    return placed
 
 
 def periods_of_moves(connection: sqlite3.Connection, book: Book, moves: Sequence[Placed]) -> list[int]:

@@ -54,9 +54,10 @@ ORDER BY id DESC LIMIT ?4;
 UPDATE entry SET actor = ?, noted_at = ? WHERE id = ?;
 
 -- name: noted
--- When the so-manieth before now was noted.
+-- When the so-manieth of that type before now was noted.
 SELECT noted_at FROM entry
-WHERE book_id = ? AND actor = ? AND actor <> '' AND noted_at > ? AND noted_at <= ? ORDER BY noted_at DESC LIMIT 1 OFFSET ?;
+WHERE book_id = ? AND actor = ? AND actor <> '' AND noted_at > ? AND noted_at <= ?
+    AND json_extract(CAST(body AS TEXT), '$.type') = ? ORDER BY noted_at DESC LIMIT 1 OFFSET ?;
 
 -- name: z_after
 SELECT coalesce(min(z_number), 0) FROM closure WHERE book_id = ? AND z_number > ?;

@@ -74,7 +74,8 @@ def _choose(
     if (reference := read_reference(invoice.reference)) is None:
         return None
     candidates = _candidates(connection, book.mode, Sought(reference, invoice.type, number), attempt_id)
-    return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates, leeway=invoice.leeway)
+    named = bool(number)
+    return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates, leeway=invoice.leeway, is_named=named)
 
 
 def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoice) -> None:

@@ -1,7 +1,5 @@
 """The recipe for a dead box (docs/install.md): from the encrypted file to a certified invoice, with a till that trusted the old box."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the README, in English and in French, says to type after `make demo`, typed in order by a shell."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

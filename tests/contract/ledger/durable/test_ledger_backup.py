@@ -1,7 +1,5 @@
 """A backup is whole and sound or not there; a restore is noticed by everyone it concerns."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re
@@ -153,8 +151,8 @@ def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> N
         restore(copy, path, at=START)
     assert str(refusal.value).count("; ") == 2  # the first three
     assert re.search(r"ledger\.backup est abîmé\s: .*enregistrement", str(tell(refusal.value, "fr")))
-    copy.write_bytes(b"rubbish" * 2000)
-    with pytest.raises(LedgerUnusable, match="cannot be copied: the ledger is damaged"):
+    copy.write_bytes(copy.read_bytes()[: 5 * 4096])
+    with pytest.raises(LedgerUnusable, match="cannot be copied: it is no ledger of mcfd, or a damaged one"):
         restore(copy, path, at=START)
     assert path.read_bytes() == before
     assert others(path) - {path.name + "-wal", path.name + "-shm"} == {
@@ -162,6 +160,26 @@ def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> N
         path.name + ".lock",
         path.name + ".commits",
     }
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"rubbish" * 2000, "database"])
+@pytest.mark.parametrize("keep_newer", [False, True])
+def test_a_file_that_is_no_ledger_is_not_put_in_the_place_of_one(
+    path: Path, copy: Path, content: bytes | str, keep_newer: bool
+) -> None:
+    """An empty file, as a full stick leaves it, is a database to SQLite; another program's is one too. What is said is about the copy: the ledger
+    that works needs nothing."""
+    sell_one(path)
+    if isinstance(content, bytes):
+        copy.write_bytes(content)
+    else:
+        with contextlib.closing(sqlite3.connect(copy)) as other:
+            other.execute("CREATE TABLE bookmark (name)")
+    before = path.read_bytes()
+    with pytest.raises(LedgerUnusable, match=r"ledger\.backup cannot be copied: it is no ledger of mcfd"):
+        restore(copy, path, at=START, keep_newer=keep_newer)
+    assert path.read_bytes() == before
+    assert not [*path.parent.glob("*.replaced-*")]
 
 
 def test_restore_in_the_place_of_a_damaged_or_missing_ledger(path: Path, copy: Path) -> None:

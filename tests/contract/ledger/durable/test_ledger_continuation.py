@@ -1,7 +1,5 @@
 """A restore loses nothing that the ledger in place has since the copy: a sound one stays, of a damaged one the rows since are taken over."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re
@@ -251,6 +249,19 @@ def test_a_ledger_that_does_not_continue_the_copy_stays(
         restore(copy, path, at=START, keep_newer=True)
     assert re.search(r"has [34] invoices that .* lacks", str(refusal.value))
     assert path.read_bytes() == before
+    assert restore(copy, path, at=START).findings.clean
+
+
+def test_a_ledger_whose_invoices_cannot_be_read_at_all_stays(path: Path, copy: Path, image: bytes) -> None:
+    """Nobody knows what it has since the copy, which alone is put back when that is asked for."""
+    assert path.read_bytes() == image
+    tables = "SELECT rootpage FROM sqlite_schema WHERE name IN ('certification', 'certification_seq')"
+    for (page,) in query(path, tables):
+        spoil(path, page)
+    damaged = path.read_bytes()
+    with pytest.raises(LedgerUnusable, match=r"has 1 invoices that .* lacks, \? to \?"):
+        restore(copy, path, at=START, keep_newer=True)
+    assert path.read_bytes() == damaged
     assert restore(copy, path, at=START).findings.clean
 
 

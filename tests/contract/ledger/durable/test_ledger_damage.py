@@ -1,8 +1,6 @@
 """Flipped bits in a ledger's file: `mcfd verify` ends with findings and never with a traceback, what an entry holds is found, and the rest of
 the journal is served."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -1,7 +1,5 @@
 """`mcfd verify` compares the sales that are certified later with the chain."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import shutil
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import NIM, Till, invoice, opened_till, query, tamper
+from support.ledgers.ledger import NIM, Till, invoice, opened_till, tamper
 
 from common.language.reasons import SALE_RESTORED, to_stored
 from daemon.core.audit import Actor, key_hash_of
@@ -106,13 +104,6 @@ async def test_a_ledger_that_was_put_back_believes_nothing_that_may_be_older(pat
         with pytest.raises(NotWaiting):
             await store.decisions.write(deferred.release, till.book, sales[0], "again", at=till.at, by=BY)
     assert not [problem for problem in verify(path).problems if "certified later" in problem]
-
-
-def test_an_untouched_ledger_is_clean(path: Path) -> None:
-    assert verify(path).problems == ()
-    assert query(path, "SELECT state, count(*) FROM deferred GROUP BY state ORDER BY state") == [
-        *(("begun", 1), ("certified", 1), ("refused", 1), ("waiting", 3), ("withdrawn", 1))
-    ]
 
 
 @pytest.mark.parametrize("number", ["W-1", "C-1", "R-1"])

@@ -1,7 +1,5 @@
 """Full, read-only, and well again: noticed before the machine is asked, without a restart (decision: 507 STORAGE_FULL)."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """One ledger has one daemon and one high-water file, whatever names lead to it (symbolic links, hard links)."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

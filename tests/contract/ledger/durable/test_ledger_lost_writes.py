@@ -1,7 +1,5 @@
 """Writes that were acknowledged and are not in the ledger any more: noticed when it is opened, whatever of its WAL was damaged."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from pathlib import Path

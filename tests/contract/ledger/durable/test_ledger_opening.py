@@ -1,13 +1,9 @@
 """What a start finds: a new file, an older, newer or foreign one, one that is held or damaged."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -84,22 +80,6 @@ async def test_a_second_daemon_is_refused_by_name(path: Path) -> None:
         pass
 
 
-async def test_the_lock_dies_with_its_holder(path: Path) -> None:
-    """A killed daemon leaves no lock behind, although its lock file stays."""
-    script = (
-        "import sys, time; from pathlib import Path; from daemon.store.sqlite.lock import LedgerLock;"
-        "lock = LedgerLock.acquire(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
-    )
-    holder = await asyncio.create_subprocess_exec(sys.executable, "-c", script, path, stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    assert await holder.stdout.readline() == b"held\n"
-    assert str(holder.pid) in await refusal(path)
-    holder.kill()
-    await holder.wait()
-    async with opened(path):
-        pass
-
-
 async def test_a_newer_schema_is_refused(path: Path) -> None:
     """An older mcfd does not touch what a newer one has migrated, and says which is which."""
     await fill(path)
@@ -170,25 +150,6 @@ def test_a_migration_that_loses_a_parent_is_undone(path: Path) -> None:
         assert connection.execute("PRAGMA user_version").fetchone() == (1,)
         assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'cat'").fetchone() is None
         assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
-
-
-async def test_a_killed_migration_leaves_the_old_schema(path: Path) -> None:
-    """SIGKILL between two statements of a migration: the next start finds the schema before it and migrates anew."""
-    script = """
-import sqlite3, sys, os, signal
-from daemon.store.sqlite import migrations
-connection = sqlite3.connect(sys.argv[1], isolation_level=None)
-connection.create_function("die", 0, lambda: os.kill(os.getpid(), signal.SIGKILL))
-steps = migrations.migrations()
-steps.append(migrations.Migration(len(steps) + 1, "cat", "CREATE TABLE cat (name TEXT) STRICT;\\nSELECT die();\\n"))
-migrations.migrate(connection, steps)
-"""
-    await fill(path)
-    migration = await asyncio.create_subprocess_exec(sys.executable, "-c", script, path)
-    assert await migration.wait() == -9
-    async with opened(path) as store:
-        assert (store.ledger.peek(book_state, await store.ledger.write(open_book, NIM, "live"))).last_seq == 4
-    assert query(path, "SELECT 1 FROM sqlite_schema WHERE name = 'cat'") == []
 
 
 async def test_a_command_does_not_migrate_under_a_running_daemon(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """What `mcfd verify` makes of rarer histories: activations, gaps, times repaired twice, what older versions wrote, a sandbox that was cut."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sqlite3

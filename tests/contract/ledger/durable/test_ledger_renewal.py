@@ -1,7 +1,5 @@
 """After an error of the disk the ledger is copied into a new file, whatever becomes of the mark, of the copy or of the room for it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """`mcfd verify` compares the take-overs of the ledger with the chains of both machines, and the year of a number with its invoice."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

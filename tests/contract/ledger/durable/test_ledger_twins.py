@@ -1,7 +1,5 @@
 """A ledger of 0.1.0 that holds two spellings of a number, or a code twice: the upgrade takes it, says so, and lets no third one in."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mcfd verify` finds what was changed behind the ledger's back, and names the first of it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil
@@ -265,17 +263,6 @@ def test_a_record_rewritten_with_its_own_hash_breaks_the_next(path: Path) -> Non
     assert any("record 70 (invoice 'S-71') does not continue the chain" in p for p in verify(path).problems)
 
 
-def test_a_damaged_page_is_told_not_thrown(path: Path) -> None:
-    """verify goes on as far as the file can be read, and always ends with findings."""
-    [(page,)] = query(path, "SELECT max(pageno) FROM dbstat WHERE name = 'certification'")
-    with path.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 4096)
-    findings = verify(path)
-    assert not findings.clean
-    assert len(findings.problems) <= 100
-
-
 def test_a_disk_without_room_is_no_finding(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite's own files have none while a record is read: nothing is said about the ledger."""
 
@@ -307,19 +294,6 @@ def test_an_unreadable_or_foreign_file_is_refused(tmp_path: Path) -> None:
     empty.write_bytes(b"")
     with pytest.raises(LedgerUnusable, match="older version"):
         verify(empty)
-
-
-async def test_verify_beside_a_working_daemon(tmp_path: Path) -> None:
-    """It reads one state of the ledger while others are written, and leaves the file alone."""
-    path = tmp_path / "ledger.sqlite3"
-    messages: list[int] = []
-    async with opened_till(path) as (_, till):
-        for _ in range(20):
-            await till.sell()
-            assert verify(path, messages.append).clean
-        await till.close()
-        assert verify(path) == VerifyResult((), books=1, records=20, closures=1)
-        assert till.at > START
 
 
 async def test_a_period_that_begins_with_a_credit_note_is_sound(tmp_path: Path) -> None:

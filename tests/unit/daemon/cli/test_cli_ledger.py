@@ -103,13 +103,16 @@ async def test_it_says_which_certifications_the_copy_lacks(mcfd):
     assert "has all of the copy and 3 invoices since" in mcfd.ok(*keeping)
     tamper(mcfd.ledger, "UPDATE certification SET payload = x'00' WHERE seq = 1")
     assert "taken over from the ledger it replaces: 3 invoices" in mcfd.ok(*keeping)
-    assert "lacks" not in mcfd.run("restore", str(again), "--yes").stderr
+    done = mcfd.run("restore", str(again), "--yes")
+    assert ("lacks" in done.stderr, f"{mcfd.ledger} put back (" in done.stdout) == (False, True)
     tamper(mcfd.ledger, "UPDATE certification SET hash = x'00' WHERE number = ?", lacks[2])
     found = f"has 3 invoices that {copy} lacks, {lacks[0]} to {lacks[2]}"
     before = mcfd.ledger.read_bytes()
     assert found in mcfd.refused(3, *keeping)
     assert mcfd.ledger.read_bytes() == before
     assert found in mcfd.run("restore", str(copy), "--yes").stderr
+    mcfd.ledger.write_bytes(b"no ledger")
+    assert "nothing was taken over from the ledger it replaces" in mcfd.ok(*keeping)
     assert mcfd.json("verify")["records"] == 4
 
 

@@ -30,7 +30,7 @@ SOCKET = Path("/run/control")
         (errors.PeriodNotOver("", ""), ("nothing is over yet",)),
         (errors.CreditExceedsOriginal(f"{NIM}-5", 15000, 16001), (f"{NIM}-5", "15000", "16001")),
         (errors.CreditExceedsOriginal(f"{NIM}-5", 15000, 16001, 99), (f"{NIM}-5", "15000", "16001", "99")),
-        (errors.TooManyCashMoves(60, 7), ("60 times",)),
+        (errors.TooManyActs(60, 7), ("60 times",)),
         (errors.MachineRefused("FOND DE CAISSE"), ("refused: FOND DE CAISSE",)),
         (errors.NothingDone(OSError("cable"), "nothing was cancelled"), ("(cable)", "nothing was cancelled")),
         (errors.CertifiedElsewhere(OTHER, "ABCD", "F-9"), (OTHER, "ABCD", "'F-9'")),

@@ -338,9 +338,9 @@ def test_a_file_of_an_editor_that_marks_its_encoding(tmp_path):
     assert load(file, {}).machine[0].nim == "EL02000015-1"
 
 
-@pytest.mark.parametrize("make", [lambda _: None, Path.mkdir, lambda path: path.write_bytes(b"\xff=1")])
+@pytest.mark.parametrize("make", [lambda _: None, Path.mkdir, os.mkfifo, lambda path: path.write_bytes(b"\xff=1")])
 def test_a_file_that_cannot_be_read(tmp_path, make):
-    """A missing file, a directory and a file that is not UTF-8 are one line each."""
+    """A missing file, a directory, a pipe that nobody writes to and a file that is not UTF-8 are one line each."""
     file = tmp_path / "mcfd.toml"
     make(file)
     with pytest.raises(SettingsError, match=r"mcfd.toml: (cannot be read|is not TOML): .+"):
@@ -359,6 +359,18 @@ def test_secrets_are_looked_at_before_a_start(tmp_path):
     secret.write_text("whsec_c2VjcmV0\n")
     check_files(settings, {})
     assert "c2VjcmV0" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [(UPSTREAM, "upstream.secret_file"), ('[server]\ntls_cert = "s"\ntls_key = "s"\n', "server.tls_cert")],
+)
+def test_a_pipe_where_a_secret_is_expected(tmp_path, section, key):
+    """The start does not wait for somebody to write into it."""
+    settings = load(write(tmp_path, MACHINE + section), {})
+    os.mkfifo(tmp_path / "s")
+    with pytest.raises(SettingsError, match=rf"{key}: .*/s cannot be read: it is a pipe, not a file"):
+        check_files(settings, {})
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.core_samples import DEFAULTS, RATES, as_json, body, credit_body, item, read, record
 
@@ -161,8 +161,7 @@ def test_rates_are_shown_in_percent(rate, expected):
 
 
 def test_a_sale_that_waited_has_the_rates_of_now():
-    """Its total is what was paid, and stays; a specific tax that does not hold at the new rate is folded. In HT mode the rate changes the total: nothing is
-    changed, and the machine refuses."""
+    """Its total is what was paid, and stays; a specific tax that does not hold at the new rate is folded."""
     now = {"A": 0, "B": 2000}
     sale = read(body(item(amountTtc=1200), item(taxGroup="A", amountTtc=500)))
     found = at_present_rates(sale, now)
@@ -170,8 +169,6 @@ def test_a_sale_that_waited_has_the_rates_of_now():
     assert (found.total_ttc, found.taxes) == (1700, (TaxLine("A", 0, 500, 0, 500), TaxLine("B", 2000, 1000, 200, 1200)))
     assert [warning.code for warning in found.warnings] == ["VAT_RATE_CHANGED"]
     assert at_present_rates(sale, {}) is sale
-    in_ht = read(body(item(amountTtc=None, unitPrice=1000), pay=1180, priceMode="HT"))
-    assert at_present_rates(in_ht, now) is in_ht
     taxed = read(body(item(unitPrice=1050, quantity=2, amountTtc=2218, specificTax=100, specificTaxRate=50)))
     found = at_present_rates(taxed, now)
     (line,) = found.items
@@ -195,3 +192,58 @@ def test_a_sale_that_waited_has_the_rates_of_now():
     )
     found = at_present_rates(with_another, {"C": 500})
     assert (found.specific_tax, [line.rate for line in found.items]) == (100, [1800, 500])
+
+
+def test_a_sale_without_vat_that_waited_is_certified_with_it():
+    """In HT mode the present rate would change what the customer has paid: the prices become prices with VAT, of the same total. A rounded group
+    (30 × 33.49 = 1004.70 without VAT), a till's own price and quantity, a reduction and a specific tax go along."""
+    sent = [
+        item(unitPrice=Decimal("33.49"), quantity=30, amountTtc=None),
+        item(unitPrice=Decimal("10.4"), quantity=1, amountTtc=None, originalPrice=20),
+        item(taxGroup="A", unitPrice=500, quantity=2, amountTtc=None),
+        item(unitPrice=1000, quantity=2, amountTtc=2478, specificTax=100, specificTaxRate=50),
+    ]
+    sale = read(body(*sent, pay=4676, priceMode="HT", psvbGroup="A"))
+    assert at_present_rates(sale, RATES) is sale
+    found = at_present_rates(sale, {"A": 0, "B": 2000})
+    assert (found.price_mode, found.total_ttc, found.payments) == ("TTC", sale.total_ttc, sale.payments)
+    assert [(line.group, line.rate, line.ttc) for line in found.taxes] == [("A", 0, 1000), ("B", 2000, 3676)]
+    assert [(line.rate, line.line_amount, line.price, line.quantity) for line in found.items] == [
+        (2000, 1186, 3952, 30_000),
+        (2000, 12, 1227, 1000),
+        (0, 1000, 50_000, 2000),
+        (2000, 2478, 123_900, 2000),
+    ]
+    assert [line.amount_ttc for line in found.items] == [line.line_amount for line in found.items]
+    assert [line.printed_price for line in found.items] == [3952, 1227, 50_000, 118_000]
+    assert (found.items[1].original_price, found.items[1].discount) == (2360, sale.items[1].discount)
+    assert (found.specific_tax, found.withholdings) == (0, sale.withholdings)
+    assert [(warning.code, warning.item) for warning in found.warnings[len(sale.warnings) :]] == [
+        ("VAT_RATE_CHANGED", NO_ITEM),
+        ("SPECIFIC_TAX_FOLDED", 3),
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("AB"), st.integers(1, 10**6), st.integers(1, 10**5)), min_size=1, max_size=8),
+    st.integers(0, 5000).filter(lambda rate: rate != RATES["B"]),
+    st.booleans(),
+)
+def test_any_sale_without_vat_that_waited_keeps_its_total(lines, rate, cents):
+    """Whatever its lines are, and whether they are rounded to whole francs; a machine takes each of the new ones."""
+    items = [
+        item(taxGroup=group, unitPrice=Decimal(price) / 100, quantity=Decimal(quantity) / 1000, amountTtc=None)
+        for group, price, quantity in lines
+    ]
+    paid = half_up(
+        sum(each["unitPrice"] * each["quantity"] * (100 + RATES[each["taxGroup"]] // 100) / 100 for each in items)
+    )
+    assume(all(each["unitPrice"] * each["quantity"] >= 1 for each in items))
+    defaults = msgspec.structs.replace(DEFAULTS, line_cents=cents)
+    sale = read_invoice(body(*items, pay=paid, priceMode="HT"), defaults=defaults, rates=RATES)
+    found = at_present_rates(sale, {"A": 100, "B": rate})
+    assert sum(line.line_amount for line in found.items) == sum(line.ttc for line in found.taxes) == sale.total_ttc
+    assert {line.group: line.ttc for line in found.taxes} == {line.group: line.ttc for line in sale.taxes}
+    for line in found.items:
+        assert abs(line.price * line.quantity - line.line_amount * 100_000) < 100_000
+        assert line.line_amount > 0
