@@ -60,7 +60,8 @@ def file_option(name: str, text: str, *, dir_okay: bool = True) -> Callable[[F],
 
 
 def folder_option(*names: str, text: str, **attributes: Any) -> Callable[[F], F]:
-    return click.option(*names, type=click.Path(path_type=Path), metavar=tr("FOLDER"), help=text, **attributes)
+    folder = click.Path(file_okay=False, path_type=Path)
+    return click.option(*names, type=folder, metavar=tr("FOLDER"), help=text, **attributes)
 
 
 def nim_option(*, required: bool = False) -> Callable[[F], F]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from common.files import read_secret
+from common.files import LARGEST, secret_path
 from common.language import ambient, tell, tr
 from common.language.system import reason
 from common.wire.instants import now_millis
@@ -187,7 +187,7 @@ def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) ->
 
 
 def _dated(folder: Path, suffix: str) -> Path:
-    with as_owner(folder):
+    with writing(folder), as_owner(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder / backup_name(datetime.now(UTC), suffix)
 
@@ -210,8 +210,10 @@ def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Pa
 
 
 def read_passphrase(file: Path) -> str:
+    """Also from a pipe, as /dev/stdin or a shell's <(…)."""
     try:
-        text = read_secret(file).decode().strip()
+        with secret_path(file).open("rb") as opened:
+            text = opened.read(LARGEST).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         why = reason(error) if isinstance(error, OSError) else error
         raise Failure("{path} cannot be read: {why}", path=file, why=why) from None

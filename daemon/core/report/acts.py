@@ -34,7 +34,7 @@ from daemon.core.report.receipt import Adjustment, adjustments
 
 MOVES_AN_HOUR: Final = 60
 """Movements that one key, or one person, may note: a seller's key must not fill the disk (decision 34)."""
-REPORTS_AN_HOUR: Final = 60
+REPORTS_AN_HOUR: Final = 300
 """Reports on paper, each of which is stored, for the same reason."""
 COPIES_AN_HOUR: Final = 600
 """Duplicates, except those of the receipt printer."""

@@ -113,7 +113,7 @@ def _build(number: int, arch: str) -> Path:
 
 
 def _build_headquarters() -> Path:
-    return _make(scratch() / "headquarters", "deb-hq", own_arch())
+    return _make(scratch() / "a place with spaces/headquarters", "deb-hq", own_arch())
 
 
 def _make(tree: Path, target: str, arch: str, umask: int = 0o022, **environ: str) -> Path:

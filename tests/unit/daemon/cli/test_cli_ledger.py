@@ -1,7 +1,9 @@
 import json
+import os
 import shutil
 from pathlib import Path
 
+import pytest
 from support.cli.command import NIM, Command, terminal_output
 from support.ledgers.ledger import Till, opened, tamper
 from support.shop import BIN
@@ -73,6 +75,17 @@ def test_backups_with_a_date_are_thinned_out(mcfd):
     assert {str(file) for file in folder.iterdir()} == {content["backup"], str(old[2])}
     for arguments in ([], ["x", "--into", "y"], ["x", "--keep-daily", "1"]):
         assert mcfd.run("backup", *arguments).returncode == 2
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "pipe"])
+def test_a_folder_for_backups_that_is_none(mcfd, place):
+    """One line with its path, as for a stick that is not there."""
+    (mcfd.folder / "file").touch()
+    os.mkfifo(mcfd.folder / "pipe")
+    done = mcfd.run("backup", "--into", str(mcfd.folder / place))
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert str(mcfd.folder / place) in done.stderr.splitlines()[-1]
 
 
 def test_at_a_terminal_it_asks_first(mcfd):

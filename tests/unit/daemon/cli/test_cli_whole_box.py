@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,16 @@ def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -
         names
     )
     assert box.json("restore", "--all", str(file), "--yes", "--identity", str(tmp_path / "id"))["closures"] == 2
+
+
+def test_a_passphrase_from_a_pipe(box: Command, tmp_path: Path) -> None:
+    """As of a password manager, which leaves it in no file."""
+    file, phrase = tmp_path / "stick.age", ("--passphrase-file", str(tmp_path / "pipe"))
+    os.mkfifo(tmp_path / "pipe")
+    for command in (("backup", "--all", str(file)), ("restore", "--all", str(file), "--yes")):
+        with ThreadPoolExecutor(1) as manager:
+            manager.submit((tmp_path / "pipe").write_text, "six mots\n")
+            box.ok(*command, *phrase)
 
 
 def test_what_is_missing_is_told(box: Command, tmp_path: Path) -> None:
