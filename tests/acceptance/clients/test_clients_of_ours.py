@@ -49,8 +49,7 @@ def in_node(script: str, url: str, key: str, nim: str, cases: dict[str, str]) ->
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 def in_python(url: str, key: str, nim: str, cases: dict[str, str]) -> dict[str, Any]:
