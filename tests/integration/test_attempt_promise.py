@@ -193,7 +193,6 @@ async def test_a_last_invoice_of_an_unknown_type_can_be_adopted(tmp_path: Path) 
     async with in_service(tmp_path / "ledger", on=shop.session) as shop:
         await shop.adopt(unexplained=1)
         found = shop.store.ledger.peek(attempts.find_number, shop.worker.book, "X-1")
-        assert found is not None
         assert (found.type, found.total_ttc) == ("ZZ", 500)
         await shop.certify("F-2")
 

@@ -34,7 +34,6 @@ async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path
         assert abs(shop.worker.drift_seconds + 3600) < 60
         x = shop.worker.aggregate
         assert x == await shop.store.ledger.aggregated(shop.worker.book)
-        assert x is not None
         assert (x.running == x.closed, x.period_start) == (True, closure.period_end)
         assert messages == [1]
 

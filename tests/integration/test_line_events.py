@@ -122,7 +122,6 @@ async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path, is_answe
         await counters_gone_down(shop)
         book = shop.worker.book
         evidence = await shop.store.decisions.read(read_evidence, book)
-        assert evidence is not None
         await shop.store.decisions.write(
             shop.store.decisions.adopt, book, evidence.state, unexplained=0, note=DecisionNote("a reset", evidence.at)
         )

@@ -131,8 +131,6 @@ async def test_a_key_is_replayed_by_whichever_machine_is_in_use(shop: PairedShop
     assert (again.replayed, again.value.code) == (True, before.code)
     assert len(shop.first.on_machine) + len(shop.spare.on_machine) == 1
     found = await find_request(shop.in_use, "k")
-    assert found is not None
-    assert found.record is not None
     assert (found.status, found.record.code) == ("certified", before.code)
 
 
@@ -150,7 +148,6 @@ async def test_what_is_in_doubt_at_the_dead_machine_stays_so_until_it_answers_ag
     with pytest.raises(MachineAttention, match="not known yet whether EL02000015-1 has certified"):
         await shop.certify("A")
     found = await find_request(shop.in_use, "k")
-    assert found is not None
     assert found.status == "in_doubt"
     assert (await shop.certify("B")).value.nim == SPARE  # it holds up nothing else
     await shop.first_returns()
@@ -172,7 +169,6 @@ async def test_a_person_may_say_that_the_dead_machine_has_not_certified(shop: Pa
         )
     await shop.take_over()
     case = await decisions.case(shop.first.worker.book)
-    assert case.attempt is not None
     assert case.attempt.number == "A"
     await decisions.carry_out(case, "not-certified", reason="no paper came out", at=shop.in_use.now())
     for at in (shop.first, shop.spare):
@@ -235,7 +231,6 @@ async def test_taking_back_waits_for_what_is_on_the_line_of_the_spare(shop: Pair
 
 async def test_a_credit_note_finds_its_sale_in_either_book(shop: PairedShop) -> None:
     sale = (await shop.certify("A")).value
-    assert sale.counters is not None
     await shop.take_over()
     note = await shop.certify(
         "N", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-{sale.counters.fvc}", creditNoteNature="RAM"
@@ -367,7 +362,6 @@ async def test_a_sale_that_waits_is_taken_back_at_whichever_machine_is_in_use(sh
     await shop.defer("A", "a")
     await shop.take_over()
     found = await take_back(shop.in_use, "a", by=PERSON)
-    assert found is not None
     assert found.status == "abandoned"
     assert await take_back(shop.in_use, "a", by=PERSON) == found
     assert await take_back(shop.in_use, "unknown", by=PERSON) is None

@@ -88,7 +88,6 @@ async def nothing_lost_nothing_doubled(shop: MemoryShop, answers: Mapping[str, R
     assert {number: record.code for number, record in answers.items()} == {number: code for number, code, *_ in machine}
     assert len(machine) == len(answers)
     state = shop.store.ledger.peek(book_state, shop.worker.book)
-    assert state.counters is not None
     assert (state.counters.tc, state.counters.fvc, state.counters.frc) == shop.counters
     assert (state.attention, state.unexplained) == ("", 0)
     assert not shop.store.ledger.peek(attempts.unfinished, shop.worker.book)

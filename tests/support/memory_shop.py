@@ -268,7 +268,6 @@ class MemoryShop:
         """As `mcfd machine settle --decision adopt`; the worker serves again."""
         book, decisions = self.worker.book, self.store.decisions
         evidence = await decisions.read(read_evidence, book)
-        assert evidence is not None
         note = DecisionNote("looked", evidence.at)
         await decisions.write(decisions.adopt, book, evidence.state, unexplained=unexplained, note=note)
         await self.until(lambda: not self.worker.attention and self.worker.connected, "service")

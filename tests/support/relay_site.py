@@ -102,8 +102,7 @@ class RelaySite:
         """A key for the relay."""
         shop = shop or self.shop
         terms = KeyTerms(role, lane="relay", signed=signed)
-        key: str = shop.change(CreateKey(shop.machines[machine].nim, mode, f"ERP {role}", terms))
-        return key
+        return shop.change(CreateKey(shop.machines[machine].nim, mode, f"ERP {role}", terms))
 
     def down(self) -> None:
         for relay in self.relays:

@@ -45,14 +45,12 @@ class Service:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
         return self._process.pid
 
     def has_ended(self) -> bool:
         return self._process is None or self._process.poll() is not None
 
     def wait_until_dead(self) -> None:
-        assert self._process is not None
         assert self._process.wait(200) == -signal.SIGKILL
 
     def kill(self) -> None:

@@ -44,8 +44,7 @@ class CountingDisk(PatchedVfs):
 
 
 def read_count(count_file: Path) -> int:
-    count: int = COUNT.unpack(count_file.read_bytes())[0]
-    return count
+    return COUNT.unpack(count_file.read_bytes())[0]
 
 
 def main() -> None:

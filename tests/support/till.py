@@ -44,8 +44,7 @@ def invalid(answer: httpx.Response) -> dict[str, str]:
 
 def certified(answer: httpx.Response) -> dict[str, Any]:
     assert answer.status_code == httpx.codes.OK, answer.text
-    receipt: dict[str, Any] = answer.json()
-    return receipt
+    return answer.json()
 
 
 def on_machine(machine: Machine, receipt: dict[str, Any]) -> dict[str, Any]:

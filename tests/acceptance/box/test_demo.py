@@ -53,8 +53,7 @@ def make_demo(tree: Path) -> subprocess.CompletedProcess[str]:
 
 def report_of(text: str) -> dict[str, Any]:
     start = text.index("\n{") + 1
-    report: dict[str, Any] = json.JSONDecoder().raw_decode(text[start:])[0]
-    return report
+    return json.JSONDecoder().raw_decode(text[start:])[0]
 
 
 def shows_all(done: subprocess.CompletedProcess[str]) -> None:

@@ -77,5 +77,4 @@ def test_a_developer_starts_it_twice(tmp_path: Path) -> None:
 def sell(client: httpx.Client, key: str, number: str) -> dict[str, object]:
     answer = client.post(f"/v1/mcf/{NIM}/certify", json=invoice(number), headers={"Authorization": f"Bearer {key}"})
     assert answer.status_code == httpx.codes.OK, answer.text
-    content: dict[str, object] = answer.json()
-    return content
+    return answer.json()

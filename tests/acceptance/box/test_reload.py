@@ -103,8 +103,7 @@ def close(shop: Shop) -> int:
     """The number of the Z."""
     answer = shop.close_period()
     assert answer.status_code == httpx.codes.CREATED, answer.text
-    number: int = answer.json()["z_number"]
-    return number
+    return answer.json()["z_number"]
 
 
 def stored_ids(receiver: HttpHeadquarters) -> set[str]:

@@ -46,8 +46,7 @@ class Box(Command):
     ) -> dict[str, Any]:
         done = self.setup(*ports, more=("--json", *more), person=person)
         assert done.returncode == code, done.stdout + done.stderr
-        content: dict[str, Any] = json.loads(done.stdout)
-        return content
+        return json.loads(done.stdout)
 
 
 class AsItWasSetUp(Shop):

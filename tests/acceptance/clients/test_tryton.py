@@ -70,8 +70,7 @@ def sold(python: Path, url: str, key: str, **more: Any) -> dict[str, Any]:
         [str(python), str(script), settings], capture_output=True, text=True, env=environ, timeout=SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def check(shop: Shop, found: dict[str, Any], more: int = 0) -> None:

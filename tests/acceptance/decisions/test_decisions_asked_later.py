@@ -23,8 +23,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def found(shop: Shop, key: str) -> dict[str, Any]:
     answer = shop.http.get(f"/v1/mcf/{NIM}/requests/{quote(key, safe='')}", headers=shop.headers())
     assert answer.status_code == 200, answer.text
-    outcome: dict[str, Any] = answer.json()
-    return outcome
+    return answer.json()
 
 
 @pytest.mark.parametrize("key", ["till1 FV/2026/0001", "/begins?b#c%", "k" * 200])

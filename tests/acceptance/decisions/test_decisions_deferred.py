@@ -20,22 +20,19 @@ def defer(shop: Shop, body: Any, *, key: str = "", headers: dict[str, str] = ASY
 
 def taken(answer: httpx.Response) -> dict[str, Any]:
     assert answer.status_code == 202, answer.text
-    body: dict[str, Any] = answer.json()
-    return body
+    return answer.json()
 
 
 def request_state(shop: Shop, key: str, **where: Any) -> dict[str, Any]:
     answer = shop.get(f"requests/{key}", **where)
     assert answer.status_code == 200, answer.text
-    body: dict[str, Any] = answer.json()
-    return body
+    return answer.json()
 
 
 def settled(shop: Shop, key: str, **where: Any) -> dict[str, Any]:
     """The receipt, once the machine has certified it."""
     found = wait_for(lambda: (body := request_state(shop, key, **where))["status"] == "certified" and body, "certified")
-    receipt: dict[str, Any] = found["receipt"]
-    return receipt
+    return found["receipt"]
 
 
 @pytest.fixture

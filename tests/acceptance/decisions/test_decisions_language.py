@@ -60,8 +60,7 @@ def translated(shop: Shop, name: str, language: str) -> dict[str, Any]:
     headers = {**shop.headers(), "Accept-Language": language, **options.get("headers", {})}
     answer = shop.http.request(method, path, **{**options, "headers": headers})
     assert answer.status_code >= 400
-    problem: dict[str, Any] = answer.json()
-    return problem
+    return answer.json()
 
 
 def sentences(problem: dict[str, Any]) -> list[str]:

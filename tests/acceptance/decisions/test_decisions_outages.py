@@ -14,8 +14,7 @@ def outages(shop: Shop, **query: str) -> list[dict[str, Any]]:
     body: dict[str, Any] = answer.json()
     assert body["count"] == len(body["outages"])
     assert body["nim"] == NIM
-    listed: list[dict[str, Any]] = body["outages"]
-    return listed
+    return body["outages"]
 
 
 def notify(shop: Shop, number: int, *, key: str = "", **body: str) -> httpx.Response:

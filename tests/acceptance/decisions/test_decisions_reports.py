@@ -21,8 +21,7 @@ def ask(shop: Shop, path: str = "reports/a", **query: str) -> dict[str, Any]:
     """`from_` and the rest of the query; the answer of a report that is granted."""
     answer = shop.get(path, **{name.rstrip("_"): value for name, value in query.items()})
     assert answer.status_code == 200, answer.text
-    report: dict[str, Any] = answer.json()
-    return report
+    return answer.json()
 
 
 def one(shop: Shop) -> datetime:

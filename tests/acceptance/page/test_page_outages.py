@@ -113,7 +113,6 @@ def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:
             assert 'role="status"' in answer.text
             assert answer.text.count(f">{number}<") == 1
         slip = re.search(rf'href="(/f/[^"]+)">{number}<', answer.text)
-        assert slip is not None
         assert "SANS VALEUR FISCALE" in client.get(slip[1]).text
         dead.machines[0].start()
         wait_for(lambda: len(dead.machines[0].certified()) == 2, "both sales", 60)
@@ -414,7 +413,6 @@ def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path:
             assert f">{NIM}<" in screen
             assert "text-red-fg" in screen.partition("<main")[0]
             case = re.search(r'name="case" value="([^"]+)"', screen)
-            assert case is not None
             form = {"m": NIM, "case": case[1], "decision": "adopt", "reason": "un autre logiciel"}
             assert client.post("/ui/attention", data=form).status_code == 303
             assert 'name="case"' not in client.get("/ui/attention").text

@@ -32,13 +32,11 @@ class Box:
         assert self.shop.certify(invoice(number)).status_code == 200
 
     def close(self) -> dict[str, Any]:
-        closure: dict[str, Any] = self.shop.close_period().json()
-        return closure
+        return self.shop.close_period().json()
 
     @property
     def drift(self) -> int:
-        drift: int = self.shop.http.get("/health/ready").json()["machines"][0]["clockDrift"]
-        return drift
+        return self.shop.http.get("/health/ready").json()["machines"][0]["clockDrift"]
 
 
 @contextmanager

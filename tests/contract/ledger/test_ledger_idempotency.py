@@ -33,7 +33,6 @@ async def test_a_failed_attempt_frees_number_and_key(store: Store, till: Till, s
     assert store.ledger.peek(uniqueness.find_key, till.book, KEY) is None
     record = await till.certify(invoice(), KEY, b"other body")
     use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
-    assert use is not None
     assert (use.record, use.fingerprint) == (record, b"other body")
 
 
@@ -44,7 +43,6 @@ async def test_a_key_stands_for_one_request(store: Store, till: Till) -> None:
         await till.begin(invoice("F-2"), KEY, b"x" * 16)
     assert store.ledger.peek(attempts.unfinished, till.book) == []
     use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
-    assert use is not None
     assert use.record == record
 
 
@@ -52,7 +50,6 @@ async def test_a_key_is_found_while_its_request_runs(store: Store, till: Till) -
     """The note of the key is written with the intent, not with the outcome."""
     attempt_id = await till.begin(invoice(), KEY, BODY)
     use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
-    assert use is not None
     base = FiscalCounters(0, 0, 0)
     begun = Record(
         attempt_id, "F-1", "FV", "begun", till.at, base, 15_000, invoice(), request_id="request-F-1", nim=NIM
@@ -150,7 +147,6 @@ async def test_a_clock_that_was_ahead_deletes_no_key(store: Store, till: Till, o
         await till.certify(invoice(f"AHEAD-{at}"), f"key-{at}".encode(), BODY)
         await store.retention.prune(till.at)
     use = store.ledger.peek(uniqueness.find_key, till.book, call.key_hash)
-    assert use is not None
     assert use.closure == closure
 
 

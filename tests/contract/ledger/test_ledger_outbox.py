@@ -170,8 +170,6 @@ async def test_a_proof_begins_where_the_z_before_it_ended(store: Store, till: Ti
     await till.sell()
     closures.append(await till.close())
     first, second = [entry.proof for entry in await store.outbox.waiting(NIM, "live", 10)]
-    assert first is not None
-    assert second is not None
     assert (first.previous_report_id, first.previous_head, first.opening) == (None, GENESIS, None)
     assert (second.previous_report_id, second.previous_head) == (closures[0].report_id, closures[0].hash)
     assert (second.first_seq, second.last_seq, second.opening) == (1, 1, (60, 40, 20))

@@ -42,7 +42,6 @@ async def test_a_person_and_their_session(store: Store) -> None:
     assert (person.role, password) == ("manager", "scrypt$…")
     await store.ledger.write(open_session, person.id, person.name, DIGEST, at=START + 1, by=SHOP)
     session = store.ledger.peek(find_session, DIGEST)
-    assert session is not None
     assert (session.name, session.role, session.used_at) == ("awa", "manager", START + 1)
     assert store.ledger.peek(find_session, b"\x02" * 32) is None
     for _ in range(2):  # the second time there is nobody
@@ -98,7 +97,6 @@ async def test_a_key_has_a_role_an_end_and_a_last_use(store: Store) -> None:
     await store.ledger.write(note_uses, {1: START + 3})
     found, other = store.key_ring.find(plain), store.key_ring.find(reader)
     assert found is not None
-    assert other is not None
     usual = ApiKey(1, NIM, "live", "", START, 0, "manager", 0, START + 7, strict=False, lane="lan", public=b"", rate=0)
     assert found == usual
     assert (other.role, other.expires_at, other.used_at) == ("reader", START + 10, 0)
@@ -179,5 +177,4 @@ async def test_a_long_audit_log_is_read_in_pieces(tmp_path: Path, monkeypatch: p
         assert await store.ledger.read(broken_entry) is None
         tamper(path, "UPDATE audit SET at = at + 1 WHERE id = 4")
         broken = await store.ledger.read(broken_entry)
-        assert broken is not None
         assert broken.id == 4

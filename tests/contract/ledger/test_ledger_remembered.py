@@ -198,6 +198,5 @@ async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: S
     """After the machine was met, before anybody restarted."""
     await meet(till)
     water = store._open.high_water
-    assert water is not None
     water.give(BOOK, 5)
     assert (await till.close()).z_number == 6

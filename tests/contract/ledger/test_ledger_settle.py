@@ -61,7 +61,6 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     state = store.ledger.peek(book_state, till.book)
     assert (state.attention, state.counters, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
     use = store.ledger.peek(uniqueness.find_key, till.book, b"F-1".rjust(16))
-    assert use is not None
     assert use.record == record
     assert (await store.ledger.aggregate(till.book)).running["FV.n"] == 1
     [settlement] = await store.decisions.read(settlements, till.book)
@@ -126,7 +125,6 @@ async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store,
     till.counters = FiscalCounters(5, 4, 0)
     lost = invoice("F-77", amounts=(("B", 900),))
     record = await adopt(till, till.state(lost), 3, "restored backup")
-    assert record is not None
     assert (record.state, record.number, record.total_ttc, record.code) == ("certified", "F-77", 900, code_of("F-77"))
     assert (record.invoice.items, record.reason) == ((), "restored backup")
     with pytest.raises(DuplicateInvoice):
@@ -322,5 +320,4 @@ async def test_a_machine_s_invoice_has_the_type_that_it_tells(
     till.word(invoice("F-77"))
     state = till.state(invoice("F-77", type_=expected))
     record = await adopt(till, state, 0)
-    assert record is not None
     assert (record.type, record.invoice.type) == (expected, taken)

@@ -286,8 +286,7 @@ async def from_paper(store: Store, till: Till) -> dict[str, Any]:
     after = store.ledger.peek(book_state, till.book)
     await store.ledger.write(settlements.settle_certified, till.book, ids[0], outcome, after)
     await store.ledger.write(EventWriter({}).write, till.book, CERTIFIED, till.at + 1, ref=ids[0])
-    report: dict[str, Any] = msgspec.json.decode((await till.close()).body)
-    return report
+    return msgspec.json.decode((await till.close()).body)
 
 
 @pytest.mark.parametrize("is_of_before", [False, True])

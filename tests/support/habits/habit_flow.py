@@ -119,7 +119,6 @@ class Day:
             await self.sell("FV", "TTC")
         book, decisions = shop.worker.book, shop.store.decisions
         evidence = await decisions.read(read_evidence, book)
-        assert evidence is not None
         assert evidence.state.last is not None
         last = evidence.state.last
         assert last.number.casefold() == stranger.casefold()

@@ -197,7 +197,6 @@ def test_a_habit_of_the_state_is_no_nonsense(good: str, other: str, last: tuple[
     assert good in text
     state = understand(ReadState(), text.replace(good, other, 1).encode())
     assert (state.nim, state.tc, state.fvc, state.frc, state.rates) == ("EL02000015-1", 13, 7, 2, RATES_READ)
-    assert state.last is not None
     assert (state.last.time, state.last.type, state.last.code, state.last.number, state.last.total) == last
 
 

@@ -8,8 +8,7 @@ from support.shop import NIM, Shop, invoice
 
 def listed(shop: Shop) -> dict[str, object]:
     (machine,) = json.loads(shop.mcfd("machine", "list", "--json", check=True).stdout)
-    found: dict[str, object] = machine
-    return found
+    return machine
 
 
 def test_the_machines_as_they_are_now(shop: Shop) -> None:

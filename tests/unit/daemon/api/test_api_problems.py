@@ -124,8 +124,7 @@ def test_an_invalid_request_is_told_in_the_language_of_its_till() -> None:
 
 
 def body_of(error: Exception) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(problem_answer(error, "r").body)
-    return body
+    return json.loads(problem_answer(error, "r").body)
 
 
 def test_a_problem_carries_what_its_till_needs() -> None:

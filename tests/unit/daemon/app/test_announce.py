@@ -11,7 +11,6 @@ LAN = Server(host="0.0.0.0", port=8443, tls="internal")  # noqa: S104  a shop's 
 
 def records(folder: Path) -> dict[str, str]:
     service = ET.fromstring((folder / FILE).read_text()).find("service")  # noqa: S314  our own
-    assert service is not None
     texts = dict(str(each.text).split("=") for each in service.findall("txt-record"))
     return {"type": service.findtext("type", ""), "port": service.findtext("port", ""), **texts}
 

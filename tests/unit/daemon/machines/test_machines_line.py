@@ -46,7 +46,6 @@ class Notes:
     async def heartbeat(self) -> None:
         self.beats += 1
         self.news.set()
-        assert self.machine is not None
         await self.machine.state()
 
     def lost(self, reason: str) -> None:

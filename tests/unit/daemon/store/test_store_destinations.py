@@ -40,7 +40,6 @@ async def test_a_notice_refers_to_what_lasts(store: Store) -> None:
     sale, attention = await store.outbox_for(HOOK).waiting_events(till.book, 10)
     assert (sale.type, sale.ref_id) == ("cert.issued", record.id)
     event = store.events.peek(find_event, till.book, attention.ref_id)
-    assert event is not None
     assert (event.type, event.detail) == ("mcf.attention", "another machine")
 
 

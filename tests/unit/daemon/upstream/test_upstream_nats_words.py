@@ -79,8 +79,7 @@ async def serving(folder: Path, says: bytes) -> AsyncIterator[tuple[Server, Any]
 
 
 async def deliver(receiver: Any, event: bytes = b"{}") -> Delivery:
-    outcome: Delivery = await receiver.deliver(event, report_id="0b9f", subject="closure", nim=NIM)
-    return outcome
+    return await receiver.deliver(event, report_id="0b9f", subject="closure", nim=NIM)
 
 
 def refusal(code: int, err_code: int, description: str) -> bytes:

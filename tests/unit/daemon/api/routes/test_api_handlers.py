@@ -19,7 +19,6 @@ from daemon.usecases.worker.machine_workers import MachineWorkers
 async def test_ready_says_which_machine_is_not(served: Served, workers: MachineWorkers) -> None:
     """503 until the live machine answers; the sandbox does not count, and no path of the box is told."""
     worker = workers.get(NIM, "live")
-    assert worker is not None
     worker.offline_reason = Text("cannot open /dev/mcf-EL02000015")
     answer = await served.client.get("/health/ready")
     assert (answer.status_code, answer.json()["status"]) == (503, "not ready")

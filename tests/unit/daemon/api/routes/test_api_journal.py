@@ -35,7 +35,6 @@ def opened(workers: MachineWorkers) -> Opened:
 
     def set_up(since: int, *, is_listed: bool = True) -> None:
         worker = workers.get(NIM, "live")
-        assert worker is not None
         totals = Aggregate(0, 0, {}, {}, since, 0, 0)
 
         async def aggregated(_: Book) -> Aggregate:
