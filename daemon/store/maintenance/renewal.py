@@ -53,7 +53,7 @@ async def renew_after_failure(ledger: Path) -> bool:
         await _put_in_place(real)
     if not is_copy_due(real):
         return was_begun
-    if not was_begun and real.exists() and real.stat().st_size:
+    if not was_begun and real.stat().st_size:
         await _renew(real)
     note_copied(real)
     return True

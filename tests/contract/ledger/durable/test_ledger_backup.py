@@ -129,6 +129,17 @@ async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) ->
         assert restored_at(path) == 0
 
 
+def test_the_audit_log_names_the_file_that_was_put_back(path: Path, copy: Path) -> None:
+    """That of the medium, where `source` is a copy made readable from it."""
+    sell_one(path)
+    backup(path, copy, at=START)
+    medium = Path("/media/stick/ledger.backup.age")
+    for origin in (medium, None):
+        restore(copy, path, at=START, origin=origin)
+        [(origin_in_log,)] = query(path, "SELECT detail ->> 'from' FROM audit WHERE action = 'ledger.restored'")
+        assert origin_in_log == str(origin or copy)
+
+
 async def test_no_restore_under_a_running_daemon(till: Till, path: Path, copy: Path) -> None:
     """The ledger that is in use is not touched."""
     await till.sell()

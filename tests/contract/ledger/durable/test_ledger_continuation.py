@@ -185,6 +185,8 @@ def test_a_page_that_cannot_be_read(path: Path, copy: Path, image: bytes, what: 
     if what == "one of the newer rows":
         assert re.search(r"records \d+ to \d+ are missing", "".join(done.findings.problems))
         assert 0 < len(lost["certification"]) < 16
+        first, *_, last = ids = sorted(row[0] for row in lost["certification"])
+        assert ids == list(range(first, last + 1))
     asyncio.run(sell(path, 1))
 
 
@@ -263,6 +265,15 @@ def test_a_ledger_whose_invoices_cannot_be_read_at_all_stays(path: Path, copy: P
         restore(copy, path, at=START, keep_newer=True)
     assert path.read_bytes() == damaged
     assert restore(copy, path, at=START).findings.clean
+
+
+def test_a_ledger_whose_name_cannot_be_read_stays(path: Path, copy: Path, image: bytes) -> None:
+    """It may be another one. The refusal says what SQLite has found."""
+    path.write_bytes(image.replace(b"CREATE TABLE meta", b"CREATE TABLX meta"))
+    damaged = path.read_bytes()
+    with pytest.raises(LedgerUnusable, match=r"has 64 invoices that .* \(it cannot be read: no such table: meta\)"):
+        restore(copy, path, at=START, keep_newer=True)
+    assert path.read_bytes() == damaged
 
 
 def test_an_older_ledger_is_replaced(path: Path, copy: Path) -> None:

@@ -74,6 +74,18 @@ def sold(path: Path) -> int:
     return asyncio.run(look())
 
 
+@pytest.mark.parametrize("left", [None, b""])
+def test_of_a_ledger_that_is_gone_since_the_error_nothing_is_copied(ledger: Path, left: bytes | None) -> None:
+    """A start makes a new one in its place, as where none was."""
+    fail(ledger)
+    for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "ledger.sqlite3.commits"):
+        ledger.with_name(name).unlink()
+    if left is not None:
+        ledger.write_bytes(left)
+    assert sold(ledger) == 0
+    assert list(ledger.parent.glob("*.failed-*")) == []
+
+
 def test_the_copy_is_another_file_with_everything(ledger: Path) -> None:
     """The old one is kept with its log; the next start copies nothing."""
     inode, mode = ledger.stat().st_ino, ledger.stat().st_mode
