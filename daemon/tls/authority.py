@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from common.files import sync_path, write_whole
+from common.files import read_file, sync_path, write_whole
 from common.language import tr
 from common.language.system import reason
 from common.sockets import address_of
@@ -154,7 +154,7 @@ def _is_valid(folder: Path, now: datetime) -> bool:
 def read(file: Path) -> x509.Certificate:
     """The first certificate of a PEM file."""
     try:
-        return x509.load_pem_x509_certificate(file.read_bytes())
+        return x509.load_pem_x509_certificate(read_file(file))
     except OSError as error:
         raise AuthorityError(tr("{path} cannot be read: {why}", path=file, why=reason(error))) from None
     except ValueError:
@@ -299,7 +299,7 @@ def _finish(folder: Path) -> None:
 
 def _key(folder: Path) -> ec.EllipticCurvePrivateKey:
     try:
-        key = serialization.load_pem_private_key((folder / AUTHORITY_KEY).read_bytes(), None)
+        key = serialization.load_pem_private_key(read_file(folder / AUTHORITY_KEY), None)
     except OSError as error:
         raise AuthorityError(
             tr("{path} cannot be read: {why}", path=folder / AUTHORITY_KEY, why=reason(error))

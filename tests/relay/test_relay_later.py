@@ -1,7 +1,5 @@
 """Which of a box's waiting sales comes next after one has failed; and what is logged when none can be read."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from types import SimpleNamespace

@@ -88,7 +88,6 @@ def test_it_certifies_one_invoice_and_stops(tree: Path, taken: None) -> None:
     shows_all(done)
     assert done.stdout.index("starting mcfd …") < done.stdout.index("certified.")
     used = re.search(r"port 8480 is taken; using ([0-9]+)\n", done.stdout)
-    assert used
     assert f"http://127.0.0.1:{used[1]}/v1/" in done.stdout
 
 

@@ -174,7 +174,8 @@ def test_a_certificate_is_read_again(tmp_path: Path) -> None:
     shutil.copy(first, key)
     with Shop(tmp_path, config=config) as shop:
         shop.http.close()
-        shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", verify=trusting(authority), timeout=60)
+        context = ssl.create_default_context(cafile=authority.path)
+        shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", verify=context, timeout=60)
         reloaded = Reloaded(shop.start())
         before = screen_text(shop)
         shutil.copy(authority.issue(), cert)
@@ -184,10 +185,6 @@ def test_a_certificate_is_read_again(tmp_path: Path) -> None:
         reloaded.hup("reload.done")
         assert screen_text(shop) != before
         assert shop.http.get("/health/ready").status_code == OK
-
-
-def trusting(authority: Authority) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=authority.path)
 
 
 def screen_text(shop: Shop) -> str:

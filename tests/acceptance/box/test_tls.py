@@ -198,7 +198,7 @@ def test_a_root_that_can_stand_in_for_nobody_else(tmp_path: Path) -> None:
 
 
 def test_files_that_do_not_fit(tmp_path: Path) -> None:
-    """A key of another authority, no key, no certificate: one line that names the file. The certificate that is there goes on until it is
+    """A key of another authority, no key, no certificate, a pipe: one line that names the file. The certificate that is there goes on until it is
     due, whatever the key is."""
     create(tmp_path / "one", NAMES, NOW)
     create(tmp_path / "two", NAMES, NOW)
@@ -213,6 +213,12 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "two/ca.pem").write_text("nothing")
     with pytest.raises(AuthorityError, match="holds no certificate"):
         renew_if_due(tmp_path / "two", NAMES, NOW)
+    for name in ("ca.pem", "ca.key"):
+        create(tmp_path / name, NAMES, NOW)
+        (tmp_path / name / name).unlink()
+        os.mkfifo(tmp_path / name / name)
+        with pytest.raises(AuthorityError, match=f"{name} cannot be read: it is a pipe, not a file"):
+            check_key(tmp_path / name)
 
 
 async def test_a_start_without_the_authority_key(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """What is given out is on record: duplicates, reports on paper, the report of articles that is closed (SFE 2.11, 2.23, 5.1)."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -9,11 +9,6 @@ from support.till import certified, fresh, problem
 from daemon.operations import CreateKey
 
 
-def another(shop: Shop) -> str:
-    """A live key, without the command line."""
-    return shop.change(CreateKey(NIM, "live", "till"))
-
-
 def me(shop: Shop, key: str) -> httpx.Response:
     return shop.http.get("/v1/me", headers={"Authorization": f"Bearer {key}"})
 
@@ -25,7 +20,7 @@ def revoke(shop: Shop, key: str) -> None:
 
 def test_decision_22_a_screen_whose_key_is_revoked_hears_nothing_more(shop: Shop) -> None:
     """A stream of events may have been open for days; the next event ends it and is not sent."""
-    key = another(shop)
+    key = shop.change(CreateKey(NIM, "live", "till"))
     watching = {"Authorization": f"Bearer {key}"}
     with shop.http.stream("GET", f"/v1/mcf/{NIM}/events", headers=watching) as stream:
         lines = stream.iter_lines()

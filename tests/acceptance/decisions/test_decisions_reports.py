@@ -9,10 +9,6 @@ from support.shop import Shop, invoice, wait_for
 from support.till import certified, fresh, invalid
 
 
-def moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
 def millis(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -26,7 +22,7 @@ def ask(shop: Shop, path: str = "reports/a", **query: str) -> dict[str, Any]:
 
 def one(shop: Shop) -> datetime:
     """The instant of a certification that the totals already hold."""
-    at = moment(certified(shop.certify(invoice(fresh())))["certifiedAt"])
+    at = datetime.fromisoformat(certified(shop.certify(invoice(fresh())))["certifiedAt"])
     wait_for(lambda: ask(shop, from_=millis(at))["certs_count"])
     return at
 

@@ -21,7 +21,6 @@ def awa(shop: Shop) -> Iterator[httpx.Client]:
 
 def key_of(text: str) -> str:
     found = re.search(r'name="key" value="([^"]+)"', text)
-    assert found
     return found[1]
 
 
@@ -171,7 +170,6 @@ def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) ->
     ]
     sold = shop.certify(invoice("TO-CREDIT", items=items, payments=[{"method": "E", "amount": 3450}])).json()
     seq = re.search(r'/ui/journal/(\d+)[^"]*">TO-CREDIT', awa.get("/ui/journal?q=TO-CREDIT").text)
-    assert seq
     place = f"/ui/journal/{seq[1]}/credit"
     key = key_of(awa.get(place).text)
     before = len(certified(shop))
@@ -224,7 +222,6 @@ def test_a_form_that_is_refused_comes_once_more(
         title = re.search("<h1>[^<]*</h1>", client.get(screen).text)
         answer = client.post(path, data=form)
     assert answer.status_code in (409, 422), answer.text
-    assert title
     assert title[0] in answer.text
     assert 'problem" role="alert"' in answer.text
     assert f'action="{path}' in answer.text

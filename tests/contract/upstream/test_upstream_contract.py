@@ -12,6 +12,7 @@ from typing import get_args
 
 import pytest
 from jsonschema import Draft202012Validator
+from nats_sending import compose_here
 from support.ledgers.outbox import make_outgoing
 from support.processor import within
 from support.receivers.headquarters import KINDS, Headquarters, closures, started, until, z_numbers
@@ -19,16 +20,12 @@ from support.receivers.headquarters import KINDS, Headquarters, closures, starte
 from common.wire.upstream_kinds import KINDS as ADAPTERS
 from common.wire.upstream_kinds import UpstreamKindName
 from daemon.core.delivery import Again, Delivered, UpstreamReceiver
-from daemon.upstream.options import compose, open_receiver
+from daemon.upstream.options import open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "closure-event.schema.json").read_text())
 SEED = 20_251_206
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
-
-
-def compose_here(entry):
-    return compose(entry, "caisse-1")
 
 
 @pytest.fixture(params=[pytest.param(kind, marks=[pytest.mark.long] * (kind == "https-v1a")) for kind in KINDS])

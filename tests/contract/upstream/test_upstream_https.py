@@ -19,10 +19,6 @@ from daemon.upstream.https import open_webhook
 from daemon.upstream.options import compose, open_receiver
 
 
-def compose_here(entry):
-    return compose(entry, "caisse-1")
-
-
 @pytest.fixture
 async def headquarters(tmp_path):
     async with started(HttpHeadquarters(tmp_path)) as server:
@@ -41,7 +37,8 @@ def in_a_hurry(headquarters, timeout):
 
 
 async def send(receiver, entry):
-    return await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=entry.nim)
+    content = compose(entry, "caisse-1")
+    return await receiver.deliver(content, report_id=entry.report_id, subject="closure", nim=entry.nim)
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])

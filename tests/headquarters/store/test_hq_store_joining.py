@@ -56,14 +56,6 @@ def test_the_same_box_again(store):
     assert store.register.revision() == before
 
 
-def test_another_box(store):
-    """A code is for one use; whoever comes second is refused, and the first one stays in."""
-    box, code = a_box(), code_for(store, NIM)
-    store.joining.join(code, box.key.public, [NIM], NOW)
-    assert refused(store, code, a_box("thief"), NIM) == "CODE_USED"
-    assert valid(store) == [box.key.id]
-
-
 def test_two_boxes_at_once(store):
     """Of all that come with one code at the same moment one joins, and its key alone is valid."""
     boxes = [a_box(str(number)) for number in range(6)]

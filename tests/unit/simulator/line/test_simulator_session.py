@@ -8,10 +8,6 @@ from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
 
 
-def tc_of(wire: Wire) -> int:
-    return wire.session.machine.fiscal.tc
-
-
 def test_an_equal_seq_is_repeated_and_not_executed():
     """Protocol 1: the base of exactly-once. The same bytes again, and the counters stay. The machine looks at the SEQ alone: a till that reuses one gets the old
     answer, with the old CMD. Only the last one is remembered: two SEQ in turn are new commands each time."""
@@ -21,7 +17,7 @@ def test_an_equal_seq_is_repeated_and_not_executed():
     (again,) = wire.send(0x25, 0x38, "15000.00")
     assert first == again
     assert first.data.startswith(b"1,1,FV,")
-    assert tc_of(wire) == 1
+    assert wire.session.machine.fiscal.tc == 1
     (old,) = wire.send(0x25, 0xC2)
     assert old == first
     before = wire.text(0x20, 0xC1)
