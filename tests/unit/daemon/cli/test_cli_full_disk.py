@@ -64,5 +64,7 @@ async def test_a_restore_that_takes_rows_over_takes_all_or_none(box: Command, tm
     filler.unlink()
     is_replaced = box.ledger.stat().st_ino != before
     assert done.returncode == (0 if is_replaced else UNAVAILABLE), (done.stdout, done.stderr)
+    is_full = "full" in done.stderr and "cannot be taken over" not in done.stderr
+    assert is_full != is_replaced, done.stderr
     assert query(box.ledger, "SELECT count(*) FROM certification, idempotency") == [(201 * 200,)]
     assert box.run("verify").returncode == (not is_replaced)

@@ -179,6 +179,14 @@ def test_a_sale_that_waited_has_the_rates_of_now():
         ("VAT_RATE_CHANGED", NO_ITEM),
         ("SPECIFIC_TAX_FOLDED", 0),
     ]
+    many = read(body(item(unitPrice=1050, quantity=300, amountTtc=315_118, specificTax=100, specificTaxRate=50)))
+    (line,) = at_present_rates(many, now).items
+    assert (line.price, line.quantity, line.printed_price, line.printed_quantity) == (
+        31_511_800,
+        1000,
+        105_000,
+        300_000,
+    )
     with_another = read(
         body(
             item(unitPrice=1050, quantity=2, amountTtc=2218, specificTax=100, specificTaxRate=50),
