@@ -12,8 +12,10 @@ from support.ledgers.ledger import START, Till, invoice, opened_till, query, tam
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable
+from daemon.core.invoice.number import TakenFrom
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.store.maintenance.backup import backup, restore
-from daemon.store.maintenance.continuation import BY_ROW, NEEDED, OF_BOOK, OF_BOX
+from daemon.store.maintenance.continuation import BY_ROW, NEEDED, OF_BOOK, OF_BOX, lacking
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrations
@@ -176,6 +178,7 @@ def test_a_page_that_cannot_be_read(path: Path, copy: Path, image: bytes, what: 
     )
     assert path.read_bytes() == image
     spoil(path, page)
+    assert len(lacking(copy, path)) == 64
     done = restore(copy, path, at=START, keep_newer=True)
     after = all_rows(path)
     lost = {table: set(before[table]) - set(after[table]) for table in before if after[table] != before[table]}
@@ -307,6 +310,23 @@ def test_a_mended_ledger_whose_last_commits_are_missing_is_compared_with_its_mac
         tamper(path, DAMAGE)
         assert restore(copy, path, at=START, keep_newer=True).findings.clean
         assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(START,)]
+
+
+async def _waiting(path: Path, copy: Path) -> None:
+    """One sale has waited since before the copy was made, one since then."""
+    async with opened_till(path) as (store, till):
+        for number in ("W-1", "W-2"):
+            sold = invoice(number)
+            row = (0, number, b"f", "request", number, sold.type, sold.total_ttc, till.at, f"address {number}")
+            await store.ledger.defer(till.book, DeferredSale(*row, invoice=sold), "requested", TakenFrom())
+            if number == "W-1":
+                backup(path, copy, at=START)
+
+
+def test_a_sale_that_waits_since_the_copy_is_counted(path: Path, copy: Path) -> None:
+    """The customer has its paper, as of one that is certified."""
+    asyncio.run(_waiting(path, copy))
+    assert restore(copy, path, at=START, keep_newer=True).newer == ("W-2",)
 
 
 async def _repaired(path: Path, copy: Path) -> None:

@@ -174,6 +174,7 @@ def test_a_sale_that_waited_has_the_rates_of_now():
         2000,
     )
     assert (line.printed_price, line.printed_quantity) == (105000, 2000)
+    assert (line.specific_tax, line.specific_rate, line.specific_name) == (0, 0, "")
     assert [(warning.code, warning.item) for warning in found.warnings] == [
         ("VAT_RATE_CHANGED", NO_ITEM),
         ("SPECIFIC_TAX_FOLDED", 0),
