@@ -20,6 +20,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrations
 from daemon.store.tables.book.entries import hours_ahead, repair_time
+from daemon.store.tables.meta import read_damage
 
 DAMAGE = "UPDATE certification SET payload = x'00' WHERE seq = 2"
 """Of a row that the copy has sound."""
@@ -82,11 +83,12 @@ def test_a_sound_ledger_that_continues_the_copy_stays(path: Path, copy: Path) ->
     assert query(path, "SELECT restored_at FROM book") == [(0,), (0,)]
 
 
-def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path) -> None:
+@pytest.mark.parametrize("damage", [DAMAGE, "UPDATE certification SET hash = x'00' WHERE seq = 2"])
+def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path, damage: str) -> None:
     """The copy has the rows before, the ledger those since, up to its last commit: it is the same ledger, and nothing of the live books is lost."""
     asyncio.run(history(path, copy))
     before = all_rows(path)
-    tamper(path, DAMAGE)
+    tamper(path, damage)
     done = restore(copy, path, at=START, keep_newer=True)
     assert (done.findings.clean, done.is_unchanged, len(done.newer), done.asks) == (True, False, 4, ())
     assert verify(path).problems == ()
@@ -185,6 +187,7 @@ def test_a_page_that_cannot_be_read(path: Path, copy: Path, image: bytes, what: 
     expected = {"states": {"idempotency"}, "one of the newer rows": {"certification"}}.get(what, set())
     assert set(lost) == expected
     assert bool(done.findings.problems) == bool(expected)
+    assert what != "states" or set(rows(copy, "idempotency")) == set(after["idempotency"])
     if what == "one of the newer rows":
         assert re.search(r"records \d+ to \d+ are missing", "".join(done.findings.problems))
         assert 0 < len(lost["certification"]) < 16
@@ -214,6 +217,8 @@ def test_a_newer_closure_that_cannot_be_read(path: Path, copy: Path, image: byte
     tamper(path, f"UPDATE closure SET body = {bad} WHERE z_number = 2")  # noqa: S608  a value of ours
     done = restore(copy, path, at=START, keep_newer=True)
     assert "Z 2" in str(done.findings.problems)
+    with contextlib.closing(open_file(path, "ro")) as ledger:
+        assert read_damage(ledger).all
     assert len(done.newer) == 64
 
 

@@ -219,6 +219,14 @@ def test_a_sale_without_vat_that_waited_is_certified_with_it():
     ]
 
 
+def test_a_line_without_vat_that_becomes_one_piece_has_the_quantity_of_the_till_on_paper():
+    """No price of 301 pieces comes to what was paid."""
+    line = item(unitPrice=Decimal("33.49"), quantity=301, amountTtc=None)
+    sale = read(body(line, pay=11_894, priceMode="HT"))
+    (found,) = at_present_rates(sale, {"B": 2000}).items
+    assert (found.line_amount, found.quantity, found.printed_quantity) == (11_894, 1000, 301_000)
+
+
 @given(
     st.lists(st.tuples(st.sampled_from("AB"), st.integers(1, 10**6), st.integers(1, 10**5)), min_size=1, max_size=8),
     st.integers(0, 5000).filter(lambda rate: rate != RATES["B"]),
