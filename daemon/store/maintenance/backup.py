@@ -18,13 +18,13 @@ from common.language import Text
 from common.language.system import reason
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.clock import millis_text
-from daemon.core.errors import LedgerUnusable
+from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.continuation import is_usable_continuation, lacking, sound_continuation, take_over_newer
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.lost_writes import count_missing, ledger_name
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
-from daemon.store.maintenance.verify import VerifyResult, verify
+from daemon.store.maintenance.verify import VerifyResult, is_room, verify
 from daemon.store.sqlite.disk_failure import DAMAGED, as_storage_error
 from daemon.store.sqlite.file import UNREADABLE, open_file, open_to_read
 from daemon.store.sqlite.lock import LedgerLock, read_mark
@@ -255,13 +255,15 @@ def in_the_making(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _copy_errors(source: Path, damaged: Text = DAMAGED) -> Iterator[None]:
-    """SQLite's errors as LedgerUnusable; `damaged`: what is said where the file itself cannot be read."""
+    """SQLite's errors as LedgerUnusable, for want of room as StorageFull; `damaged`: what is said where the file itself
+    cannot be read."""
     try:
         yield
     except sqlite3.Error as error:
         found = as_storage_error(error)
         why = damaged if isinstance(found, LedgerUnusable) else found
-        raise LedgerUnusable(Text("{source} cannot be copied: {why}", source=source, why=why)) from error
+        kind = StorageFull if source.is_file() and is_room(error) else LedgerUnusable
+        raise kind(Text("{source} cannot be copied: {why}", source=source, why=why)) from error
 
 
 def _put_in_place(copy: Path, target: Path) -> None:

@@ -2,13 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened
+from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice
 
 from daemon.core.ledger.attempt import Record
 from daemon.store.store import Store
@@ -17,12 +15,6 @@ from daemon.store.tables.book import attempts
 from daemon.store.tables.journal import Page, of_customer
 
 ALWAYS = 1 << 62
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        yield store
 
 
 async def sold(till: Till, count: int) -> list[Record]:

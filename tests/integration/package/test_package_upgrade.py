@@ -1,5 +1,6 @@
 """Upgrades of a box that sells: what is kept, what a power cut leaves, and how a bad version goes back by itself."""
 
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,13 +85,16 @@ def serves_once_it_may(root: Path) -> None:
 
 
 def test_a_bad_migration_goes_back_by_itself(shop: Shop) -> None:
-    """It changes the past. What it did is undone, dpkg is told no, and the version before it is selling again when dpkg is through, with
-    everything that was sold, also when dpkg tries again; whether the daemon runs is looked at anew by what comes next."""
+    """It changes the past. What it did is undone, dpkg is told no and shows what verify found, and the version before it is selling again when
+    dpkg is through, with everything that was sold, also when dpkg tries again; whether the daemon runs is looked at anew by what comes next."""
     good = shop.version()
     shop.sell()
     refused = shop.upgrade("9.2", damage, check=False)
     assert refused.returncode != 0
     assert "il a été remis comme avant" in refused.stdout + refused.stderr
+    faults, total = refused.stderr.splitlines()[:2], refused.stderr.splitlines()[2]
+    assert all("ne continue pas la chaîne" in each or "d'autres montants" in each for each in faults), refused.stderr
+    assert re.fullmatch(rf"mcfd: {LEDGER}\xa0: \d+ problèmes", total), refused.stderr
     assert shop.version() == good
     assert shop.box.run("test", "-e", WAS_ACTIVE, check=False).returncode == 1
     shop.sell()

@@ -12,12 +12,15 @@ from support.ledgers.ledger import START, Till, invoice, opened_till, query, tam
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable
+from daemon.core.invoice.number import TakenFrom
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.store.maintenance.backup import backup, restore
-from daemon.store.maintenance.continuation import BY_ROW, NEEDED, OF_BOOK, OF_BOX
+from daemon.store.maintenance.continuation import BY_ROW, NEEDED, OF_BOOK, OF_BOX, lacking
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrations
 from daemon.store.tables.book.entries import hours_ahead, repair_time
+from daemon.store.tables.meta import read_damage
 
 DAMAGE = "UPDATE certification SET payload = x'00' WHERE seq = 2"
 """Of a row that the copy has sound."""
@@ -80,11 +83,12 @@ def test_a_sound_ledger_that_continues_the_copy_stays(path: Path, copy: Path) ->
     assert query(path, "SELECT restored_at FROM book") == [(0,), (0,)]
 
 
-def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path) -> None:
+@pytest.mark.parametrize("damage", [DAMAGE, "UPDATE certification SET hash = x'00' WHERE seq = 2"])
+def test_a_damaged_ledger_is_mended_with_the_copy(path: Path, copy: Path, damage: str) -> None:
     """The copy has the rows before, the ledger those since, up to its last commit: it is the same ledger, and nothing of the live books is lost."""
     asyncio.run(history(path, copy))
     before = all_rows(path)
-    tamper(path, DAMAGE)
+    tamper(path, damage)
     done = restore(copy, path, at=START, keep_newer=True)
     assert (done.findings.clean, done.is_unchanged, len(done.newer), done.asks) == (True, False, 4, ())
     assert verify(path).problems == ()
@@ -176,12 +180,14 @@ def test_a_page_that_cannot_be_read(path: Path, copy: Path, image: bytes, what: 
     )
     assert path.read_bytes() == image
     spoil(path, page)
+    assert len(lacking(copy, path)) == 64
     done = restore(copy, path, at=START, keep_newer=True)
     after = all_rows(path)
     lost = {table: set(before[table]) - set(after[table]) for table in before if after[table] != before[table]}
     expected = {"states": {"idempotency"}, "one of the newer rows": {"certification"}}.get(what, set())
     assert set(lost) == expected
     assert bool(done.findings.problems) == bool(expected)
+    assert what != "states" or set(rows(copy, "idempotency")) == set(after["idempotency"])
     if what == "one of the newer rows":
         assert re.search(r"records \d+ to \d+ are missing", "".join(done.findings.problems))
         assert 0 < len(lost["certification"]) < 16
@@ -211,6 +217,8 @@ def test_a_newer_closure_that_cannot_be_read(path: Path, copy: Path, image: byte
     tamper(path, f"UPDATE closure SET body = {bad} WHERE z_number = 2")  # noqa: S608  a value of ours
     done = restore(copy, path, at=START, keep_newer=True)
     assert "Z 2" in str(done.findings.problems)
+    with contextlib.closing(open_file(path, "ro")) as ledger:
+        assert read_damage(ledger).all
     assert len(done.newer) == 64
 
 
@@ -307,6 +315,23 @@ def test_a_mended_ledger_whose_last_commits_are_missing_is_compared_with_its_mac
         tamper(path, DAMAGE)
         assert restore(copy, path, at=START, keep_newer=True).findings.clean
         assert query(path, "SELECT restored_at FROM book WHERE mode = 'live'") == [(START,)]
+
+
+async def _waiting(path: Path, copy: Path) -> None:
+    """One sale has waited since before the copy was made, one since then."""
+    async with opened_till(path) as (store, till):
+        for number in ("W-1", "W-2"):
+            sold = invoice(number)
+            row = (0, number, b"f", "request", number, sold.type, sold.total_ttc, till.at, f"address {number}")
+            await store.ledger.defer(till.book, DeferredSale(*row, invoice=sold), "requested", TakenFrom())
+            if number == "W-1":
+                backup(path, copy, at=START)
+
+
+def test_a_sale_that_waits_since_the_copy_is_counted(path: Path, copy: Path) -> None:
+    """The customer has its paper, as of one that is certified."""
+    asyncio.run(_waiting(path, copy))
+    assert restore(copy, path, at=START, keep_newer=True).newer == ("W-2",)
 
 
 async def _repaired(path: Path, copy: Path) -> None:

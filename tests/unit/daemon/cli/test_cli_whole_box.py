@@ -76,6 +76,17 @@ def test_the_whole_box_comes_back(box: Command, tmp_path: Path) -> None:
     assert len(list(box.folder.glob("mcfd.toml.replaced-*"))) == 2
 
 
+async def test_it_says_which_certifications_the_copy_of_the_whole_box_lacks(box: Command, tmp_path: Path) -> None:
+    """Before the ledger is replaced."""
+    file, phrase = tmp_path / "stick.age", ("--passphrase-file", str(box.folder / "passphrase"))
+    box.ok("backup", "--all", str(file), *phrase)
+    async with opened(box.ledger) as store:
+        number = (await (await Till.of(store)).sell()).number
+    done = box.run("restore", "--all", str(file), *phrase)
+    assert f"has 1 invoices that {file} lacks, {number} to {number}" in done.stderr
+    assert box.json("verify")["records"] == 3
+
+
 def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -> None:
     """With `[backup] recipients` nothing is asked, and the box itself cannot open what it made; a wrong key or a file of something
     else changes nothing."""

@@ -174,6 +174,7 @@ def test_a_sale_that_waited_has_the_rates_of_now():
         2000,
     )
     assert (line.printed_price, line.printed_quantity) == (105000, 2000)
+    assert (line.specific_tax, line.specific_rate, line.specific_name) == (0, 0, "")
     assert [(warning.code, warning.item) for warning in found.warnings] == [
         ("VAT_RATE_CHANGED", NO_ITEM),
         ("SPECIFIC_TAX_FOLDED", 0),
@@ -216,6 +217,14 @@ def test_a_sale_without_vat_that_waited_is_certified_with_it():
         ("VAT_RATE_CHANGED", NO_ITEM),
         ("SPECIFIC_TAX_FOLDED", 3),
     ]
+
+
+def test_a_line_without_vat_that_becomes_one_piece_has_the_quantity_of_the_till_on_paper():
+    """No price of 301 pieces comes to what was paid."""
+    line = item(unitPrice=Decimal("33.49"), quantity=301, amountTtc=None)
+    sale = read(body(line, pay=11_894, priceMode="HT"))
+    (found,) = at_present_rates(sale, {"B": 2000}).items
+    assert (found.line_amount, found.quantity, found.printed_quantity) == (11_894, 1000, 301_000)
 
 
 @given(
