@@ -27,6 +27,7 @@ from daemon.api.page.rendering import Rendering
 from daemon.api.page.screens import account, box, closures, files, first_start, invoices, paper, selling, today
 from daemon.api.page.screens import outages as outages_screen
 from daemon.api.routes import calendar, certify, events, health, journal, machine, outages, reports, tickets
+from daemon.unneeded import without
 
 
 def handlers_in(*modules: ModuleType) -> list[HTTPRouteHandler]:
@@ -97,12 +98,13 @@ def api_routers() -> list[Router]:
 def drawn_routes(*, with_page: bool) -> Litestar:
     """An application without a state, to be copied for each instance, since building the routes takes most of the time.
     Litestar decodes, validates, documents and logs nothing here: see `body`, `openapi` and `middleware`."""
-    return Litestar(
-        route_handlers=[
-            *api_routers(),
-            _router("/", handlers_in(openapi)),
-            *([_router("/", PAGE_ROUTES)] if with_page else []),
-        ],
-        openapi_config=None,
-        logging_config=None,
-    )
+    with without("pydantic", "attr", "attrs"):  # of other programs in the same environment
+        return Litestar(
+            route_handlers=[
+                *api_routers(),
+                _router("/", handlers_in(openapi)),
+                *([_router("/", PAGE_ROUTES)] if with_page else []),
+            ],
+            openapi_config=None,
+            logging_config=None,
+        )

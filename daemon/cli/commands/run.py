@@ -10,6 +10,12 @@ import click
 from common.language import tr
 from daemon.cli.options import config_option, examples
 from daemon.cli.output import Failure
+from daemon.unneeded import later, without
+
+OTHERS = ("rich", "pygments", "greenlet", "annotated_types")
+"""Of other programs in this environment, or for coloured tracebacks; structlog and Litestar load them if present."""
+UNUSED = ("yaml",)
+"""Litestar imports it for a document that is never made here."""
 
 
 @click.command(
@@ -33,14 +39,17 @@ def command(config: Path | None, front: Path | None) -> int:
 
 
 def _run(config: Path | None, front: Path | None) -> int:
-    from common import logs
+    with without(*OTHERS):
+        from common import logs
     from daemon.settings import check_files, load
 
     settings = load(config)
     _not_in_anothers_stead(settings.storage.path.parent)
     check_files(settings)
     logs.configure(settings.logs.level, settings.logs.format)
-    from daemon.app.serve import serve
+    later(*UNUSED)
+    with without(*OTHERS):
+        from daemon.app.serve import serve
 
     return serve(settings, front)
 
