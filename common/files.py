@@ -61,7 +61,8 @@ def real_path(path: Path) -> Path:
 
 
 def read_file(path: Path, most: int = -1) -> bytes:
-    """The content of a file, up to `most` bytes. OSError also for a named pipe, from which a read would wait until something writes to it."""
+    """The content of a file, up to `most` bytes. OSError also for a named pipe: a read would wait until something
+    writes to it."""
     with open(path, "rb", opener=_no_pipe) as file:
         return file.read(most)
 

@@ -177,7 +177,8 @@ def _routes(
     more: str = "",
 ) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
     """The routes GET …/ticket and POST …/print of one document. `key`: its name in operation ids; `more`: text for the
-    description of the ticket. A report of a range is stored in the journal when it is printed, at most 300 times an hour."""
+    description of the ticket. A report of a range is stored in the journal when it is printed, at most 300 times an
+    hour."""
     problems = tuple(dict.fromkeys((TooManyRequests, *problems, *(STORED if parameters else ()))))
 
     @get(

@@ -306,8 +306,9 @@ def _warnings(index: int, request: RequestedLine, machine_line: MachineLine, fol
 
 def at_present_rates(invoice: Invoice, rates: Mapping[str, int]) -> Invoice:
     """A deferred sale with the machine's VAT rates (by group), which takes no others, with the total that was paid, and
-    warnings. A specific tax whose rate of VAT changed is folded (decision 4). In HT mode, where the rate would change the
-    total, the prices become prices with VAT, and each specific tax is folded. `invoice` itself if the rates are the same."""
+    warnings. A specific tax whose rate of VAT changed is folded (decision 4). In HT mode, where the rate would change
+    the total, the prices become prices with VAT, and each specific tax is folded. `invoice` itself if the rates are the
+    same."""
     present = [rates.get(item.group, item.rate) for item in invoice.items]
     if present == [item.rate for item in invoice.items]:
         return invoice
