@@ -64,7 +64,7 @@ TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 class Visit(msgspec.Struct, frozen=True):
     """A request of a logged-in person. `query` and `form` have the first value of each field; `fault` is the reason
-    why a form is shown again, `action` the form's path."""
+    why a form is shown again."""
 
     request: AnyRequest
     deps: ApiDeps
@@ -74,11 +74,10 @@ class Visit(msgspec.Struct, frozen=True):
     query: dict[str, str]
     form: dict[str, str]
     fault: Fault | None = None
-    action: str = ""
 
     def typed(self, action: str) -> dict[str, str]:
         """The form's values, for the form with this path on a screen with several."""
-        return self.form if self.action == action else {}
+        return self.form if self.request.scope["path"] == action else {}
 
     @property
     def say(self) -> Speaker:
@@ -213,7 +212,6 @@ async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) 
         language_of(request, page.language),
         fields(request.scope["query_string"].decode("latin-1")),
         fields(raw.decode("utf-8", "replace")),
-        action=request.scope["path"] if is_change else "",
     )
 
 
