@@ -33,8 +33,8 @@ from daemon.upstream.options import (
     Options,
     certificate_fault,
     parse_key,
-    read_file,
     read_keys,
+    read_text,
     signing_time,
     tls_context,
     verdict,
@@ -210,7 +210,7 @@ def open_webhook(options: Options) -> HttpsReceiver:
     url = check_url(options)
     (path,) = options.key_files
     where = f"{options.section}.secret_file"
-    secret = read_file(path, where, "utf-8")
+    secret = read_text(path, where, "utf-8")
     if not secret or "\n" in secret:
         raise BadOptions(f"{where} {path}: one line is needed")
 

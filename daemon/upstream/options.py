@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from common import files
+from common.files import read_file
 from common.language import Text
 from common.language.reasons import (
     ANSWERED,
@@ -71,10 +71,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     section: str = "upstream"
 
 
-def read_file(path: Path, what: str, encoding: str = "ascii") -> str:
+def read_text(path: Path, what: str, encoding: str = "ascii") -> str:
     """Reads a short text file. Raises BadOptions, which names it."""
     try:
-        return files.read_file(path).decode(encoding).strip()
+        return read_file(path).decode(encoding).strip()
     except OSError as error:
         raise BadOptions(f"{what} {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -113,7 +113,7 @@ def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
     """One key a line; two lines while a key is replaced: both sign."""
     keys = []
     for path in paths:
-        lines = read_file(path, "upstream key").split()
+        lines = read_text(path, "upstream key").split()
         if not lines:
             raise BadOptions(f"upstream key {path}: empty")
         keys += [parse_key(line, f"upstream key {path}") for line in lines]
