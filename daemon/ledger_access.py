@@ -106,11 +106,10 @@ def existing(settings: Settings) -> Path:
 
 def check_stopped(ledger: Path) -> None:
     """Raises LedgerInUse if a daemon has it, StorageError if it is no file: call it before any prompt."""
-    from daemon.store.sqlite.file import NOT_A_FILE
+    from daemon.store.sqlite.file import check_is_file
     from daemon.store.sqlite.lock import LedgerLock, lock_path
 
-    if ledger.exists() and not ledger.is_file():
-        raise StorageError(Text("{path}: {why}", path=ledger, why=NOT_A_FILE))
+    check_is_file(ledger)
     with as_owner(ledger.parent):
         if lock_path(ledger).exists():
             LedgerLock.acquire(ledger, is_command=True).release()

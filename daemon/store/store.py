@@ -29,7 +29,7 @@ from daemon.store.outbox import Outbox
 from daemon.store.retention import Retention
 from daemon.store.sqlite.connection import SqliteConnection, connect_reader, connect_snapshot, connect_writer
 from daemon.store.sqlite.disk_failure import storage_error
-from daemon.store.sqlite.file import NOT_A_FILE, Mode, open_to_read
+from daemon.store.sqlite.file import Mode, check_is_file, open_to_read
 from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import CommitMark, LedgerLock, read_mark
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
@@ -203,8 +203,7 @@ def _create_file(path: Path) -> None:
     """A new ledger is readable by owner and group only; SQLite gives its companion files the same mode."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.is_file():
-            raise LedgerUnusable(Text("{path}: {why}", path=path, why=NOT_A_FILE))
+        check_is_file(path)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o640))
     except OSError as error:

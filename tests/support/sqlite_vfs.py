@@ -70,7 +70,7 @@ class PatchedVfs:
 
     def patch(self, methods: Methods) -> None:
         """Puts functions of ours (`pointer`) in the place of the usual ones."""
-        raise NotImplementedError
+        raise NotImplementedError  # each file system of the tests has its own
 
     def _open(self, _: int, name: int | None, file: int, flags: int, flags_out: int) -> int:
         path = ctypes.string_at(name) if name else b""

@@ -72,18 +72,11 @@ def examine_shape(path: Path) -> None:
     """What a start looks at, without one: LedgerUnusable, saying what to do, when the file is not fit to work with;
     StorageFull as `verify`."""
     try:
-        with closing(_opened(path)) as connection:
+        with closing(open_to_read(path)) as connection:
             _must_be_current(connection, path)
             examine(connection)
     except sqlite3.Error as error:
         raise _cannot_be_read(path, error) from error
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    try:
-        return open_to_read(path)
-    except LedgerUnusable as error:
-        raise LedgerUnusable(Text("{path}: {why}", path=path, why=error)) from error
 
 
 def _must_be_current(connection: sqlite3.Connection, path: Path) -> None:
@@ -96,7 +89,7 @@ def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
     or too damaged to read anything; any other damage is a problem in the result."""
     try:
         mark = read_mark(path)  # before the view that it is compared with
-        with closing(_opened(path)) as connection, lenient(connection):
+        with closing(open_to_read(path)) as connection, lenient(connection):
             _must_be_current(connection, path)
             lost = look_for_lost(connection, path, mark, alone=False)
             if mark is not None:  # a copy has none: what its ledger had lost is no fault of the copy

@@ -25,15 +25,19 @@ STATEMENTS = 256
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """Errors of a damaged file; the second is of an error's text that quotes it."""
-NOT_A_FILE = Text("it is not a file")
 BUSY_SECONDS = 5.0
 """How long to wait for a lock of the file's."""
 
 
-def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
+def check_is_file(path: Path) -> None:
     """LedgerUnusable for a folder, a pipe or a device, which SQLite would wait for, or take for a failing disk."""
     if path.exists() and not path.is_file():
-        raise LedgerUnusable(NOT_A_FILE)
+        raise LedgerUnusable(Text("{path}: it is not a file", path=path))
+
+
+def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
+    """LedgerUnusable as `check_is_file`."""
+    check_is_file(path)
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
