@@ -97,7 +97,9 @@ async def test_a_ledger_on_a_read_only_disk_is_read_and_copied_to_another(folder
         async with opened(box.ledger) as store:
             till = await Till.of(store)
             await till.sell()
-        box.ok("backup", "--all", "--passphrase-file", str(phrase), str(stick / "sound.age"))  # makes the key that signs
+        box.ok(
+            "backup", "--all", "--passphrase-file", str(phrase), str(stick / "sound.age")
+        )  # makes the key that signs
         if end == "killed":
             async with opened(box.ledger) as store:
                 await (await Till.of(store)).certify(invoice("F-2"))
