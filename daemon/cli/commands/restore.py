@@ -80,8 +80,10 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 def command(*, whole: bool, as_json: bool, **options: Any) -> None:
     wanted = RestoreOptions(**options)
     if not wanted.file.is_file():
-        is_dir, exists = wanted.file.is_dir(), wanted.file.exists()
-        why = tr("it is a directory") if is_dir else tr("it is not a file") if exists else tr("there is no such file")
+        if wanted.file.is_dir():
+            why = tr("it is a directory")
+        else:
+            why = tr("it is not a file") if wanted.file.exists() else tr("there is no such file")
         raise Failure("{path} cannot be read: {why}", path=wanted.file, why=why)
     if whole:
         done = restore_box(wanted)
