@@ -60,13 +60,13 @@ def lacking(source: Path, target: Path) -> list[str]:
     return found
 
 
-def invoices_text(numbers: Sequence[str]) -> Text:
+def invoices_text(lacks: Sequence[str]) -> Text:
     """What `lacking` has found: how many, the first and the last."""
-    known = [number for number in numbers if number != UNKNOWN]
-    if not known:
+    numbers = [number for number in lacks if number != UNKNOWN]
+    if not numbers:
         return Text("invoices whose numbers cannot be read")
     return Counted(
-        "invoice {last}", "{count} invoices ({first} to {last})", len(numbers), first=known[-1], last=known[0]
+        "invoice {last}", "{count} invoices ({first} to {last})", len(lacks), first=numbers[-1], last=numbers[0]
     )
 
 
