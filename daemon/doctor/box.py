@@ -61,7 +61,7 @@ def check_disk(settings: Settings) -> CheckResult:
     if read_only:
         return Check("disk").fail(
             "{folder} is read-only",
-            "the card or disk is wearing out: dmesg | tail, copy the ledger, replace the medium",
+            "the card or disk is wearing out: dmesg | tail, sudo mcfd backup --all FILE onto a stick, replace the medium",
             folder=folder,
         )
     if free < reserve:
