@@ -62,6 +62,12 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def runtime_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """What systemd has made in /run for this service alone (RuntimeDirectory=); None without systemd."""
+    name = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    return Path(name) if name else None
+
+
 def read_file(path: Path, most: int = -1, *, may_be_pipe: bool = False) -> bytes:
     """The content of a file, up to `most` bytes. OSError also for a pipe, unless it `may_be_pipe`: a read would wait
     until something writes to it."""

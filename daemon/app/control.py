@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from common.files import real_path
+from common.files import real_path, runtime_folder
 from common.language import Language, Text
 from common.language.reasons import INTERNAL_ERROR
 from common.sockets import bind_unix, peer_user
@@ -42,8 +42,8 @@ NO_WORKERS: Final = MachineWorkers(())
 
 def control_path(settings: Settings) -> Path:
     """The socket's path: in systemd's runtime directory, otherwise beside the ledger."""
-    if folder := os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]:
-        return Path(folder) / "control.sock"
+    if folder := runtime_folder():
+        return folder / "control.sock"
     ledger = real_path(settings.storage.path)
     return ledger.with_name(ledger.name + ".sock")
 

@@ -16,6 +16,7 @@ from typing import NoReturn
 import structlog
 
 from common import event_loop, notify
+from common.files import runtime_folder
 from common.front import BadCertificate, FrontError, FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
 from common.sockets import host_names, in_url
@@ -234,7 +235,7 @@ async def _front(
 ) -> FrontServer | None:
     """HAProxy in front of the server; None if the configuration needs none."""
     server = settings.server
-    announce(server, folder)
+    announce(server, runtime_folder())
     if not server.is_proxied:
         await withdraw(folder, server.host, server.port)
         return None

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from common.files import read_file, real_path
+from common.files import read_file, real_path, runtime_folder
 from common.language import Text
 from common.wire.instants import now_millis
 from daemon.core.clock import DAY, HOUR
@@ -202,8 +202,7 @@ def disk_trouble(failures: Sequence[DiskFailure], now: int) -> str:
 def _paths(ledger: Path) -> list[Path]:
     """Where a record may be, in the order in which they are tried."""
     name = real_path(ledger).name + SUFFIX
-    folders = os.environ.get("RUNTIME_DIRECTORY", "").split(":")
-    return [*(Path(folder) / name for folder in folders if folder), real_path(ledger).with_name(name)]
+    return [folder / name for folder in (runtime_folder(), real_path(ledger).parent) if folder]
 
 
 def _record(ledger: Path, cause: str) -> None:

@@ -91,11 +91,23 @@ def test_on_the_network_haproxy_is_in_front(shop: Shop) -> None:
     assert shop.box.run("python3", "-c", ASK).stdout == "200\n"
     content = json.loads(shop.box.run("mcfd", "doctor", "--json", check=False).stdout)
     assert [check for check in content["checks"] if check["state"] == "fail"] == []
+    assert_announced(shop)
     shop.box.run("mv", f"{config}.kept", config)
     shop.box.run("systemctl", "restart", "mcfd.service")
     until(lambda: states(shop, "front-mcfd.service"), lambda found: found == ["inactive"])
     shop.sell()
     shop.assert_nothing_is_lost()
+
+
+def assert_announced(shop: Shop) -> None:
+    """Avahi, which reads as a user of its own, is given what the box serves, and not what HAProxy's user has put in the daemon's way."""
+    announced = shop.box.path("/etc/avahi/services/mcfd.service")
+    announced.parent.mkdir(parents=True)
+    shop.box.run("systemctl", "restart", "mcfd.service")
+    assert announced.stat().st_mode & 0o777 == 0o644
+    shop.box.run("runuser", "-u", "mcfd-front", "--", "ln", "-sfT", LEDGER, "/run/mcfd-front/mcfd.service")
+    shop.box.run("/usr/share/mcfd/announce")  # as after the daemon's start
+    assert "<type>_mcfd._tcp</type>" in announced.read_text()
 
 
 def states(shop: Shop, *units: str) -> list[str]:
