@@ -356,6 +356,15 @@ def test_secrets_are_looked_at_before_a_start(tmp_path):
     assert "c2VjcmV0" not in repr(settings)
 
 
+def test_a_secret_that_systemd_did_not_hand_over(tmp_path):
+    """Its folder is root's alone, so that the service is refused what is not there: it is missing, not in need of other rights."""
+    settings = load(write(tmp_path, MACHINE + UPSTREAM.replace('"s"', '"credentials/s"')), {})
+    with pytest.raises(
+        SettingsError, match="/credentials/s cannot be read: it is missing, or newer than the last start"
+    ):
+        check_files(settings, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
+
+
 @pytest.mark.parametrize(
     ("section", "key"),
     [(UPSTREAM, "upstream.secret_file"), ('[server]\ntls_cert = "s"\ntls_key = "s"\n', "server.tls_cert")],
