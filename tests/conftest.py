@@ -26,7 +26,7 @@ from support.nursery import Shared, keep_warm
 from support.steady_loop import SteadyLoop
 
 if TYPE_CHECKING:
-    from support.shop import Machine  # noqa: PLC0415  most tests need no machine
+    from support.shop import Machine
 
 # As on a box, whose package is compiled: a workplace that asks Python not to keep byte code has each worker rewrite 300 modules of tests (8 s
 # of a processor), and each program that is started compile itself anew.
