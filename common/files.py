@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 LARGEST = 64 * 1024
+CREDENTIALS = "credentials"
+"""Name of the folder whose files a service gets from systemd, as they were at its start (LoadCredential=)."""
 
 
 def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1) -> None:
