@@ -23,14 +23,11 @@ from daemon.paper.shop import cadastral
 from daemon.settings import Place, Settings, load
 from daemon.tls.authority import create
 
+pytestmark = pytest.mark.usefixtures("in_english")
+
 MACHINE = '[[machine]]\nnim = "EL02000015-1"\nport = "/dev/mcf-1"\n'
 NIM = "EL02000015-1"
 HOUR = 3_600_000
-
-
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
 
 
 def settings(folder: Path, text: str = "") -> Settings:
