@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 LARGEST = 64 * 1024
+CREDENTIALS = "credentials"
+"""Name of the folder whose files a service gets from systemd, as they were at its start (LoadCredential=)."""
 
 
 def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1) -> None:
@@ -60,10 +62,10 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def read_file(path: Path, most: int = -1) -> bytes:
-    """The content of a file, up to `most` bytes. OSError also for a named pipe: a read would wait until something
-    writes to it."""
-    with open(path, "rb", opener=_no_pipe) as file:
+def read_file(path: Path, most: int = -1, *, may_be_pipe: bool = False) -> bytes:
+    """The content of a file, up to `most` bytes. OSError also for a pipe, unless it `may_be_pipe`: a read would wait
+    until something writes to it."""
+    with open(path, "rb", opener=None if may_be_pipe else _no_pipe) as file:
         return file.read(most)
 
 
@@ -86,6 +88,6 @@ def secret_path(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
     return path
 
 
-def read_secret(path: Path, environ: Mapping[str, str] = os.environ) -> bytes:
+def read_secret(path: Path, environ: Mapping[str, str] = os.environ, *, may_be_pipe: bool = False) -> bytes:
     """The content without surrounding white space. Raises OSError."""
-    return read_file(secret_path(path, environ), LARGEST).strip()
+    return read_file(secret_path(path, environ), LARGEST, may_be_pipe=may_be_pipe).strip()

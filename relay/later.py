@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from common.turns import ended, heed_cancellation
+from common.turns import ended
 from common.wire.call import (
     IDEMPOTENCY_KEY,
     LATER_SECONDS,
@@ -29,7 +29,7 @@ from common.wire.errors import BadEvent, NatsError
 from common.wire.keys import seal
 from common.wire.nats_client import Msg
 from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER, Acknowledgement
-from common.wire.nats_pull import NEW_TROUBLE_SECONDS, Pull, pulling
+from common.wire.nats_pull import Pull, pulling, run_again
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.problems import BoxAmbiguous, BoxOffline, BoxSilent, QueueFull, RelayProblem
@@ -50,7 +50,6 @@ AGAIN_SECONDS: Final = 30.0
 AFTER_OTHERS_SECONDS: Final = 60.0
 """Delay of a sale that may have failed by itself: the others of the box come before it."""
 DELAYS: Final[dict[type[RelayProblem], float]] = {BoxAmbiguous: 300.0, BoxSilent: AFTER_OTHERS_SECONDS}
-TROUBLE_SECONDS: Final = 5.0
 FULL: Final = frozenset({10047, 10077})
 """JetStream's error codes for a full stream and a full subject."""
 TYPES: Final = frozenset({"FV", "FT"})
@@ -134,23 +133,13 @@ class LaterCalls:
 
     async def run(self) -> None:
         """Delivers stored sales until cancelled."""
-        last_error, clock = "", asyncio.get_running_loop().time
-        while True:
-            heed_cancellation()
-            began = clock()
-            try:
-                client = await self._connection.opened()
-                async with pulling(client, CALLS_STREAM, CALLS_CONSUMER, AT_ONCE) as pull:
-                    await self._deliver(pull)
-            except RelayProblem:
-                pass  # the connection was lost again
-            except NatsError as error:
-                if str(error) != last_error or clock() - began >= NEW_TROUBLE_SECONDS:
-                    last_error = str(error)
-                    log.warning("later.not_readable", reason=last_error)
-            except Exception:
-                log.exception("later.failed")
-            await asyncio.sleep(TROUBLE_SECONDS)
+        await run_again(self._read_stream, (), "later.not_readable")
+
+    async def _read_stream(self) -> None:
+        with contextlib.suppress(BoxOffline):  # the connection was lost again
+            client = await self._connection.opened()
+            async with pulling(client, CALLS_STREAM, CALLS_CONSUMER, AT_ONCE) as pull:
+                await self._deliver(pull)
 
     async def _deliver(self, pull: Pull) -> None:
         """Delivers the sales of each box in their order, those of different boxes independently: one that does not

@@ -73,7 +73,7 @@ def return_cookie(name: str, url: str) -> str:
 
 def redirect_after_login(request: Request[Any, Any, Any], name: str, may: Callable[[Any], bool]) -> str:
     """The screen after a login with the rights `may`: the requested one, else the first."""
-    url = unquote(cookie_of(request.scope["headers"], name))
+    url = unquote(cookie_of(request.scope["headers"], name, tls=False))  # its path allows no prefix
     right = _right_of(request, url)
     return url if right is not None and may(right) else FIRST
 
@@ -90,19 +90,14 @@ def _right_of(request: Request[Any, Any, Any], url: str) -> Any:
     return handler.opt.get(RIGHT)
 
 
-def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str) -> str:
-    """The value of the first cookie of that name, as sent (ours need no quotes); empty without one. One with the prefix
-    goes before one without, which plain HTTP and sessions of older versions have.
+def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str, *, tls: bool) -> str:
+    """The value of the first cookie of that name, as sent (ours need no quotes); empty without one. Over TLS only one
+    with the prefix counts: others may come from plain HTTP or another host of the domain.
 
     Not `http.cookies`: quadratic time for backslashes (CVE-2024-7592), and it stops at the first invalid cookie."""
-    content = [value for header, value in headers if header == b"cookie"]
-    return _first(content, PREFIX + name) or _first(content, name)
-
-
-def _first(content: Iterable[bytes], name: str) -> str:
-    wanted = name.encode() + b"="
-    for value in content:
-        if wanted in value:
+    wanted = name_of(name, tls=tls).encode() + b"="
+    for header, value in headers:
+        if header == b"cookie" and wanted in value:
             for part in value.split(b";"):
                 cookie = part.strip(b" \t")
                 if cookie.startswith(wanted):

@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from common.settings import Section
+from common.turns import heed_cancellation
 from common.wire.errors import NatsError, NoAnswer
 from common.wire.keys import BadCredentials, Credentials, read_credentials
 from common.wire.nats_client import Client, Msg
@@ -150,22 +151,34 @@ async def sessions(
     session: Callable[[Client], Awaitable[None]],
     expected: tuple[type[Exception], ...] = (),
 ) -> None:
-    """Runs sessions one after the other until cancelled; any error ends one. Errors other than those of the connection
-    and the `expected` ones are logged with a traceback."""
-    trouble, clock = "", asyncio.get_running_loop().time
+    """Runs sessions, each with its own connection, one after the other until cancelled; any error ends one."""
+
+    async def run_session() -> None:
+        client = await opened()
+        try:
+            await session(client)
+        finally:
+            await client.close()
+
+    await run_again(run_session, (OSError, BadCredentials, *expected), "nats.lost", of=of)
+
+
+async def run_again(
+    run: Callable[[], Awaitable[None]], expected: tuple[type[Exception], ...], event: str, **context: str
+) -> None:
+    """Runs `run` again and again until cancelled, also after errors. An error is logged as `event`: not again while it
+    stays the same, and with a traceback unless it is a NatsError or one of the `expected`."""
+    logged, clock = "", asyncio.get_running_loop().time
     while True:
+        heed_cancellation()
         began = clock()
         try:
-            client = await opened()
-            try:
-                await session(client)
-            finally:
-                await client.close()
+            await run()
         except Exception as error:  # whatever one message has caused, the others go on
             reason = f"{type(error).__name__}: {error}"
-            if reason != trouble or clock() - began >= NEW_TROUBLE_SECONDS:
-                trouble, is_usual = reason, isinstance(error, (NatsError, OSError, BadCredentials, *expected))
-                log.exception("nats.lost", of=of, reason=reason, exc_info=not is_usual)
+            if reason != logged or clock() - began >= NEW_TROUBLE_SECONDS:
+                logged = reason
+                log.exception(event, reason=reason, exc_info=not isinstance(error, (NatsError, *expected)), **context)
         await asyncio.sleep(AGAIN_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311  # spreads reconnections
 
 

@@ -66,7 +66,7 @@ def _machine(worker: MachineWorker, *, off: bool) -> str:
         return tr(
             "{nim}: needs a decision, mcfd machine settle ({found})",
             nim=worker.book.nim,
-            found=worker.obstacle[:LONGEST],
+            found=worker.obstacle.in_language(ambient())[:LONGEST],
         )
     if not worker.connected:
         return tr(

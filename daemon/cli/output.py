@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
@@ -19,6 +19,7 @@ from common.language.system import reason
 from common.one_line import fault_of_line
 from common.web.formats import visible
 from daemon.core.audit import LONGEST_REASON
+from daemon.owner import as_owner, new_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +68,19 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise not_written(path, error) from None
+
+
+@contextmanager
+def new_output(path: Path) -> Iterator[BinaryIO]:
+    """A new file that only its owner may read; an existing one stays, an unfinished one is deleted."""
+    with writing(path), new_file(path) as file:
+        try:
+            yield file
+            file.flush()  # a full disk refuses the last piece, or all of a short file, no sooner
+        except BaseException:
+            with as_owner(path.parent):
+                path.unlink(missing_ok=True)
+            raise
 
 
 def require_terminal(option: str) -> None:

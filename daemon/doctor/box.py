@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from common.files import read_file, read_secret, secret_path
+from common.files import CREDENTIALS, read_file, read_secret, secret_path
 from common.language import Counted, Text, tr
 from common.language.reasons import from_stored
 from common.language.system import reason
@@ -23,7 +23,7 @@ from daemon.paper.logo import NotAPicture, read_png
 from daemon.paper.shop import is_cadastral
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
-from daemon.settings.check import secret_files
+from daemon.settings.check import files_of_start, secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
@@ -61,7 +61,7 @@ def check_disk(settings: Settings) -> CheckResult:
     if read_only:
         return Check("disk").fail(
             "{folder} is read-only",
-            "the card or disk is wearing out: dmesg | tail, copy the ledger, replace the medium",
+            "the card or disk is wearing out: dmesg | tail, sudo mcfd backup --all FILE onto a stick, replace the medium",
             folder=folder,
         )
     if free < reserve:
@@ -130,8 +130,9 @@ def _dated(found: CertificateInfo, now: datetime, *, internal: bool) -> CheckRes
 
 
 def check_secrets(settings: Settings) -> Iterator[CheckResult]:
-    """Secrets must be readable by their owner only, and signing secrets must be keys."""
-    found, check = [], Check("secrets")
+    """Secrets must be readable by their owner only, and by the daemon; signing secrets must be keys."""
+    check = Check("secrets")
+    found = [*_check_readable(settings)]
     for at, path in secret_files(settings):
         file = secret_path(path)
         if file.stat().st_mode & OTHERS:
@@ -145,6 +146,20 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
             found.append(check.fail(error, todo))
     found += _check_backup_keys(settings)
     yield from found or [check.ok("readable by their owner alone")]
+
+
+def _check_readable(settings: Settings) -> Iterator[CheckResult]:
+    """Root can read every file; the daemon those of its user and those that systemd hands over."""
+    for at, file in files_of_start(settings):
+        with as_owner(settings.storage.path.parent):
+            is_readable = os.access(file, os.R_OK, effective_ids=True)
+        if not (is_readable or file.parent.name == CREDENTIALS):
+            yield Check("secrets").fail(
+                "{file} ({key}) cannot be read by the daemon's user",
+                "put it into /etc/mcfd/credentials and set {key} to that; then sudo systemctl restart mcfd",
+                file=file,
+                key=at,
+            )
 
 
 def _check_backup_keys(settings: Settings) -> Iterator[CheckResult]:

@@ -62,7 +62,7 @@ async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[Chec
         )
     except StorageError as error:
         todo = Text(
-            "mcfd verify says what is wrong; to put a copy back: sudo systemctl stop mcfd, sudo mcfd restore COPY"
+            "mcfd verify says what is wrong; to put a copy back: sudo systemctl stop mcfd, sudo mcfd restore --keep-newer COPY"
         )
         return [Check("ledger").fail(error, todo)]
     async with store:
@@ -82,7 +82,7 @@ def _check_content(path: Path, store: Store) -> CheckResult | None:
     if more := len(problems) - 1:
         found = Counted("{found} (and {count} more)", "{found} (and {count} more)", more, found=found)
     return Check("ledger").fail(
-        found, "mcfd verify tells all; the last sound backup is put back with: mcfd restore COPY"
+        found, "mcfd verify tells all; the last sound backup is put back with: mcfd restore --keep-newer COPY"
     )
 
 

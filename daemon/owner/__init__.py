@@ -20,6 +20,8 @@ from common.files import write_stream
 
 LEFT = ".mcfd-private-"
 """How the names of private folders begin."""
+ELSEWHERE = (Path("/tmp"), Path("/dev/shm"))  # noqa: S108  a folder that is made there is its owner's alone
+"""Where a private folder is made if the owner's own disk is read-only."""
 
 
 @contextlib.contextmanager
@@ -81,16 +83,17 @@ def by_owner(target: Path, folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def private_folder(within: Path) -> Iterator[Path]:
-    """A folder inside of `within` for its owner alone, gone afterwards; one that a killed process has left goes first, here or at the next
-    start of the daemon (`remove_left`). What is decrypted lies nowhere else."""
-    remove_left(within)
+    """A folder inside of `within`, or of ELSEWHERE, for the owner of `within` alone, gone afterwards; one that a killed process has left goes
+    first, here or at the next start of the daemon (`remove_left`). What is decrypted lies nowhere else."""
+    place = next((each for each in (within, *ELSEWHERE) if not os.statvfs(each).f_flag & os.ST_RDONLY), within)
+    remove_left(within, place)
     with as_owner(within):
-        lock = os.open(within, os.O_RDONLY | os.O_DIRECTORY)
+        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with contextlib.suppress(OSError):  # of a file system without locks
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         with as_owner(within):
-            folder = Path(tempfile.mkdtemp(prefix=LEFT, dir=within))
+            folder = Path(tempfile.mkdtemp(prefix=LEFT, dir=place))
         try:
             yield folder
         finally:
@@ -100,16 +103,17 @@ def private_folder(within: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def remove_left(within: Path) -> None:
-    """What private folders killed processes have left in there; nothing while a process uses one."""
+def remove_left(within: Path, place: Path | None = None) -> None:
+    """What private folders of the owner of `within` killed processes have left in there, or in `place`; nothing while a process uses one."""
+    place = place or within
     with as_owner(within):
         try:
-            left = [*within.glob(f"{LEFT}*")]
+            left = [*place.glob(f"{LEFT}*")]
         except OSError:
             return
         if not left:
             return
-        lock = os.open(within, os.O_RDONLY | os.O_DIRECTORY)
+        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for each in left:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from common.files import read_secret, secret_path
+from common.files import CREDENTIALS, read_secret, secret_path
 from common.language import tr
 from common.language.system import reason
 from common.numbers import whole_number
@@ -225,14 +225,18 @@ def _unique(values: Mapping[str, str], essence: Callable[[str], str] = str) -> P
 def unreadable_files(settings: Settings, environ: Mapping[str, str]) -> Problems:
     if settings.server.tls and not os.access(settings.tls_home / AUTHORITY, os.R_OK):
         yield "server.tls", tr("no authority in {folder} yet: mcfd tls init", folder=settings.tls_home)
-    for key, path in named_paths(settings):
-        if key.rpartition(".")[2] in (*SECRET, *PUBLIC):
-            place = secret_path(path, environ)
-            try:
-                if not read_secret(path, environ):
-                    yield key, tr("{path} is empty", path=place)
-            except OSError as error:
-                yield key, tr("{path} cannot be read: {why}", path=place, why=reason(error))
+    for key, path in files_of_start(settings):
+        place = secret_path(path, environ)
+        try:
+            if not read_secret(path, environ):
+                yield key, tr("{path} is empty", path=place)
+        except OSError as error:
+            # The folder is root's alone: what a service lacks in it is refused as if it were there.
+            is_lacking = place.parent.name == CREDENTIALS and "CREDENTIALS_DIRECTORY" in environ
+            why = (
+                tr("it is missing, or newer than the last start (restart the service)") if is_lacking else reason(error)
+            )
+            yield key, tr("{path} cannot be read: {why}", path=place, why=why)
     yield from _certificate(settings.server, environ)
 
 
@@ -245,6 +249,11 @@ def _certificate(server: Server, environ: Mapping[str, str]) -> Problems:
         check_pair(secret_path(server.tls_cert, environ), secret_path(server.tls_key, environ))
     except BadCertificate as error:
         yield "server.tls_cert", str(error)
+
+
+def files_of_start(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Path of the key, and its file, for each file that the daemon reads at its start."""
+    return (found for found in named_paths(settings) if found[0].rpartition(".")[2] in (*SECRET, *PUBLIC))
 
 
 def secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:

@@ -138,10 +138,14 @@ def generate(path: Path) -> str:
     """Makes a key pair; writes the private key to `path` (0600, never over another file); returns the public one."""
     seed = os.urandom(KEY_BYTES)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(private_line(seed) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(private_line(seed) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        path.unlink()
+        raise
     return PrivateKey(seed).public
 
 

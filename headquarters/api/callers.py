@@ -12,29 +12,18 @@ from litestar.connection import ASGIConnection
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
 from common.http_server import KEY_ACCEPTED
-from common.web.security import cookie_of
-from common.wire.instants import now_millis
 from headquarters.intake.threads import Threads
 from headquarters.store.people import HqPerson
 from headquarters.store.store import HqStore
 
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
 AnyRequest = Request[Any, Any, Any]
-COOKIE = "hq_session"
 _WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 
 
 def mark_key_accepted(request: AnyConnection) -> None:
     """Marks an authenticated client: HAProxy applies the larger limits to its address."""
     request.scope["state"][KEY_ACCEPTED] = True
-
-
-async def person_of(request: AnyConnection, store: HqStore, threads: Threads) -> HqPerson | None:
-    token = cookie_of(request.scope["headers"], COOKIE)
-    person = await threads.run(store.people.of_session, token, now_millis()) if token else None
-    if person is not None:
-        mark_key_accepted(request)
-    return person
 
 
 async def authenticate(request: AnyRequest, store: HqStore, threads: Threads, role: str = "reader") -> HqPerson:

@@ -18,7 +18,6 @@ from common.web.security import (
     ENDED,
     HEADERS,
     RIGHT,
-    cookie_of,
     is_own_origin,
     name_of,
     redirect_after_login,
@@ -26,8 +25,9 @@ from common.web.security import (
 )
 from common.web.static_files import cache_control, content
 from common.wire.instants import now_millis
-from headquarters.api.callers import COOKIE, address_of_request
+from headquarters.api.callers import address_of_request
 from headquarters.page.shared import (
+    COOKIE,
     FILES,
     FOREIGN,
     LANGUAGE_COOKIE,
@@ -79,7 +79,7 @@ async def _problem(request: AnyRequest, screens: Screens, name: str, password: s
         return FOREIGN, 0
     stored = await screens.run(screens.store.people.password, name)
     address = address_of_request(request, is_direct=screens.is_secure)
-    tried = Attempted(name, password, address, cookie_of(request.scope["headers"], DEVICE))
+    tried = Attempted(name, password, address, screens.cookie_of(request, DEVICE))
     try:
         if not await screens.guard.check(tried, stored, time.time()) or stored is None:
             return Text("Wrong name or password."), 0
@@ -95,7 +95,7 @@ async def _problem(request: AnyRequest, screens: Screens, name: str, password: s
 
 @post("/ui/logout", status_code=303, opt={RIGHT: "reader"})
 async def logout(request: AnyRequest, screens: Screens) -> Redirect:
-    await screens.run(screens.store.people.end, cookie_of(request.scope["headers"], COOKIE))
+    await screens.run(screens.store.people.end, screens.cookie_of(request, COOKIE))
     return Redirect("/ui/login", status_code=303, cookies=[screens.cookie(COOKIE, "", 0)])
 
 

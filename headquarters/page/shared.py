@@ -25,7 +25,7 @@ from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form, name_of
 from common.web.static_files import addresses
 from common.wire.instants import now_millis
-from headquarters.api.callers import AnyConnection, person_of
+from headquarters.api.callers import AnyConnection, mark_key_accepted
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
 from headquarters.intake.threads import Threads
@@ -35,6 +35,7 @@ from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
+COOKIE = "hq_session"
 LANGUAGE_COOKIE = "hq_language"
 RETURN_COOKIE = "hq_asked"
 FILES = dict.fromkeys(("tabler.css", "kit.css", "icon.svg"), "common.web")
@@ -92,9 +93,20 @@ class Screens:
         async with self.long_ones:
             return await self.threads.run_for(LONG_SECONDS, work, *arguments)
 
+    def cookie_of(self, request: AnyConnection, name: str) -> str:
+        return cookie_of(request.scope["headers"], name, tls=self.is_secure)
+
+    async def person_of(self, request: AnyConnection) -> HqPerson | None:
+        """The person of the session."""
+        token = self.cookie_of(request, COOKIE)
+        person = await self.run(self.store.people.of_session, token, now_millis()) if token else None
+        if person is not None:
+            mark_key_accepted(request)
+        return person
+
     def language_of(self, request: AnyRequest) -> Language:
         accepted = request.headers.get("accept-language", "")
-        return chosen(cookie_of(request.scope["headers"], LANGUAGE_COOKIE), accepted, self.language)
+        return chosen(self.cookie_of(request, LANGUAGE_COOKIE), accepted, self.language)
 
     def today(self) -> date:
         now = int(datetime.now(self.zone).timestamp() * 1000)
@@ -155,7 +167,7 @@ async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:
     if method == "POST" and not is_own_form(connection.headers):
         raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=FOREIGN)
     screens: Screens = connection.app.state["screens"]
-    caller = await person_of(connection, screens.store, screens.threads)
+    caller = await screens.person_of(connection)
     if caller is None:
         raise NoSession
     if not caller.may(role):

@@ -10,17 +10,9 @@ from common.wire.nats_headers import Headers
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import message_of
-from headquarters.intake.threads import Threads
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import BadContent
 from headquarters.store.taken import StreamName
-
-
-@pytest.fixture
-def threads():
-    threads = Threads(2)
-    yield threads
-    threads.close()
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,10 @@
 """A word that comes a second time, from the stream: nothing is done for it. On both databases."""
 
-import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.store import UTC
 
 from headquarters.core.reception import Message
 from headquarters.intake.reception import Reception
-from headquarters.intake.threads import Threads
-
-
-@pytest.fixture
-def threads():
-    threads = Threads(2)
-    yield threads
-    threads.close()
 
 
 def word(box, **changes):

@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 from support.receivers.nats_server import NIM
 
+from common.wire import nats_pull
 from common.wire.call import LaterCall, RelayedReply, encode
 from common.wire.errors import NatsError
-from relay import later as module
 from relay.later import LaterCalls
 from relay.problems import BoxOffline, BoxSilent
 
@@ -74,8 +74,8 @@ async def test_a_sale_that_fails_by_itself_holds_up_no_other(
 @pytest.mark.parametrize(("well_after", "lines"), [(3600.0, 1), (0.0, 3)])
 async def test_outages_of_the_stream(monkeypatch: pytest.MonkeyPatch, well_after: float, lines: int) -> None:
     """The same words three times: of tries that end at once, and with a good time in between."""
-    monkeypatch.setattr(module, "TROUBLE_SECONDS", 0)
-    monkeypatch.setattr(module, "NEW_TROUBLE_SECONDS", well_after)
+    monkeypatch.setattr(nats_pull, "AGAIN_SECONDS", 0)
+    monkeypatch.setattr(nats_pull, "NEW_TROUBLE_SECONDS", well_after)
     left = [NatsError("the stream is not there")] * 3
 
     async def opened() -> None:

@@ -103,18 +103,10 @@ class Logins:
             self.uses[digest] = now
         return session
 
-    def who_of(self, headers: Headers, *, is_used: bool = True) -> Session | None:
-        token = token_of(headers)
+    def who_of(self, headers: Headers, *, tls: bool, is_used: bool = True) -> Session | None:
+        """The session of a request's cookie."""
+        token = cookie_of(headers, COOKIE, tls=tls)
         return self.who(token, is_used=is_used) if token else None
-
-    def is_open(self, headers: Headers) -> bool:
-        """Whether the session of a stream is still valid; a stream does not count as use."""
-        return self.who_of(headers, is_used=False) is not None
-
-
-def token_of(headers: Headers) -> str:
-    """The value of the request's session cookie; empty without one."""
-    return cookie_of(headers, COOKIE)
 
 
 def session_cookie(token: str, *, tls: bool) -> Header:

@@ -14,7 +14,7 @@ from common.web import security
 from common.web.forms import fields
 from common.web.security import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token_of
+from daemon.api.access.login import COOKIE, DEVICE, device_cookie, session_cookie
 from daemon.api.http.answers import Header, Reply, static_file
 from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import PageDeps
@@ -68,7 +68,7 @@ async def login(request: AnyRequest) -> Reply:
         form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
         name = form.get("name", "")[:64]
         assert deps.logins is not None  # noqa: S101  the page is only there with people
-        device = cookie_of(headers, DEVICE)
+        device = cookie_of(headers, DEVICE, tls=page.tls)
         session = await deps.logins.log_in(name, form.get("password", ""), address_of(request.scope), device)
     except (Foreign, Refusal) as error:
         fault = fault_of(error)
@@ -89,9 +89,11 @@ def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
 @post("/ui/logout", status_code=200)
 async def logout(request: AnyRequest) -> Reply:
     deps: ApiDeps = request.app.state["deps"]
-    if security.is_own_form(request.headers) and deps.logins and (session := token_of(request.scope["headers"])):
+    tls = request.app.state["page"].tls
+    session = cookie_of(request.scope["headers"], COOKIE, tls=tls)
+    if security.is_own_form(request.headers) and deps.logins and session:
         await deps.logins.log_out(session, address_of(request.scope))
-        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), FORGET_RETURN_URL)
+        return redirect("/ui/login", session_cookie("", tls=tls), FORGET_RETURN_URL)
     return redirect("/ui/login")
 
 

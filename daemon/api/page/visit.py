@@ -116,7 +116,8 @@ class Visit(msgspec.Struct, frozen=True):
     def is_logged_in(self) -> bool:
         """For streams: False after logout, idleness or disabling. Does not prolong the session."""
         logins = self.deps.logins
-        return logins is not None and logins.is_open(self.request.scope["headers"])
+        headers = self.request.scope["headers"]
+        return logins is not None and logins.who_of(headers, tls=self.page.tls, is_used=False) is not None
 
     def may(self, right: Right) -> bool:
         return may(self.session.role, right)
@@ -178,7 +179,8 @@ def is_fetched(request: AnyRequest) -> bool:
 
 def language_of(request: AnyRequest, configured: Language) -> Language:
     accepted = request.headers.get("accept-language", "")
-    return chosen(cookie_of(request.scope["headers"], LANGUAGE_COOKIE), accepted, configured)
+    cookie = cookie_of(request.scope["headers"], LANGUAGE_COOKIE, tls=request.scope["scheme"] == "https")
+    return chosen(cookie, accepted, configured)
 
 
 def without_thousands(text: str) -> str:
@@ -197,7 +199,7 @@ async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) 
     is_change = request.scope["method"] != "GET"
     if is_change and not is_own_form(request.headers):
         raise Foreign
-    session = deps.logins.who_of(headers, is_used=not unattended) if deps.logins else None
+    session = deps.logins.who_of(headers, tls=page.tls, is_used=not unattended) if deps.logins else None
     if session is None:
         raise NotLoggedIn
     if not may(session.role, right):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from common.files import LARGEST, secret_path
+from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
 from common.wire.instants import now_millis
@@ -212,8 +212,7 @@ def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Pa
 def read_passphrase(file: Path) -> str:
     """Also from a pipe, as /dev/stdin or a shell's <(…)."""
     try:
-        with secret_path(file).open("rb") as opened:
-            text = opened.read(LARGEST).decode().strip()
+        text = read_secret(file, may_be_pipe=True).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         why = reason(error) if isinstance(error, OSError) else error
         raise Failure("{path} cannot be read: {why}", path=file, why=why) from None

@@ -21,7 +21,7 @@ from daemon.cli.options import (
     settings_option,
     test_option,
 )
-from daemon.cli.output import Progress, moment, print_json, print_table, say, writing
+from daemon.cli.output import Progress, moment, new_output, print_json, print_table, say
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
@@ -30,7 +30,6 @@ from daemon.core.report.acts import JournalCash, journal_cash
 from daemon.core.report.journal import JournalRecord, Page, journal_record, reason_text
 from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import read_ledger
-from daemon.owner import as_owner, new_file
 from daemon.settings import Settings
 from daemon.store.store import Store
 from daemon.store.tables.book.acts import newest_moves, periods_of_moves
@@ -160,17 +159,8 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
 def _write(
     settings: Settings, nim: str, page_of: Callable[[BookReader], Page], target: Path, form: str, *, test: bool
 ) -> None:
-    """Only its owner may read the new file; an existing file stays, an unfinished one is deleted."""
-    with writing(target), new_file(target) as file:
-        try:
-            lines = read_ledger(
-                settings, lambda store: _written(store, settings, page_of, file, form, nim=nim, test=test)
-            )
-            file.flush()  # a full disk refuses the last piece, or all of a short journal, no sooner
-        except BaseException:
-            with as_owner(target.parent):
-                target.unlink(missing_ok=True)
-            raise
+    with new_output(target) as file:
+        lines = read_ledger(settings, lambda store: _written(store, settings, page_of, file, form, nim=nim, test=test))
     say(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target))
 
 

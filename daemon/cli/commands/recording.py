@@ -10,11 +10,10 @@ from pathlib import Path
 import click
 
 from bridge.recording.recording import Recording
-from common.files import write_whole
 from common.language import tr
 from common.language.system import reason
 from daemon.cli.options import examples, settings_option
-from daemon.cli.output import Failure, Unavailable, complain, find_machine, say, writing
+from daemon.cli.output import Failure, Unavailable, complain, find_machine, new_output, say
 from daemon.owner import as_owner
 from daemon.recording.transcript import as_file, read_incident, read_ring, since, transcript, without_people
 from daemon.recording.writer import listed
@@ -22,7 +21,6 @@ from daemon.settings import Settings
 
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_PRIVATE = 0o600
 
 
 class Moment(click.ParamType[int]):
@@ -100,6 +98,6 @@ def _give(found: Recording, save: Path | None) -> None:
         for line in transcript(found.events):
             say(line)
         return
-    with writing(save), as_owner(save.parent):
-        write_whole(save, as_file(found).encode(), _PRIVATE)
+    with new_output(save) as file:
+        file.write(as_file(found).encode())
     say("written: {path}", path=save)

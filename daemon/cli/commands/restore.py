@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from common.language import ambient, tell, tr
+from common.language import Counted, ambient, tell, tr
 from common.language.system import reason
 from common.web.formats import visible
 from common.wire.instants import now_millis
@@ -34,7 +34,7 @@ from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
 from daemon.store.maintenance.backup import Restored, restore
-from daemon.store.maintenance.continuation import lacking
+from daemon.store.maintenance.continuation import invoices_text, lacking
 from daemon.store.maintenance.numbers import LastZ
 from daemon.whole_box.archive import CONFIG as TOML
 from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
@@ -80,8 +80,10 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 def command(*, whole: bool, as_json: bool, **options: Any) -> None:
     wanted = RestoreOptions(**options)
     if not wanted.file.is_file():
-        is_dir, exists = wanted.file.is_dir(), wanted.file.exists()
-        why = tr("it is a directory") if is_dir else tr("it is not a file") if exists else tr("there is no such file")
+        if wanted.file.is_dir():
+            why = tr("it is a directory")
+        else:
+            why = tr("it is not a file") if wanted.file.exists() else tr("there is no such file")
         raise Failure("{path} cannot be read: {why}", path=wanted.file, why=why)
     if whole:
         done = restore_box(wanted)
@@ -133,12 +135,10 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
 def _warn(wanted: RestoreOptions, copy: Path, ledger: Path) -> None:
     if not wanted.keep_newer and (lacks := lacking(copy, ledger)):
         complain(
-            "the ledger in place has {count} invoices that {file} lacks, {first} to {last}: a till that sends one of "
-            "them again has it certified twice; --keep-newer takes them over",
-            count=len(lacks),
+            "{file} lacks {invoices} of the ledger in place: a till that sends such an invoice again has it certified "
+            "twice; --keep-newer takes over what is newer",
+            invoices=invoices_text(lacks),
             file=wanted.file,
-            first=lacks[-1],
-            last=lacks[0],
         )
 
 
@@ -354,20 +354,18 @@ def _not_written(path: Path, error: OSError) -> Failure:
 
 
 def _print_restored(path: Path, restored: Restored, files: Iterable[Path]) -> None:
+    newer = Counted("{count} invoice", "{count} invoices", len(restored.newer))
     if restored.is_unchanged:
         say(
-            "{path} stays as it is ({records}, {closures}): it is sound, and has all of the copy and {count} invoices since",
+            "{path} stays as it is ({records}, {closures}): it is sound, and has all of the copy and {invoices} since",
             path=path,
-            count=len(restored.newer),
+            invoices=newer,
             **counts(restored.findings),
         )
     else:
         say("{path} put back ({records}, {closures})", path=path, **counts(restored.findings))
         if restored.newer:
-            say(
-                "taken over from the ledger it replaces: {count} invoices that the copy lacks",
-                count=len(restored.newer),
-            )
+            say("taken over from the ledger it replaces: {invoices} that the copy lacks", invoices=newer)
         if restored.why_not:
             say("nothing was taken over from the ledger it replaces ({why})", why=restored.why_not)
     for problem in restored.findings.problems:

@@ -19,7 +19,13 @@ from common.language.system import reason
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
-from daemon.store.maintenance.continuation import is_usable_continuation, lacking, sound_continuation, take_over_newer
+from daemon.store.maintenance.continuation import (
+    invoices_text,
+    is_usable_continuation,
+    lacking,
+    sound_continuation,
+    take_over_newer,
+)
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.lost_writes import count_missing, ledger_name
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
@@ -185,13 +191,11 @@ def _sound(findings: VerifyResult, source: Path) -> VerifyResult:
 def _would_lose(newer: Sequence[str], source: Path, why: LedgerUnusable) -> LedgerUnusable:
     return LedgerUnusable(
         Text(
-            "the ledger in place has {count} invoices that {file} lacks, {first} to {last}, and they cannot be taken over "
-            "({why}). A till that repeats one of them after a restore has it certified twice. To put the copy alone in "
-            "its place: without --keep-newer",
-            count=len(newer),
+            "{file} lacks {invoices} of the ledger in place, and nothing can be taken over ({why}). A till that sends "
+            "such an invoice again after a restore has it certified twice. To put the copy alone in its place: without "
+            "--keep-newer",
+            invoices=invoices_text(newer),
             file=source,
-            first=newer[-1],
-            last=newer[0],
             why=why,
         )
     )

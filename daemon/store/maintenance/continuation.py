@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from common.language import Text
+from common.language import Counted, Text
 from daemon.core.errors import LedgerUnusable
 from daemon.store.maintenance.verify import OLDER, VerifyResult, examine_shape, is_room, verify
 from daemon.store.sqlite.disk_failure import as_storage_error
@@ -58,6 +58,16 @@ def lacking(source: Path, target: Path) -> list[str]:
         except UNREADABLE:
             found.extend([UNKNOWN] * _is_same_ledger(copy, present))
     return found
+
+
+def invoices_text(lacks: Sequence[str]) -> Text:
+    """What `lacking` has found: how many, the first and the last."""
+    numbers = [number for number in lacks if number != UNKNOWN]
+    if not numbers:
+        return Text("invoices whose numbers cannot be read")
+    return Counted(
+        "invoice {last}", "{count} invoices ({first} to {last})", len(lacks), first=numbers[-1], last=numbers[0]
+    )
 
 
 def _numbers_lacking(present: sqlite3.Connection, copy: sqlite3.Connection) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from common.language import Text
+from common.language.system import reason
 from daemon.core.errors import LedgerUnusable
 
 T = TypeVar("T")
@@ -30,21 +32,35 @@ BUSY_SECONDS = 5.0
 
 
 def check_is_file(path: Path) -> None:
-    """LedgerUnusable for a folder, a pipe or a device, which SQLite would wait for, or take for a failing disk."""
-    if path.exists() and not path.is_file():
-        raise LedgerUnusable(Text("{path}: it is not a file", path=path))
+    """LedgerUnusable for a folder, a pipe or a device, which SQLite would wait for, or take for a failing disk; and where
+    this user may not look."""
+    try:
+        if path.exists() and not path.is_file():
+            raise LedgerUnusable(Text("{path}: it is not a file", path=path))
+    except PermissionError as error:
+        raise LedgerUnusable(Text("{path} cannot be read: {why}", path=path, why=reason(error))) from error
 
 
 def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
     """LedgerUnusable as `check_is_file`."""
     check_is_file(path)
+    still = "&immutable=1" if mode == "ro" and _is_still(path) else ""
     return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+        f"{path.absolute().as_uri()}?mode={mode}{still}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,  # transactions are begun and ended by name
         cached_statements=STATEMENTS,
     )
+
+
+def _is_still(path: Path) -> bool:
+    """Whether nothing can write the file, and no write-ahead log belongs to it: SQLite cannot make there what it reads a
+    ledger with."""
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not path.with_name(f"{path.name}-wal").exists()
+    except OSError:
+        return False
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:

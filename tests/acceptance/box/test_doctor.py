@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from support.shop import Machine, Shop, invoice, wait_for
 
 from daemon.cli.commands.doctor import examine
 from daemon.doctor.wording import NAMES
+
+pytestmark = pytest.mark.usefixtures("in_english")
 
 OTHER = "EL02000016-1"
 UNPRIVILEGED_UID = 65534
@@ -42,11 +43,6 @@ def as_a_process(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, 
     return by_name(content["checks"])
 
 
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
-
-
 @pytest.fixture
 def mcfd(tmp_path: Path) -> Command:
     """A configured box whose daemon does not run."""
@@ -58,13 +54,6 @@ def impatient(mcfd: Command) -> Command:
     """The same, for lines without an answer anyway."""
     mcfd.config.write_text(f"{mcfd.config.read_text()}reply_timeout = 0.1\n")
     return mcfd
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path).start()
-    yield machine
-    machine.kill()
 
 
 # -- beside a running daemon --------------------------------------------------------------------------------------------------

@@ -28,14 +28,11 @@ from daemon.settings import load
 from daemon.tls import AuthorityError, authority
 from daemon.tls.authority import check_key, create, describe, read, renew, renew_if_due
 
+pytestmark = pytest.mark.usefixtures("in_english")
+
 NAMES = ("localhost", "caisse.lan", "127.0.0.1")
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 DAYS = timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
 
 
 # -- a shop -------------------------------------------------------------------------------------------------------------------

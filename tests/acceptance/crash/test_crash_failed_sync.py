@@ -2,23 +2,15 @@
 copy of the ledger in another file, and nothing is lost or doubled. `make syncs` tries every one, here are the first."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 
-import pytest
 from support.crash.lane import AtSync, Lane
 
 from daemon.app.serve import EXIT_DISK
 
 MOST = int(os.environ.get("MCFD_SYNCS", "2"))
 """Syncs of each that are tried."""
-
-
-@pytest.fixture
-def lane(tmp_path: Path) -> Iterator[Lane]:
-    with Lane(tmp_path / "lane") as lane:
-        yield lane
 
 
 def fails_at_each_sync(lane: Lane, ask: Callable[[str], object], through: Callable[[str], object], most: int) -> int:

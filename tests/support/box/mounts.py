@@ -1,4 +1,4 @@
-"""File systems that fill up, for tests that run as root in a place where mounting is allowed."""
+"""File systems that fill up or are read-only, for tests that run as root in a place where mounting is allowed."""
 
 import os
 import subprocess
@@ -18,6 +18,16 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextmanager
+def read_only(disk: Path) -> Iterator[None]:
+    """The file system at `disk`, which nobody has open for writing, as the kernel leaves it after errors."""
+    _mount("-o", "remount,ro", str(disk))
+    try:
+        yield
+    finally:
+        _mount("-o", "remount,rw", str(disk))
 
 
 def fill(folder: Path, leave: int = 0) -> Path:

@@ -14,20 +14,12 @@ import pytest
 from support.line.network import ser2net
 from support.line.states import raw_terminal
 from support.ports import free_port
-from support.shop import Machine
 
 from bridge import port_network
 from bridge.errors import LinkEnded, PortUnavailable, PortVanished
 from bridge.link import Link
 from bridge.machine import handshake
 from bridge.port_network import Rfc2217Port, is_network, open_line
-
-
-@pytest.fixture
-def machine(tmp_path):
-    machine = Machine(tmp_path).start()
-    yield machine
-    machine.kill()
 
 
 class Ears:

@@ -23,14 +23,11 @@ from daemon.paper.shop import cadastral
 from daemon.settings import Place, Settings, load
 from daemon.tls.authority import create
 
+pytestmark = pytest.mark.usefixtures("in_english")
+
 MACHINE = '[[machine]]\nnim = "EL02000015-1"\nport = "/dev/mcf-1"\n'
 NIM = "EL02000015-1"
 HOUR = 3_600_000
-
-
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
 
 
 def settings(folder: Path, text: str = "") -> Settings:
@@ -113,6 +110,22 @@ def test_secrets(tmp_path: Path) -> None:
     secret.write_text("whsec_%%%\n")
     (found,) = check_secrets(box)
     assert (found.state, "%%%" in found.found) == ("fail", False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read what the daemon cannot")
+@pytest.mark.parametrize(("place", "state"), [("s", "fail"), ("credentials/s", "ok")])
+def test_a_file_that_the_daemon_may_not_read(folder: Path, place: str, state: str) -> None:
+    """Root's alone, and root finds nothing wrong. In the folder from which systemd hands files over, it is right."""
+    home, file = folder / "var", folder / place
+    for each in (home, file.parent):
+        each.mkdir(exist_ok=True)
+    os.chown(home, 65534, 65534)
+    file.write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    file.chmod(0o600)
+    section = f'[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "{place}"\n'
+    (folder / "mcfd.toml").write_text(f'{section}[storage]\npath = "var/mcfd.sqlite3"\n{MACHINE}')
+    (found,) = check_secrets(load(folder / "mcfd.toml", {}))
+    assert (found.state, "upstream.secret_file" in found.todo) == (state, state == "fail")
 
 
 @pytest.mark.parametrize("line", ['recipients = ["age1x"]', 'passphrase_file = "missing"'])

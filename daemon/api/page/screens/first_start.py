@@ -56,7 +56,7 @@ def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandle
             try:
                 if change and not is_own_form(request.headers):
                     raise Foreign  # noqa: TRY301  a page, as all else
-                if not _is_code(cookie_of(headers, COOKIE), _first(request)):
+                if not _is_code(cookie_of(headers, COOKIE, tls=False), _first(request)):
                     return redirect(f"{START}/code")
                 form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace")) if change else {}
                 return await show(request, _first(request), form)

@@ -257,7 +257,7 @@ def test_a_ledger_that_does_not_continue_the_copy_stays(
     before = path.read_bytes()
     with pytest.raises(LedgerUnusable, match=why) as refusal:
         restore(copy, path, at=START, keep_newer=True)
-    assert re.search(r"has [34] invoices that .* lacks", str(refusal.value))
+    assert re.search(r"lacks [34] invoices", str(refusal.value))
     assert path.read_bytes() == before
     assert restore(copy, path, at=START).findings.clean
 
@@ -269,7 +269,7 @@ def test_a_ledger_whose_invoices_cannot_be_read_at_all_stays(path: Path, copy: P
     for (page,) in query(path, tables):
         spoil(path, page)
     damaged = path.read_bytes()
-    with pytest.raises(LedgerUnusable, match=r"has 1 invoices that .* lacks, \? to \?"):
+    with pytest.raises(LedgerUnusable, match="lacks invoices whose numbers cannot be read"):
         restore(copy, path, at=START, keep_newer=True)
     assert path.read_bytes() == damaged
     assert restore(copy, path, at=START).findings.clean
@@ -279,7 +279,7 @@ def test_a_ledger_whose_name_cannot_be_read_stays(path: Path, copy: Path, image:
     """It may be another one. The refusal says what SQLite has found."""
     path.write_bytes(image.replace(b"CREATE TABLE meta", b"CREATE TABLX meta"))
     damaged = path.read_bytes()
-    with pytest.raises(LedgerUnusable, match=r"has 64 invoices that .* \(it cannot be read: no such table: meta\)"):
+    with pytest.raises(LedgerUnusable, match=r"lacks 64 invoices .* \(it cannot be read: no such table: meta\)"):
         restore(copy, path, at=START, keep_newer=True)
     assert path.read_bytes() == damaged
 

@@ -1,14 +1,17 @@
-"""Commands about the ledger on a disk that is full, or nearly: what they say is what became of it."""
+"""Commands about the ledger on a disk that is full, nearly, or read-only: what they say is what became of it."""
 
+import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.box.mounts import fill, small_disk
+from support.box.mounts import fill, read_only, small_disk
 from support.cli.command import CONFIG, Command, audited
 from support.ledgers.ledger import Till, invoice, opened, query, tamper
 
 UNAVAILABLE = 3
+UNPRIVILEGED_UID = 65534
 
 
 @pytest.fixture
@@ -68,3 +71,47 @@ async def test_a_restore_that_takes_rows_over_takes_all_or_none(box: Command, tm
     assert is_full != is_replaced, done.stderr
     assert query(box.ledger, "SELECT count(*) FROM certification, idempotency") == [(801 * 800,)]
     assert box.run("verify").returncode == (not is_replaced)
+
+
+def test_a_key_for_signatures_that_finds_no_room_leaves_no_file(box: Command) -> None:
+    """An empty file would be in the way of the next try, or be taken for the key."""
+    file = box.ledger.parent / "upstream.key"
+    filler = fill(box.ledger.parent)
+    assert "cannot be written" in box.refused(1, "upstream", "keygen", str(file))
+    assert not file.exists()
+    filler.unlink()
+    assert box.ok("upstream", "keygen", str(file)).startswith("whpk_")
+
+
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+async def test_a_ledger_on_a_read_only_disk_is_read_and_copied_to_another(folder: Path, end: str) -> None:
+    """The kernel makes a worn card read-only: what the daemon's user has on it is verified, shown, and copied by root into a folder of root's, the
+    ledger and the whole box, also where a killed daemon has left the last sale in SQLite's write-ahead log."""
+    phrase, stick = folder / "phrase", folder / "stick"
+    phrase.write_text("six mots")
+    stick.mkdir(mode=0o700)
+    sales = 1 + (end == "killed")
+    with small_disk(folder / "disk", 8) as disk:
+        box = Command(folder, CONFIG.replace('"mcfd.sqlite3"', '"disk/mcfd.sqlite3"'))
+        box.ledger = disk / "mcfd.sqlite3"
+        async with opened(box.ledger) as store:
+            till = await Till.of(store)
+            await till.sell()
+        box.ok(
+            "backup", "--all", "--passphrase-file", str(phrase), str(stick / "sound.age")
+        )  # makes the key that signs
+        if end == "killed":
+            async with opened(box.ledger) as store:
+                await (await Till.of(store)).certify(invoice("F-2"))
+                shutil.copytree(disk, folder / "left")
+            shutil.copytree(folder / "left", disk, dirs_exist_ok=True)
+        for path in (disk, *disk.rglob("*")):
+            os.chown(path, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
+        with read_only(disk):
+            assert "all is right" in box.ok("verify")
+            box.ok("journal")
+            for name, how in {"plain": (), "whole": ("--all", "--passphrase-file", str(phrase))}.items():
+                done = box.run("backup", *how, str(stick / name))
+                assert done.returncode == 0, done.stderr
+                assert "not in the audit log" in done.stderr
+    assert query(stick / "plain", "SELECT count(*) FROM certification") == [(sales,)]

@@ -122,7 +122,7 @@ async def test_it_says_which_certifications_the_copy_lacks(mcfd):
     assert "lacks" not in done.stderr
     assert (f"{mcfd.ledger} put back (" in done.stdout, compared in done.stdout) == (True, True)
     tamper(mcfd.ledger, "UPDATE certification SET hash = x'00' WHERE number = ?", lacks[2])
-    found = f"has 3 invoices that {copy} lacks, {lacks[0]} to {lacks[2]}"
+    found = f"{copy} lacks 3 invoices ({lacks[0]} to {lacks[2]})"
     before = mcfd.ledger.read_bytes()
     assert found in mcfd.refused(3, *keeping)
     assert mcfd.ledger.read_bytes() == before

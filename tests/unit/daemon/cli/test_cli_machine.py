@@ -21,14 +21,6 @@ def mcfd(tmp_path):
     return Command(tmp_path)
 
 
-@pytest.fixture
-def machine(tmp_path):
-    """The simulator on the configured port."""
-    machine = Machine(tmp_path).start()
-    yield machine
-    machine.kill()
-
-
 async def test_the_machines_and_what_the_ledger_knows(mcfd):
     """One line for each: configured or only in the ledger, its counters and number of Z. Of a machine in attention, what was found and the command that
     settles it stand below the list."""

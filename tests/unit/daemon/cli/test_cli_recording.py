@@ -50,7 +50,7 @@ def test_it_is_shown_without_the_people(mcfd, tmp_path):
 
 
 def test_a_file_to_be_sent(mcfd, tmp_path):
-    """Masked, whole, and for its owner alone."""
+    """Masked, whole, and for its owner alone; a file that exists stays."""
     file = tmp_path / "sent.rec"
     mcfd.ok("machine", "recording", NIM, "--save", str(file))
     found = read(file.read_text())
@@ -59,3 +59,6 @@ def test_a_file_to_be_sent(mcfd, tmp_path):
     assert len(found.events) == 2
     assert "OUEDRAOGO" not in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600
+    before = file.read_bytes()
+    assert "exists already" in mcfd.refused(1, "machine", "recording", NIM, "--save", str(file))
+    assert file.read_bytes() == before

@@ -7,6 +7,8 @@ from common.files import read_secret
 from daemon.settings import SettingsError, check_files, load
 from daemon.settings.source import find
 
+pytestmark = pytest.mark.usefixtures("in_english")
+
 PORT = "/dev/mcf-EL02000015"
 MACHINE = f'[[machine]]\nnim = "EL02000015-1"\nport = "{PORT}"\n'
 SECOND = '[[machine]]\nnim = "EL02000016-1"\nport = "/dev/mcf-EL02000016"\n'
@@ -31,11 +33,6 @@ def refusal(folder, text, environ=None):
     result = str(caught.value)
     assert "\n" not in result
     return result.removeprefix(f"{file}: ")
-
-
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch):
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
 
 
 EXAMPLE = """
@@ -357,6 +354,15 @@ def test_secrets_are_looked_at_before_a_start(tmp_path):
     secret.write_text("whsec_c2VjcmV0\n")
     check_files(settings, {})
     assert "c2VjcmV0" not in repr(settings)
+
+
+def test_a_secret_that_systemd_did_not_hand_over(tmp_path):
+    """Its folder is root's alone, so that the service is refused what is not there: it is missing, not in need of other rights."""
+    settings = load(write(tmp_path, MACHINE + UPSTREAM.replace('"s"', '"credentials/s"')), {})
+    with pytest.raises(
+        SettingsError, match="/credentials/s cannot be read: it is missing, or newer than the last start"
+    ):
+        check_files(settings, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from support.ledgers.ledger import START, opened
 
 from common import login_guard
 from common.passwords import hash_password
-from common.web.security import is_own_form
-from daemon.api.access.login import Logins, session_cookie, token_of
+from common.web.security import cookie_of, is_own_form
+from daemon.api.access.login import COOKIE, Logins, session_cookie
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.clock import DAY, HOUR
 from daemon.store.tables.audit import newest_entries
@@ -40,7 +40,7 @@ async def test_a_session_from_login_to_logout(tmp_path: Path) -> None:
         name, value = session_cookie(token, tls=True)
         assert name == b"set-cookie"
         assert {b"HttpOnly", b"SameSite=Strict", b"Secure", b"Path=/"} <= set(value.split(b"; "))
-        session = logins.who_of([(b"cookie", b"lang=fr; " + value.partition(b";")[0])])
+        session = logins.who_of([(b"cookie", b"lang=fr; " + value.partition(b";")[0])], tls=True)
         assert (session.name, session.role) == ("awa", "manager")
         await logins.log_out(token, HERE)
         assert logins.who(token) is None
@@ -65,9 +65,9 @@ async def test_a_session_ends_when_nobody_uses_it(tmp_path: Path) -> None:
         clock.now += 12 * HOUR
         cookie = [(b"cookie", session_cookie(token, tls=False)[1].partition(b";")[0])]
         assert logins.who(token, is_used=False) is not None
-        assert logins.is_open(cookie)
+        assert logins.who_of(cookie, tls=False, is_used=False)
         clock.now += 1
-        assert not logins.is_open(cookie)
+        assert not logins.who_of(cookie, tls=False, is_used=False)
         assert logins.who(token) is None
         clock.now = START + 400 * DAY  # a clock that is ahead, and is put right
         token = await logins.log_in("awa", PASSWORD, HERE)
@@ -168,7 +168,7 @@ def test_a_change_comes_from_a_page_of_the_box(headers: dict[str, str], ours: bo
 @pytest.mark.parametrize("cookie", ["", "mcfd_session", "x=1", 'mcfd_session="', "mcfd_session=\xff; ;;=", "a" * 9000])
 def test_cookies_that_are_none(cookie: str) -> None:
     """Whatever a browser sends there, it is no session and no error."""
-    assert token_of([(b"cookie", cookie.encode("latin-1"))]) in {"", '"', "\xff"}
+    assert cookie_of([(b"cookie", cookie.encode("latin-1"))], COOKIE, tls=False) in {"", '"', "\xff"}
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_cookies_that_are_none(cookie: str) -> None:
 def test_another_programs_cookie_hides_ours_not(before: str) -> None:
     """Behind one that is not as the RFC has it, or of nearly the same name, the session is found all the same."""
     value = f"{before}mcfd_session=token; last=1"
-    assert token_of([(b"accept", b"*/*"), (b"cookie", value.encode("latin-1"))]) == "token"
+    assert cookie_of([(b"accept", b"*/*"), (b"cookie", value.encode("latin-1"))], COOKIE, tls=False) == "token"
 
 
 async def test_guessing_keeps_nobody_out(tmp_path: Path) -> None:
@@ -203,10 +203,13 @@ async def test_guessing_keeps_nobody_out(tmp_path: Path) -> None:
         assert await logins.log_in("issa", PASSWORD, "10.0.0.2")
 
 
-async def test_a_cookie_under_its_prefix_counts_first() -> None:
-    """Over TLS a browser takes `__Host-` from this host alone; one without, of an older version or of plain HTTP, counts where there is no other."""
-    assert token_of([(b"cookie", b"mcfd_session=planted; __Host-mcfd_session=own")]) == "own"
-    assert token_of([(b"cookie", b"mcfd_session=planted"), (b"cookie", b"__Host-mcfd_session=own")]) == "own"
-    assert token_of([(b"cookie", b"mcfd_session=older")]) == "older"
+async def test_over_tls_only_a_cookie_with_the_prefix_counts() -> None:
+    """A browser takes `__Host-` over TLS and from this host alone; one without it may be planted by another host or over plain HTTP."""
+    assert cookie_of([(b"cookie", b"mcfd_session=planted; __Host-mcfd_session=own")], COOKIE, tls=True) == "own"
+    assert (
+        cookie_of([(b"cookie", b"mcfd_session=planted"), (b"cookie", b"__Host-mcfd_session=own")], COOKIE, tls=True)
+        == "own"
+    )
+    assert cookie_of([(b"cookie", b"mcfd_session=planted")], COOKIE, tls=True) == ""
     assert session_cookie("own", tls=True)[1].startswith(b"__Host-mcfd_session=own; Path=/;")
     assert session_cookie("own", tls=False)[1].startswith(b"mcfd_session=own; Path=/;")

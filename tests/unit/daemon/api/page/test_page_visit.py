@@ -33,7 +33,8 @@ class NoSession:
     def __init__(self) -> None:
         self.used: list[bool] = []
 
-    def who_of(self, _headers: Headers, *, is_used: bool = True) -> None:
+    def who_of(self, _headers: Headers, *, tls: bool, is_used: bool = True) -> None:
+        del tls
         self.used.append(is_used)
 
 
@@ -56,7 +57,7 @@ async def test_nobody_is_shown_the_way_in_by_the_whole_screen() -> None:
 async def answered(handler: HTTPRouteHandler, logins: NoSession, headers: dict[str, str] | None = None) -> Answer:
     deps = SimpleNamespace(logins=logins)
     request: Any = SimpleNamespace(
-        app=SimpleNamespace(state={"deps": deps, "page": SimpleNamespace()}),
+        app=SimpleNamespace(state={"deps": deps, "page": SimpleNamespace(tls=False, language="fr")}),
         scope={"method": "GET", "headers": [], "raw_path": b"/ui/", "query_string": b""},
         headers=headers or {},
     )
