@@ -98,15 +98,25 @@ class CalendarAccess(LedgerAccess):
 
 class OutageAccess(LedgerAccess):
     async def begin_outage(
-        self, book: Book, reason: OutageReason, *, at: int, lasted: int, refused: bool, incident: str
+        self,
+        book: Book,
+        reason: OutageReason,
+        *,
+        at: int,
+        lasted: int,
+        refused: bool,
+        incident: str,
+        is_over: bool = False,
     ) -> Outage | None:
-        """None where one lasts already: a book has one at the most."""
+        """None where one lasts already: a book has one at the most. With `is_over` it ends at `at` in the same
+        transaction."""
 
         def job(connection: sqlite3.Connection) -> Outage | None:
             begun = outages.begin(connection, book, reason, at=at, lasted=lasted, refused=refused, incident=incident)
-            if begun is not None:
-                self._open.event_writer.write(connection, book, OUTAGE, at, ref=begun.number)
-            return begun
+            if begun is None:
+                return None
+            self._open.event_writer.write(connection, book, OUTAGE, at, ref=begun.number)
+            return self._end_outage(connection, book, at=at, until=at) if is_over else begun
 
         return await self.write(job)
 

@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote_to_bytes
 
@@ -47,6 +47,7 @@ BEYOND: Final = Decimal("1E+999999")
 where malformed numbers are ignored (decisions 1 and 4)."""
 
 
+_EXACT: Final = Context(prec=MOST_DIGITS)
 _EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)$")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MESSAGES = {
@@ -91,12 +92,10 @@ def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
     return parse(raw)
 
 
-async def read_empty(headers: Headers, receive: Receive) -> bytes:
-    """The optional body of a request: empty with any content type, or a JSON object."""
+async def read_empty(headers: Headers, receive: Receive) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of an optional body, and its object: empty with any content type, or JSON."""
     raw = await read_bytes(headers, receive)
-    if raw:
-        json_of(headers, raw)
-    return raw
+    return raw, json_of(headers, raw) if raw else {}
 
 
 async def read_bytes(headers: Headers, receive: Receive, most: int = MAX_BODY) -> bytes:
@@ -143,6 +142,18 @@ def parse(raw: bytes) -> dict[str, Any]:
     if text.count("{") + text.count("[") > MAX_DEPTH or _SURROGATE.search(text):
         _inspect(value)
     return value
+
+
+def canonical(body: dict[str, Any]) -> bytes:
+    """A parsed body as bytes that depend on its values alone: not on the order of names, spaces, or the spelling of
+    numbers and characters."""
+    return json.dumps(body, sort_keys=True, default=_canonical_number).encode()
+
+
+def _canonical_number(number: Decimal) -> int | str:
+    exact = _EXACT.normalize(number)
+    is_whole = number.adjusted() < MAX_DIGITS and exact == exact.to_integral_value()
+    return int(exact) if is_whole else repr(exact)
 
 
 def _check_values(text: str) -> None:
