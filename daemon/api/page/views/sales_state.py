@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -213,8 +214,9 @@ def _left(left: int) -> Text:
 
 
 def _call(visit: Visit, *causes: str) -> str:
-    """The causes, and the contact (`[company] support`)."""
-    call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
+    """The causes, and the contact (`[company] support`), its telephone number on one line."""
+    support = re.sub(r"(?<=\d) (?=\d)", "\N{NO-BREAK SPACE}", visit.page.support)
+    call = [visit.say("call {support}", support=support)] if support else []
     return visit.say("; ").join([*causes, *call]) + "."
 
 
@@ -233,7 +235,13 @@ def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
     link = None if worker.server_link is None else tax_server(worker.server_link, worker.now())
     days = link.days_since_contact if link else None
     if days is not None and days >= AMBER_DAYS:
-        found.append(say("the machine has not met the tax server for {days} days", days=days))
+        found.append(
+            say(
+                "the machine has not met the tax server for {days} days, and may block itself after seven: "
+                "look at its SIM or network cable",
+                days=days,
+            )
+        )
     if worker.drift_seconds is not None and abs(worker.drift_seconds) >= DRIFT_AMBER:
         found.append(
             say("the clocks of box and machine are {minutes} min apart", minutes=round(abs(worker.drift_seconds) / 60))

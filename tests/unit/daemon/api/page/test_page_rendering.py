@@ -4,6 +4,7 @@ import re
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
@@ -14,6 +15,7 @@ from common.numbers import money
 from daemon.api.page import rendering
 from daemon.api.page.downloads import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment, fault_of
+from daemon.api.page.views.sales_state import _call
 from daemon.core.errors import FieldError, InvalidRequest
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
@@ -52,9 +54,10 @@ def test_a_fault_names_fields_as_the_screen_does() -> None:
         FieldError("items[1].quantity", "trop"),
         FieldError("customer.ifu", "manque"),
         FieldError("customer.name", "manque"),
+        FieldError("payments[0].amount", "trop"),
     ]
     words = fault_of(InvalidRequest(faults)).message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")
-    assert words.partition("(")[2] == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque)."
+    assert words.partition("(")[2] == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque ; Paiement : trop)."
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in TEMPLATES.iterdir()))
@@ -115,3 +118,23 @@ def test_the_screen_of_updates_names_a_version_with_another_core(waiting: str) -
     )
     assert ("Version 0.9.0-1 waits for you" in text) == bool(waiting)
     assert ("sudo mcfd upgrade --core" in text) == bool(waiting)
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(999_999, "999 ko"), (9_999_999_999, "9 999 Mo"), (68_400_000_000, "68 Go")]
+)
+def test_a_size_is_told_in_the_unit_that_people_use(size: int, words: str) -> None:
+    macros: Any = environment().get_template("macros.html").module
+    assert (
+        macros.files_size(size, Speaker("fr"))
+        .replace("\N{NO-BREAK SPACE}", " ")
+        .replace("\N{NARROW NO-BREAK SPACE}", " ")
+        == words
+    )
+
+
+def test_a_telephone_number_in_the_banner_is_not_broken_over_two_lines() -> None:
+    """Words before it may be."""
+    page = SimpleNamespace(support="Moussa au 70 12 34 56")
+    visit: Any = SimpleNamespace(say=Speaker("en"), page=page)
+    assert _call(visit, "no answer") == "no answer; call Moussa au 70\xa012\xa034\xa056."
