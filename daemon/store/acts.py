@@ -52,18 +52,16 @@ class CalendarAccess(LedgerAccess):
             closures.append(placed)
         return closures
 
-    async def close_over_months(self, book: Book, at: int, *, upto_z: bool = False) -> Sequence[Placed]:
-        """What is over at `at` (ms) and not closed yet; nothing is written when there is nothing."""
+    async def close_over_months(self, book: Book, at: int, *, upto_z: bool = False) -> None:
+        """Closes what is over at `at` (ms) and not closed yet; nothing is written when there is nothing."""
 
         def is_due(connection: sqlite3.Connection) -> bool:
             month = calendar_closures.open_month(connection, book, self._open.zone)
             return bool(month) and month < month_of(at, self._open.zone)
 
-        if self._open.high_water is None or not self.peek(is_due):
-            return ()
-        closures = await self.write(self.close_over, book=book, at=at, upto_z=upto_z)
-        await self.count_calendar(book)
-        return closures
+        if self._open.high_water is not None and self.peek(is_due):
+            await self.write(self.close_over, book=book, at=at, upto_z=upto_z)
+            await self.count_calendar(book)
 
     async def close_calendar(self, book: Book, kind: CalendarKind, period: str, *, at: int, call: Call) -> bytes:
         """The report of the month or year that is over, or of the named one, also where it was closed before."""

@@ -15,7 +15,7 @@ from daemon.core.audit import Actor, key_hash_of
 from daemon.core.errors import MachineNonsense, RequestExpired
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.core.ledger.deferred import DeferredSale, NotWaiting
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting, NumberWaits
 from daemon.core.machine.agreement import agree
 from daemon.core.machine.state import Subtotal
 from daemon.store.maintenance.backup import backup, restore
@@ -281,6 +281,16 @@ async def test_none_is_taken_on_while_its_number_is_at_the_machine(tmp_path: Pat
         with pytest.raises(DuplicateInvoice):
             await later
         await first
+
+
+async def test_the_number_of_one_that_waits_is_certified_for_no_other_sale(tmp_path: Path) -> None:
+    """The machine is free, and does not hear of it."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=NEVER) as shop:
+        await shop.connected()
+        await defer(shop, "A")
+        with pytest.raises(NumberWaits):
+            await shop.certify("A", key="of another sale")
+        assert shop.on_machine == []
 
 
 async def test_two_refused_in_a_row_are_a_fault_of_the_machine(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What is noted of a line while it works: every byte, when, and why the driver did what it did."""
 
+import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 
@@ -150,6 +151,18 @@ async def test_a_retry_is_an_incident_whose_name_is_in_the_log() -> None:
     content = {fields.get("incident") for event, fields in journal.lines if event == "line.retry"}
     assert content == {link.record.incident}
     link.close()
+
+
+async def test_a_command_whose_answer_nobody_waits_for_is_an_incident() -> None:
+    """The link ends with it, at its first try, and the log has the incident's name."""
+    notes, journal = recorder(), Journal()
+    link = link_over(ScriptedPort(answer(), []), notes, journal)
+    await link.exchange(0xC1)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(link.exchange(0xC1), QUICK.first_byte / 4)
+    assert link.record.incident
+    [ended] = [fields for event, fields in journal.lines if event == "line.ended"]
+    assert ended["incident"] == link.record.incident
 
 
 async def test_a_line_that_never_answered_makes_no_incident() -> None:

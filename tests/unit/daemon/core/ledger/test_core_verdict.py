@@ -213,6 +213,12 @@ def test_in_a_ledger_that_was_put_back_each_may_have_been():
     assert kinds(found) == [("A", "Disputed", None), ("C", "Disputed", None), ("FV-1", "Certified", None)]
 
 
+def test_one_certification_of_the_machine_is_that_of_one_attempt():
+    """0.1.0 took two spellings of a number for two numbers: both attempts are like the machine's last invoice, and a person decides on the second."""
+    found = verdicts(begun("FV-1", "fv-1"), LEDGER, state(11, 9, 1, OURS), "new", is_restored=True)
+    assert kinds(found) == [("fv-1", "Disputed", None), ("FV-1", "Certified", None)]
+
+
 def test_a_later_one_that_the_machine_has_certified_shows_an_older_ledger():
     """Those before it may have been certified too; those after it were not sent."""
     found = verdicts(begun("A", "FV-1", "C"), LEDGER, state(12, 10, 1, OURS), "new")
