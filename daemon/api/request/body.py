@@ -7,12 +7,13 @@ standard library's scanner is used, with hooks."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import Mapping
 from decimal import Context, Decimal
 from typing import Any, Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qs, unquote_to_bytes
 
 from litestar.types import Receive
 
@@ -32,6 +33,7 @@ SMALL_BODY: Final = 8 * 1024
 BODY_SECONDS = 30.0
 MAX_DEPTH: Final = 32
 """Levels of nesting; an invoice has 3, unknown fields may have more."""
+MAX_FIELDS: Final = 200
 MAX_GROUPS: Final = 4096
 MAX_VALUES: Final = 50_000
 """Objects, arrays and values in one body: four times an invoice of 1 000 items with a dozen fields each."""
@@ -272,6 +274,13 @@ def accepted_form(request: ApiRequest, forms: Mapping[str, str], usual: str) -> 
     """The form of the media type of `Accept` with the highest weight among `forms`; `usual` if there is none."""
     kinds = by_weight(request.headers.get("accept", ""))
     return next((forms[kind] for kind in kinds if kind in forms), usual)
+
+
+def fields(text: str) -> dict[str, str]:
+    """The first value of each field of a screen's query or form."""
+    with contextlib.suppress(ValueError):
+        return {name: values[0].strip() for name, values in parse_qs(text, max_num_fields=MAX_FIELDS).items()}
+    return {}
 
 
 def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:
