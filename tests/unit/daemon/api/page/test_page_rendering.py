@@ -122,7 +122,8 @@ def test_the_screen_of_updates_names_a_version_with_another_core(waiting: str) -
 
 
 @pytest.mark.parametrize(
-    ("size", "words"), [(999_999, "999 ko"), (9_999_999_999, "9 999 Mo"), (68_400_000_000, "68 Go")]
+    ("size", "words"),
+    [(0, "0 ko"), (180, "1 ko"), (999_000, "999 ko"), (9_999_999_999, "9 999 Mo"), (68_400_000_000, "68 Go")],
 )
 def test_a_size_is_told_in_the_unit_that_people_use(size: int, words: str) -> None:
     macros: Any = environment().get_template("macros.html").module
