@@ -181,7 +181,7 @@ def test_a_finding_is_seen_and_solved(hq, open_page):
 
 
 def test_a_lost_ledger_is_accepted(hq, open_page):
-    """A shop whose box began another ledger: the finding names the shop and leads to a page that says what follows. Whoever is no admin has
+    """A shop whose box began another ledger: the finding names the shop and leads to a page that says what follows. A role below admin has
     no such way; what the admin has not seen is not accepted; afterwards the finding is solved in her name, and the shop says who it was."""
     lost = PaperBox("EL02000019-1")
     hq.store.register.add(lost.nim, lost.key.public, now=1, label="Koudougou")

@@ -1,4 +1,4 @@
-"""Stopping: what is on the line ends and is stored, whoever waits is told at once, and the next start begins where this one ended."""
+"""Stopping: what is on the line ends and is stored, waiting requests are answered at once, and the next start begins where this one ended."""
 
 import asyncio
 from pathlib import Path

@@ -66,7 +66,7 @@ def number_was_unknown(world: World, number: str, taken_over: Sequence[tuple[int
 
 def strangers_are_uncounted(world: World) -> bool:
     """What a reset machine had counted is gone. To an older ledger ours and strangers' invoices are the same. What an operator decided rests on paper. And a new
-    ledger begins with what its machine has counted, whoever's it was."""
+    ledger begins with what its machine has counted, of any program."""
     return world.was_reset or world.was_restored or bool(world.decided) or world.is_unsure_of_foreign
 
 

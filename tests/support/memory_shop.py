@@ -170,7 +170,7 @@ class MemoryShop:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Whoever is cancelled here, or while it opens, still lets go of the ledger."""
+        """A task that is cancelled here, or while it opens, still closes the ledger."""
         try:
             await self.end()
         finally:

@@ -239,7 +239,7 @@ def test_a_whole_box_put_back(hq, shop, tmp_path):
 
 @pytest.mark.long
 def test_by_an_address_with_a_private_certificate(tmp_path, shop):
-    """The code names the certificate that headquarters shows, and the box learns the authority of its own from the answer. Whoever shows another one
+    """The code names the certificate that headquarters shows, and the box learns the authority of its own from the answer. A server that shows another one
     is told nothing."""
     authority = Authority(tmp_path)
     pem = authority.issue()

@@ -1,4 +1,4 @@
-"""What a closure carries, from a real ledger to the bytes that are sent: enough for whoever has them to see what was done to it."""
+"""What a closure carries, from a real ledger to the bytes that are sent: enough for their reader to see what was done to it."""
 
 import json
 from itertools import pairwise

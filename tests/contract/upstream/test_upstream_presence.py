@@ -74,7 +74,7 @@ class TestHttps:
 
 class TestNats:
     async def test_the_last_word_and_the_answer(self, nats):
-        """The stream has the last word, signed by the shop's key; whoever reads at headquarters is asked and answers."""
+        """The stream has the last word, signed by the shop's key; a reader at headquarters gets the question and answers."""
         calls = []
 
         async def answer(message):

@@ -97,7 +97,7 @@ def test_a_database_that_was_put_back(store, box, stolen):
 
 
 def test_revoked_while_its_word_is_on_its_way(store, box, stolen):
-    """Whoever comes second waits for the other: a word that was looked at before is looked at again, never kept afterwards."""
+    """The second one waits for the other: a word that was looked at before is looked at again, never kept afterwards."""
     revision = store.register.revision()
     with store.database.write() as connection:
         connection.exec_driver_sql("UPDATE meta SET value = '77' WHERE name = 'revision'")

@@ -1,5 +1,5 @@
 """What the tests of the packages begin with, made beforehand: Debian trees, packages, wheels. CI starts it before anything else, beside the
-linters; whoever comes earlier than it has come makes what is missing, or waits for what is being made.
+linters; a process that comes earlier makes what is missing, or waits for what is being made.
 
     PYTHONPATH=tests python -m support.box.prepare
 """

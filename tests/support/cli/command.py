@@ -105,7 +105,7 @@ def limit_files(size: int) -> None:
 
 
 def audited(mcfd: Command, action: str) -> list[dict[str, Any]]:
-    """The entries of that action in an audit log that is whole, oldest first; each by whoever runs the tests, from no address."""
+    """The entries of that action in an audit log that is whole, oldest first; each by the user who runs the tests, from no address."""
     entries = mcfd.json("audit", "--limit", "1000")
     assert entries["ok"]
     found = [entry for entry in entries["entries"] if entry["action"] == action]

@@ -70,7 +70,7 @@ def _make(url: str) -> None:
 
 @pytest.fixture(params=KINDS)
 def database_url(request, tmp_path: Path):
-    """The URL of a database with its tables and nothing in them. Whoever changes the tables takes `new_url`."""
+    """The URL of a database with its tables and nothing in them. Tests that change the tables take `new_url`."""
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("copied_file"), tmp_path / "hq.sqlite3")
         return f"sqlite:///{tmp_path}/hq.sqlite3"

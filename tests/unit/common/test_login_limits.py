@@ -89,7 +89,7 @@ def test_a_known_place_is_no_way_to_go_on_guessing(limits, clock):
 
 
 def test_made_up_names_free_no_budget(limits):
-    """Whoever tries at more names than are kept does not begin anew at an account; what is kept is bounded."""
+    """Tries at more names than are stored do not begin anew at an account; what is kept is bounded."""
     places = addresses()
     for place in itertools.islice(places, 10):
         assert limits.begin("awa", place, exists=True) == 0

@@ -107,7 +107,7 @@ async def test_a_file_that_is_full_at_the_start_is_told(
 
 
 async def test_the_reserve_of_the_file_system(tmp_path: Path) -> None:
-    """Less than the reserve free is full, whoever filled it; for a sandbox too."""
+    """Less than the reserve free is full, whatever filled it; for a sandbox too."""
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     ways: list[int] = []
 

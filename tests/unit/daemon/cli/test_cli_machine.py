@@ -213,7 +213,7 @@ async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
 
 @pytest.mark.parametrize("is_printed", [True, False])
 async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_printed):
-    """The machine's clock was wrong: whoever has its paper says so, at the terminal or beforehand, and the audit log has it; a typing error ends there."""
+    """The machine's clock was wrong: the person with its paper says so, at the terminal or beforehand, and the audit log has it; a typing error ends there."""
     await behind_a_stranger(mcfd)
     typed = f"certified\n{CODE}\n01/01/2020 00:00:00\n\n{'y' if is_printed else 'n'}\nticket\n"
     done = mcfd.at_terminal(typed.encode(), "machine", "settle")

@@ -290,7 +290,7 @@ def test_on_a_new_disk_the_fingerprint_is_shown_to_compare(bench: Bench, box: Co
 
 @pytest.mark.parametrize("name", ["mcfd.toml", LEDGER])
 def test_a_signature_is_of_every_byte(bench: Bench, box: Command, name: str) -> None:
-    """Whoever has the public key can seal, but not change what was signed; not even `--foreign` takes that."""
+    """A holder of the public key can seal, but not change what was signed; not even `--foreign` takes that."""
     found = members(bench.folder / "own.age", bench.secret)
     assert SIGNATURE in found
     changed = packed({**found, name: found[name] + b"\n"})

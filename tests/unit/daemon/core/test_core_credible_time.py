@@ -112,7 +112,7 @@ def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
 
 
 def test_a_synchronised_clock_from_before_the_program_was_made_is_not_believed() -> None:
-    """Whoever says so is mistaken. That is the beginning of 2025."""
+    """Such a statement is mistaken. That is the beginning of 2025."""
     assert millis_text(EARLIEST) == "2025-01-01T00:00:00.000Z"
     assert decide_time(clocks(EARLIEST - 1, NOON + HOUR, synchronised=True)).source is Source.MACHINE
 

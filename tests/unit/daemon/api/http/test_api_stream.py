@@ -1,4 +1,4 @@
-"""Answers that go on: their end, whoever brings it about, and how many there may be."""
+"""Answers that go on: their end, by either side, and how many there may be."""
 
 import asyncio
 import contextlib
