@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
+from support.hq.store import presence_word
 from support.receivers.vectors import event_of
 from support.shop import PLAIN
 
@@ -223,6 +224,14 @@ def test_a_box_that_lost_its_last_z_hears_it(hq, box):
         lost = box.presence(at=at, ledger="3f2b7c1e-0000-4000-8000-000000000001", seq=0, **changes)
         assert hq.post("/presence", box.sent_presence(lost)).json()["last_z"] == 5
     assert "last_z" not in hq.post("/presence", box.sent_presence(box.presence(at=now + 1000, z=6))).json()
+
+
+def test_the_answer_with_a_last_z_also_requests_what_is_missing(hq, box):
+    """Nothing has arrived of a box that stated Z 3; after its restore it asks for that number: one answer has it and requests Z 1 to 3."""
+    now = time.time_ns() // 1_000_000
+    hq.store.presences.take([presence_word(box, box.presence(at=now - 7_200_000, z=3))], now=now - 7_200_000)
+    answer = hq.post("/presence", box.sent_presence(box.presence(at=now, z=3, asks=True))).json()
+    assert answer == {"replay": [{"mode": "live", "from_z": 1, "to_z": 3}], "last_z": 3}
 
 
 def test_presence_shows_trouble_and_its_end(hq, box):

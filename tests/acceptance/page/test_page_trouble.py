@@ -205,6 +205,19 @@ def test_a_disk_is_seen_before_it_is_full(tmp_path: Path, share: float, banner: 
             assert (closed.status_code, 'value="7"' in closed.text) == expected
 
 
+def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> None:
+    """The banner said that the machine does not answer, and to look at its power; what is wrong is the cable or the configuration."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ["seller"])
+        shop.machines[0].order("reboot", seconds=0.1, nim="EL09000009-1")
+        with Visitor(shop, "seller") as seller:
+            wait_for(lambda: "Ventes arrêtées" in seller.look("/ui/state"), "the banner")
+            wait_for(lambda: "EL09000009-1" in seller.look("/ui/"), "the other machine on Today")
+            state = seller.look("/ui/state")
+            assert "la machine sur cette ligne est EL09000009-1" in state, state
+            assert "alimentation" not in state
+
+
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:
     """After a restore onto a new disk no day can be closed before the last Z is told (decision 30): the banner and the screen that closes say so
     before anybody counts, and what was counted stays in its form."""

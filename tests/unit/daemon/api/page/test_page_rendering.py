@@ -11,11 +11,12 @@ from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
 from jinja2.exceptions import UndefinedError
 
 from common.language import Speaker
+from common.language.reasons import HUNG_UP, PORT_BUSY, PORT_UNAVAILABLE, PORT_VANISHED
 from common.numbers import money
 from daemon.api.page import rendering
 from daemon.api.page.downloads import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment, fault_of
-from daemon.api.page.views.sales_state import _call
+from daemon.api.page.views.sales_state import _call, _is_present
 from daemon.core.errors import FieldError, InvalidRequest
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
@@ -138,3 +139,12 @@ def test_a_telephone_number_in_the_banner_is_not_broken_over_two_lines() -> None
     page = SimpleNamespace(support="Moussa au 70 12 34 56")
     visit: Any = SimpleNamespace(say=Speaker("en"), page=page)
     assert _call(visit, "no answer") == "no answer; call Moussa au 70\xa012\xa034\xa056."
+
+
+def test_a_port_that_another_program_has_is_no_fault_of_the_cable() -> None:
+    """The banner names the reason; only where nothing answers it says to look at cable and power."""
+    reasons = (
+        PORT_UNAVAILABLE(port="/dev/ttyUSB0", cause=PORT_BUSY),
+        PORT_VANISHED(port="/dev/ttyUSB0", cause=HUNG_UP),
+    )
+    assert [_is_present(reason) for reason in reasons] == [True, False]
