@@ -109,7 +109,7 @@ def other_id(box):
 
 
 def of_another_nim(box):
-    """What box signs, in the name of a shop that nobody has added."""
+    """What box signs, in the name of an unregistered shop."""
     closure = PaperBox("EL99999999-1").close(key_id=box.key.id)
     return box.sent(closure)
 

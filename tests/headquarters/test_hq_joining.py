@@ -68,7 +68,7 @@ async def test_as_people_type(client, store):
     ],
 )
 async def test_refused(client, store, changes, status, code):
-    """Each with a code of its own, also where the key's private half did not sign; nobody has joined, and the code is as good as before."""
+    """Each with a code of its own, also where the key's private half did not sign; no box has joined, and the code is as good as before."""
     right = code_for(store, NIM)
     answer = await post_join(client, right, **changes)
     assert (answer.status_code, answer.json()["code"]) == (status, code)

@@ -118,7 +118,7 @@ def test_a_new_shop_that_falls_silent(store):
 
 
 def test_what_a_person_has_solved_stays_so(store):
-    """A shop on holiday: nobody is told each minute that it is late; the next day it is late anew, and once it has closed, anew that evening."""
+    """A shop on holiday: its lateness is not reported each minute; the next day it is late anew, and once it has closed, anew that evening."""
     box, now = PaperBox(), at("2026-03-03T20:30:00")
     store.register.add(box.nim, box.key.public, now=1)
     store.register.change("EL02000015", 0, closes_at=19 * 60)
@@ -216,7 +216,7 @@ def test_learnt_in_the_store(store):
 
 
 def test_a_shop_that_is_closed_for_good(store):
-    """Nobody waits for it, its key is refused, and no list has it; its closures stay in the sums, with its name, and in the calendar of its last
+    """It is never late, its key is refused, and no list has it; its closures stay in the sums, with its name, and in the calendar of its last
     months. Adding it again opens it again."""
     box, others = PaperBox(), [PaperBox(f"EL020001{number:02}-1") for number in range(3)]
     for one in (box, *others):

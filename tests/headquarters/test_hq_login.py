@@ -125,7 +125,7 @@ async def test_where_headquarters_speaks_tls(store_with_people):
 
 
 async def test_passwords_that_are_none(store_with_people):
-    """An admin hears why, in words, and nobody is added."""
+    """The admin reads why, and no person is added."""
     async with pages(store_with_people) as client:
         await tried(client, "Awa", PASSWORD, "10.0.0.1")
         for password, text in (("short", "10 à 200"), ("aaaaaaaaaaaa", "trop facile"), ("Fatou-2026!", "trop facile")):

@@ -226,7 +226,7 @@ def test_boxes(open_page):
 
 
 def test_a_box_that_says_nothing_more_is_not_shown_as_connected(hq, open_page):
-    """Its last word was that all is well; an hour later nobody knows, and neither list nor shop says so."""
+    """Its last word was that all is well; an hour later its state is unknown, and neither list nor shop says so."""
     box, hour = PaperBox("EL02000021-1"), 3_600_000
     then = time.time_ns() // 1_000_000 - hour
     hq.store.register.add(box.nim, box.key.public, now=1, label="Kaya", region="Centre")

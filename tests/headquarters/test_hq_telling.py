@@ -1,4 +1,4 @@
-"""Webhook and mail: once when a finding is there, once when it is solved, again while nobody answers."""
+"""Webhook and mail: once when a finding is there, once when it is solved, again while there is no answer."""
 
 import asyncio
 import base64
@@ -91,7 +91,7 @@ def gap(store):
 
 
 async def test_webhook(store, gap, tmp_path):
-    """Signed with the shared secret, after its time; again while nobody takes it; and once more when it is solved."""
+    """Signed with the shared secret, after its time; again until it is accepted; and once more when it is solved."""
     secret = "whsec_" + base64.b64encode(os.urandom(32)).decode()
     (tmp_path / "secret").write_text(secret)
     status = iter([500, 200, 200])
@@ -244,7 +244,7 @@ def nims(listener):
 
 
 async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
-    """A webhook that is dead keeps the mail from nobody; a few tries later, when it is back, it gets all of them, and the mail is not sent again."""
+    """A webhook that is dead does not delay the mail; a few tries later, when it is back, it gets all of them, and the mail is not sent again."""
     mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
     async with Listener(smtp) as server, Listener(http(lambda: 200)) as listener:
         by_mail = MailNotifier(**mail, port=server.port, user="", password_file=None)

@@ -176,7 +176,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 turn._context.run(turn._callback, *turn._args)
             except (SystemExit, KeyboardInterrupt):
                 raise
-            except BaseException:  # noqa: BLE001, S110  nobody hears it: what should have been done is missed by the oracle
+            except BaseException:  # noqa: BLE001, S110  it has no receiver: what should have been done is missed by the oracle
                 pass
 
     def _shuffle(self) -> None:

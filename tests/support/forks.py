@@ -42,7 +42,7 @@ def connected(at: Path) -> socket.socket:
 def serve(run: int, work: Callable[[socket.socket], None]) -> None:
     """For each that comes, `work` in a fork, until the process `run` is gone."""
     listening, ended = socket.socket(fileno=os.dup(0)), os.pidfd_open(run)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a fork has ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the exit code of a fork is not read
     looks = select.poll()
     looks.register(listening, select.POLLIN)
     looks.register(ended, select.POLLIN)

@@ -324,7 +324,7 @@ async def in_service(path: Path, **options: Any) -> AsyncIterator[MemoryShop]:
 
 
 def broken_once(monkeypatch: pytest.MonkeyPatch, step: str) -> list[str]:
-    """The first such write to the ledger raises what nobody expects; the list is empty from then on."""
+    """The first such write to the ledger raises an unexpected error; the list is empty from then on."""
     left = [step]
 
     async def broken(write: Callable[[], Awaitable[Any]]) -> Any:

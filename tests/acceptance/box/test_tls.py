@@ -96,7 +96,7 @@ def in_use(shop: Shop) -> x509.Certificate:
 
 
 def test_an_authority_is_not_replaced_by_mistake(tmp_path: Path) -> None:
-    """Tills trust it: only `--force` makes another. What to write into the configuration is said; keys are nobody else's."""
+    """Tills trust it: only `--force` makes another. What to write into the configuration is said; keys are readable by the daemon alone."""
     mcfd = Command(tmp_path, CONFIG)
     assert mcfd.refused(1, "tls", "export-ca") == f"no authority in {tmp_path}/tls yet: mcfd tls init"
     assert 'tls = "internal" in [server]' in mcfd.ok("tls", "init")

@@ -1,4 +1,4 @@
-"""The clients that are published, `clients/python` and `clients/js`: nobody who uses them writes the loop of repeats."""
+"""The clients that are published, `clients/python` and `clients/js`: they have the loop of repeats, so that a till needs none."""
 
 import asyncio
 import json

@@ -126,7 +126,7 @@ def filled(path: str) -> str:
 
 @pytest.mark.parametrize("role", [*ROLES, "", "another site"])
 def test_every_path_with_every_role(client: httpx.Client, as_role: BecomeRole, role: str) -> None:
-    """403 for who may not, the login for who is nobody; a change that another site asks for with a technician's cookie is refused too.
+    """403 for who may not, the login without a session; a change that another site asks for with a technician's cookie is refused too.
     What somebody may is not refused."""
     if role:
         as_role("technician" if role == "another site" else role)

@@ -1,4 +1,4 @@
-"""Two hundred tills at once on one machine: each has its answer, in order, in flat memory, and nobody who leaves breaks anything."""
+"""Two hundred tills at once on one machine: each has its answer, in order, in flat memory, and a till that leaves breaks nothing."""
 
 import asyncio
 import json

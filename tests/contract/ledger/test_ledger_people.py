@@ -44,7 +44,7 @@ async def test_a_person_and_their_session(store: Store) -> None:
     session = store.ledger.peek(find_session, DIGEST)
     assert (session.name, session.role, session.used_at) == ("awa", "manager", START + 1)
     assert store.ledger.peek(find_session, b"\x02" * 32) is None
-    for _ in range(2):  # the second time there is nobody
+    for _ in range(2):  # the second time there is no person
         await store.ledger.write(end_session, DIGEST, at=START + 2, by=SHOP)
     assert store.ledger.peek(find_session, DIGEST) is None
     entries = [(entry.action, entry.subject, entry.at) for entry in await store.ledger.read(newest_entries, 2)]
@@ -53,7 +53,7 @@ async def test_a_person_and_their_session(store: Store) -> None:
 
 @pytest.mark.parametrize("change", ["disable", "set_password"])
 async def test_sessions_end_at_once(store: Store, change: str) -> None:
-    """The very next request is nobody's."""
+    """The very next request has no session."""
     await store.ledger.write(create_person, "awa", "manager", "old", at=START)
     await store.ledger.write(open_session, 1, "awa", DIGEST, at=START, by=SHOP)
     if change == "disable":

@@ -36,7 +36,7 @@ def read(events) -> list[ClosureData]:
 
 
 async def three_days(store) -> Till:
-    """Sales of two groups, a credit note, something refused, an empty day, and an invoice that nobody made."""
+    """Sales of two groups, a credit note, something refused, an empty day, and an invoice of no till."""
     till = await Till.of(store)
     await till.sell(15_000)
     await till.sell(7_000, "A")

@@ -173,7 +173,7 @@ def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
 
 
 def test_who_has_no_such_ledger(store):
-    """A machine that nobody has added, and an id that is none."""
+    """An unregistered machine, and an id that is none."""
     assert not store.register.accept_ledger("EL02000099", PaperBox().ledger, "awa", NOW)
     with pytest.raises(ValueError, match="not the id"):
         store.register.accept_ledger("EL02000099", "x", "awa", NOW)

@@ -25,7 +25,7 @@ def say(store, box, key, now=LATER, **changes):
 
 @pytest.fixture
 def stolen(store, box):
-    """Two closures are here; another key of the box is the thief's, and has named a Z that nobody has made."""
+    """Two closures are here; another key of the box is the thief's, and has named a Z that was not made."""
     take(store, box, box.close(), box.close())
     store.register.add(box.nim, STOLEN.public, now=NOW)
     assert say(store, box, STOLEN, z=HUGE) == [WantedClosures("live", 3, HUGE)]

@@ -176,7 +176,7 @@ class WatchedVfs(PatchedVfs):
 
     @contextmanager
     def watching(self, files: DurableFiles | None) -> Iterator[None]:
-        """None: it stands there and tells nobody."""
+        """None: it stands there silently."""
         self.files = files
         self.register(self.own if files else self.usual)
         try:
@@ -255,7 +255,7 @@ def watched(files: DurableFiles) -> Iterator[None]:
 
 
 def unwatched() -> AbstractContextManager[None]:
-    """The same files, where nobody has to hear of it."""
+    """The same files, without a notification."""
     return the_vfs().watching(None)
 
 

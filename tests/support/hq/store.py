@@ -36,7 +36,7 @@ def cluster():
 
 @pytest.fixture(params=KINDS)
 def new_url(request, tmp_path: Path):
-    """The URL of a database that nobody has opened yet."""
+    """The URL of a database that was not opened yet."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/hq.sqlite3"
         return
