@@ -235,7 +235,7 @@ def test_the_answer_with_a_last_z_also_requests_what_is_missing(hq, box):
 
 
 def test_presence_shows_trouble_and_its_end(hq, box):
-    """Tax server, clock and a ledger that was put back are told by presence; what passes is solved by the next one."""
+    """Tax server, clock and a ledger that was put back are reported by presence; what passes is solved by the next one."""
     now = time.time_ns() // 1_000_000
     late = box.presence(at=now - 3_600_000, tax_days=6)
     hq.post("/presence", box.sent_presence(late))

@@ -170,7 +170,7 @@ def test_codes_differ():
 @pytest.mark.parametrize("host", ["h:99999", "h:x", "a\x7fb", "é..é", "...:1", "127.0.0.1:1/" + "p" * 70_000])
 @pytest.mark.parametrize("pin", ["", "#" + "a" * 64])
 async def test_an_address_that_nobody_has(host, pin, monkeypatch):
-    """Typed at a box, in the page or on the command line: it is told so."""
+    """Typed at a box, in the page or on the command line: the error says so."""
     monkeypatch.setattr("daemon.upstream.joining.TRIES", 1)
     link = read_link(f"https://{host}/join/K7QF-92XM-4HTR{pin}")
     with pytest.raises(JoinFailed):

@@ -65,7 +65,7 @@ async def test_the_word_of_the_web_server_counts(store_with_people, real):
 
 
 async def test_an_address_that_guesses_waits_alone(store_with_people):
-    """It tries at many names; it is told when it may go on, and the others are not concerned."""
+    """It tries at many names; the answer says when it may go on, and the others are not concerned."""
     async with pages(store_with_people) as client:
         statuses = [await tried(client, f"name {number}", "wrong password", "10.0.0.1") for number in range(22)]
         assert statuses == [401] * 20 + [429] * 2

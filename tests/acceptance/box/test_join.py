@@ -240,7 +240,7 @@ def test_a_whole_box_put_back(hq, shop, tmp_path):
 @pytest.mark.long
 def test_by_an_address_with_a_private_certificate(tmp_path, shop):
     """The code names the certificate that headquarters shows, and the box learns the authority of its own from the answer. A server that shows another one
-    is told nothing."""
+    gets no data."""
     authority = Authority(tmp_path)
     pem = authority.issue()
     server = f"tls_cert = {json.dumps(str(pem))}\ntls_key = {json.dumps(str(pem))}\n"

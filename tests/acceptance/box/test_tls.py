@@ -124,7 +124,7 @@ def test_who_made_an_authority_is_in_the_audit_log(tmp_path: Path) -> None:
 
 
 async def test_the_daemon_looks_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without being asked: what is due is renewed and shown; trouble is told once, and what is there goes on."""
+    """Without being asked: what is due is renewed and shown; trouble is logged once, and what is there goes on."""
     monkeypatch.setattr(housekeeping, "CHECK_SECONDS", 0.01)
     file = tmp_path / "mcfd.toml"
     file.write_text(f'[server]\ntls = "internal"\ntls_folder = "tls"\n{CONFIG}')

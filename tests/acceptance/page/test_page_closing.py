@@ -180,7 +180,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
 
 def test_the_shops_name_stays_when_its_machine_is_away(tmp_path: Path) -> None:
     """The first screen has it, also of a box that was started again while the machine is switched off: as on its papers. What waits for a
-    headquarters is not told where there is none."""
+    headquarters gets no message where there is none."""
     with running_shop(tmp_path) as shop:
         create_users(shop, ["manager"])
         shop.http.cookies.update(session_of(shop, "manager"))

@@ -325,7 +325,7 @@ def test_what_a_browser_keeps_of_the_page_is_of_this_version(client: httpx.Clien
 
 def test_what_is_not_there_is_told_on_a_page(client: httpx.Client) -> None:
     """An address that was mistyped, an invoice that there is none of: in the person's language, with the menu; without a session, the login. A
-    program that asks for JSON is told so in JSON."""
+    program that asks for JSON gets it in JSON."""
     assert client.get("/ui/reports").headers["location"] == "/ui/login"
     log_in(client, "reader")
     mistyped = (

@@ -219,7 +219,7 @@ def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> N
 
 
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:
-    """After a restore onto a new disk no day can be closed before the last Z is told (decision 30): the banner and the screen that closes say so
+    """After a restore onto a new disk no day can be closed before the last Z is entered (decision 30): the banner and the screen that closes say so
     before anybody counts, and what was counted stays in its form."""
     with running_shop(tmp_path) as shop:
         create_users(shop, ["manager"])

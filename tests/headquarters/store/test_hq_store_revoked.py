@@ -53,7 +53,7 @@ def test_what_the_box_says_under_its_own_key_counts_again(store, box, stolen):
 
 
 def test_a_key_that_is_replaced(store, box):
-    """The box has said the same with its new key: nothing is taken back with the old one, and no finding is told a second time."""
+    """The box has said the same with its new key: nothing is taken back with the old one, and no finding is sent a second time."""
     take(store, box, box.close())
     box.close()
     say(store, box, box.key)

@@ -32,7 +32,7 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture(scope="module")
 def stick(shop: Shop) -> Path:
-    """A repository on a stick in the box, and the box told of it. The files of the shop that was opened before lie in a layer below, where dpkg
+    """A repository on a stick in the box, and in the box's list of sources. The files of the shop that was opened before lie in a layer below, where dpkg
     cannot put its hard links back (ESTALE), as it can on every disk: they are laid out once more."""
     secret_key()
     folder = shop.box.path(STICK)

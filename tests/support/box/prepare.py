@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def build(name: str, make: Callable[[], object]) -> bool:
-    """Told on standard output. What fails here fails again in the test that wants it, and is explained there."""
+    """Printed on standard output. What fails here fails again in the test that wants it, and is explained there."""
     began = time.monotonic()
     try:
         make()

@@ -27,7 +27,7 @@ port = "machine-{NIM}"
 
 
 class Command:
-    """`run` on the configuration in `folder`; English unless told otherwise, and no variables of the developer's. Where the configuration
+    """`run` on the configuration in `folder`; English by default, and no variables of the developer's. Where the configuration
     names no port, there is one of its own: on the usual one another test's box may answer, which has a machine of the same NIM."""
 
     def __init__(self, folder: Path, config: str = CONFIG) -> None:

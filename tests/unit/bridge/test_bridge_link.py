@@ -201,7 +201,7 @@ async def test_a_stale_reply_is_dropped_and_logged(seq: int, cmd: int) -> None:
 
 
 async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
-    """What comes while nothing is asked, or is our own frame come back, is told and dropped."""
+    """What comes while nothing is asked, or is our own frame come back, is recorded and dropped."""
     journal = Journal()
     port = ScriptedPort(lambda seq, cmd, text: [naive_encode(seq, cmd, text), reply(seq, cmd)], answer(b"two"))
     link = link_over(port, journal=journal)

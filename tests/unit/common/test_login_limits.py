@@ -67,7 +67,7 @@ def test_one_account_from_everywhere(limits, clock):
 
 
 def test_one_address_takes_nothing_from_another(limits, clock):
-    """It tries on at every name and is told to wait; the others are not, also for the same names."""
+    """It tries on at every name and has to wait; the others do not, also for the same names."""
     tried = sum(limits.begin(f"name{number}", HOME, exists=False) == 0 for number in range(100))
     assert tried == 5
     assert limits.begin("awa", HOME, exists=True) > 0

@@ -64,7 +64,7 @@ async def bench(tmp_path: Path) -> Bench:
 
 def test_nothing_is_written_outside_of_the_folders_of_this_box(bench: Bench) -> None:
     """The configuration in the archive names other places for logo, secrets and certificates: absolute, by `..`, as the ledger itself.
-    They are told and not written; the rest is put back, a secret with the mode of a secret. Where the configuration was on the other box decides nothing here."""
+    They are listed and not written; the rest is put back, a secret with the mode of a secret. Where the configuration was on the other box decides nothing here."""
     evil = bench.outside / "cron"
     config = f"""{CONFIG}
 [company]

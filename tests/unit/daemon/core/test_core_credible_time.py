@@ -153,7 +153,7 @@ def test_only_a_clock_that_is_after_the_book_is_asked_about(box: int, machine: i
 
 @pytest.mark.parametrize(("box", "behind", "ahead"), [(NOON - SLACK, 0, 0), (NOON + BOUND + 1, 0, BOUND + 1)])
 def test_by_how_much_a_clock_is_off(box: int, behind: int, ahead: int) -> None:
-    """Within the slack nothing is told; a millisecond past the bound an operator is asked, and the book's own time holds."""
+    """Within the slack there is no report; a millisecond past the bound an operator is asked, and the book's own time holds."""
     reading = decide_time(clocks(box))
     assert (reading.behind, reading.ahead, reading.at) == (behind, ahead, NOON)
     assert decide_time(clocks(NOON - SLACK - 1, synchronised=True)).behind == SLACK + 1
