@@ -42,7 +42,7 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
 
 
 async def test_several_senders_over_https(store, box, threads, monkeypatch):
-    """They are gathered into one transaction: the one whose content is refused is told so, and the others are kept."""
+    """They are gathered into one transaction: the one whose content is refused gets an error, and the others are kept."""
     other = PaperBox("EL02000016-1")
     store.register.add(other.nim, other.key.public, now=1)
     take = store.closures.take

@@ -25,7 +25,7 @@ async def test_a_word_that_was_heard_before(store, box, threads):
 
 
 async def test_a_word_of_a_key_that_is_revoked_since(store, box, threads):
-    """Nobody has it any more: it is looked at again, and refused."""
+    """Its key was revoked: it is looked at again, and refused."""
     reception = Reception(store, threads, UTC)
     presence = word(box)
     async with reception.running():

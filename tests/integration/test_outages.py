@@ -334,7 +334,7 @@ async def test_the_outage_of_a_former_taxpayer_ends_with_its_book(tmp_path: Path
 
 
 async def test_the_outage_of_a_spare_ends_when_its_machine_is_back(tmp_path: Path) -> None:
-    """A spare that nobody uses need not be connected."""
+    """An unused spare need not be connected."""
     async with paired(tmp_path / "ledger") as shop:
         peek, book = shop.store.ledger.peek, shop.spare.worker.book
         register = asyncio.ensure_future(watch.OutageWatch(shop.spare.worker).run())

@@ -250,7 +250,7 @@ async def test_a_credit_note_shows_too_that_the_machine_is_well(
 
 
 async def test_none_is_taken_on_once_its_time_is_over(tmp_path: Path) -> None:
-    """It waits for its turn until its client has given up, and then the machine dies: nobody is left who wants it certified (decision 46)."""
+    """It waits for its turn until its client has given up, and then the machine dies: no client is left that wants it certified (decision 46)."""
     async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:
         shop.worker.defers = True
         await shop.connected()

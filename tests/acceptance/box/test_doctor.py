@@ -64,10 +64,10 @@ def test_all_is_well(shop: Shop) -> None:
     assert shop.certify(invoice("D-1")).status_code == httpx.codes.OK
     checks = as_a_process(shop.mcfd("doctor", "--json"))
     assert checks.pop("isf")["state"] == "warn"  # the example's, on a machine in use
-    assert checks.pop("company")["state"] == "warn"  # nobody has said regime, office or plot
+    assert checks.pop("company")["state"] == "warn"  # regime, office and plot are not configured
     assert {check["state"] for check in checks.values()} == {"ok"}
     assert {"daemon", "machine", "clock", "tax_server", "ledger", "upstream", "certificate", "disk"} <= checks.keys()
-    assert "line" not in checks  # it is the daemon's, and nobody else looks
+    assert "line" not in checks  # it is the daemon's, and no other program looks
     assert shop.certify(invoice("D-2")).status_code == httpx.codes.OK
 
 

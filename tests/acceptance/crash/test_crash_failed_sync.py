@@ -32,7 +32,7 @@ def fails_at_each_sync(lane: Lane, ask: Callable[[str], object], through: Callab
 
 def test_a_failed_sync_of_a_certification(lane: Lane) -> None:
     """The till's connection breaks; its retry with the same key has the machine's own certification. After the third time in an hour the disk is
-    told as what it is, and selling goes on."""
+    reported as what it is, and selling goes on."""
     bodies = {}
 
     def certify(key: str) -> None:

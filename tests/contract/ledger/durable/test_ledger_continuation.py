@@ -264,7 +264,7 @@ def test_a_ledger_that_does_not_continue_the_copy_stays(
 
 
 def test_a_ledger_whose_invoices_cannot_be_read_at_all_stays(path: Path, copy: Path, image: bytes) -> None:
-    """Nobody knows what it has since the copy, which alone is put back when that is asked for."""
+    """What it has since the copy is unknown; the copy alone is put back when that is asked for."""
     assert path.read_bytes() == image
     tables = "SELECT rootpage FROM sqlite_schema WHERE name IN ('certification', 'certification_seq')"
     for (page,) in query(path, tables):

@@ -201,7 +201,7 @@ async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
 
 
 def test_nobody_takes_them_and_the_oldest_go() -> None:
-    """A disk that stalls costs memory for a while, and not for ever; what was lost is told once, before what is left."""
+    """A disk that stalls costs memory for a while, and not for ever; what was lost is noted once, before what is left."""
     ticks = itertools.count(10**9, 10**6)
     notes = Recorder(lambda _: None, lambda: next(ticks))
     for number in range(MOST_EVENTS + 5):
