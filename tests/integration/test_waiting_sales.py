@@ -23,6 +23,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import deferred, settlements, uniqueness
 from daemon.store.tables.events import events_after
 from daemon.usecases.certification import enter_invoice
+from daemon.usecases.certification.certify import dry_run
 from daemon.usecases.deferred import certify_waiting
 from daemon.usecases.deferred.accept import certify_or_defer, release, take_back
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
@@ -284,12 +285,15 @@ async def test_none_is_taken_on_while_its_number_is_at_the_machine(tmp_path: Pat
 
 
 async def test_the_number_of_one_that_waits_is_certified_for_no_other_sale(tmp_path: Path) -> None:
-    """The machine is free, and does not hear of it."""
+    """The machine is free, and does not hear of it. A dry run says so too."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=NEVER) as shop:
         await shop.connected()
         await defer(shop, "A")
         with pytest.raises(NumberWaits):
             await shop.certify("A", key="of another sale")
+        body = invoice("A")
+        with pytest.raises(NumberWaits):
+            await dry_run(shop.worker, body, shop.call(body))
         assert shop.on_machine == []
 
 
