@@ -9,13 +9,12 @@ from common.files import read_file
 from common.language import Language
 from daemon.core.invoice.invoice import CLIENTS, COMMENT_NAMES, NATURES
 from daemon.core.ledger.book import Book
+from daemon.core.machine.state import TAXPAYER_LINES
 from daemon.core.report.report_parts import Letterhead
 from daemon.paper.logo import LARGEST
 from daemon.paper.shop import Shop
 from daemon.settings import Settings
 from daemon.settings.paper import LABELS
-
-TAXPAYER_LINES = 6
 
 
 def read_logo(path: Path | None) -> bytes:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
@@ -23,6 +24,9 @@ from support.collected import ForkedWorkers
 from support.memory import RunInMemory
 from support.nursery import Shared, keep_warm
 from support.steady_loop import SteadyLoop
+
+if TYPE_CHECKING:
+    from support.shop import Machine
 
 # As on a box, whose package is compiled: a workplace that asks Python not to keep byte code has each worker rewrite 300 modules of tests (8 s
 # of a processor), and each program that is started compile itself anew.
@@ -206,3 +210,18 @@ def wait_until_empty(look: Callable[[], set]) -> set:
         gc.collect()
         time.sleep(0.02)
     return left
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator["Machine"]:
+    """The simulator on the port of `Command` and `Shop`."""
+    from support.shop import Machine  # noqa: PLC0415  most tests need no machine
+
+    machine = Machine(tmp_path).start()
+    yield machine
+    machine.kill()
+
+
+@pytest.fixture
+def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")

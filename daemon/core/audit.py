@@ -207,7 +207,8 @@ def key_hash_of(key: str) -> bytes:
 
 class Call(msgspec.Struct, frozen=True):
     """`key` is the Idempotency-Key as sent, empty without one; `fingerprint` tells one request of a book from another
-    (SHA-256 over method, path without the NIM, and body, cut to 16 bytes); `by` is who asks, for the audit log."""
+    (SHA-256 over method, path without the NIM, and the body's values, cut to 16 bytes); `by` is who asks, for the
+    audit log."""
 
     request_id: str = ""
     key: str = ""
@@ -216,7 +217,8 @@ class Call(msgspec.Struct, frozen=True):
     strict: bool = False
     """Whether unknown fields are refused (`Mcfd-Strict`, or a strict key)."""
     earlier: Callable[[Iterable[str]], Iterable[bytes]] | None = None
-    """The fingerprints that version 0.1.0 stored: its path had the NIM as it was sent, or as one of those given."""
+    """The fingerprints that earlier versions stored, over the body's bytes: 0.1.0's path had the NIM as it was sent, or
+    as one of those given."""
     expires: float = 0.0
     """When nothing is sent to the machine for it any more (loop time, decision 46); 0 for never."""
 

@@ -10,7 +10,7 @@ McfdError
 ├── NothingToClose        nothing was sold since the last report of articles (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
 ├── RequestExpired        it came, or had its turn, after the time that its client gave it; nothing was sent (410)
-├── TooManyActs           a key or a person has moved cash, or asked for paper, too often within an hour (429)
+├── TooManyActs           a key or a person has moved cash, or requested paper, too often within an hour (429)
 ├── NotFound              no such record in this book (404)
 ├── MachineError          the machine or its line
 │   ├── MachineRefused    the machine refused, in its own words; nothing was certified (422)

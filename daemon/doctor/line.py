@@ -25,6 +25,8 @@ from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
 """Seconds; beyond an hour the ledger uses the machine's time (core.clock)."""
+TAX_SERVER_WARN = 5
+"""Days without contact, as in the page's banner."""
 SWAPPED = Text("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force")
 UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 """Names in /dev that may change."""
@@ -249,7 +251,7 @@ def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> Ch
     summary = Text("{contact}; {waiting} to be sent", contact=last_contact(days), waiting=waiting)
     if error:
         summary = Text(f"{tr(summary)} ({error})")
-    if days is None or days >= ALERT_DAYS:
+    if days is None or days >= TAX_SERVER_WARN:
         return Check("tax_server", nim).warn(
             summary,
             "connect the machine to the internet (its SIM, its network cable): after {limit} days without "

@@ -30,6 +30,7 @@ from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, Machi
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
 from daemon.core.machine.state import (
+    TAXPAYER_LINES,
     Certified,
     FiscalCounters,
     LastInvoice,
@@ -120,9 +121,23 @@ class ConnectedMachine:
             link = await self._machine.server_link()
         return ServerLink(link.acknowledged, link.documents, link.last_contact, link.state, link.error)
 
-    async def taxpayer(self, line: int) -> str:
-        with translated():
-            return await self._machine.taxpayer(line)
+    async def server_link_or_error(self) -> ServerLink:
+        """A machine that is not activated may know no tax server: `state` is then empty, and `error` says why."""
+        try:
+            return await self.server_link()
+        except (MachineRefused, MachineNonsense) as error:
+            return ServerLink(0, 0, "", "", str(error.text if isinstance(error, MachineRefused) else error))
+
+    async def taxpayer(self) -> tuple[str, ...]:
+        """The lines of name and address of the shop (2Bh); those that it refuses are empty."""
+        return tuple([await self._taxpayer_line(line) for line in range(TAXPAYER_LINES)])
+
+    async def _taxpayer_line(self, line: int) -> str:
+        try:
+            with translated():
+                return await self._machine.taxpayer(line)
+        except (MachineRefused, MachineNonsense):
+            return ""
 
     async def enter(self, invoice: Invoice, ifu: str, agree: Agree) -> None:
         """C3h, C0h, 31h for each item, 36h for each comment, 33h, then 35h for each payment that `agree` returns for

@@ -13,11 +13,10 @@ from bridge.ports import find_holders
 from common.language import sentence
 from common.language.reasons import NO_END, PORT_HANGS_UP, PORT_USED_BY
 from common.wire.instants import now_millis
-from daemon.core.errors import MachineError, MachineNonsense, MachineRefused
-from daemon.core.machine.state import PortReading, ServerLink, Silence
+from daemon.core.errors import MachineError
+from daemon.core.machine.state import PortReading, Silence
 from daemon.machines.adapter import ConnectedMachine, machine_state
 
-TAXPAYER_LINES = range(6)
 PATIENCE_SECONDS = 6.0
 """Limit of the whole inspection: three tries of a few commands on a slow line; a machine needs 0.1 s."""
 
@@ -49,17 +48,4 @@ async def _read(link: Link) -> PortReading:
     state = machine_state(await handshake(link))
     read_at = now_millis()
     machine = ConnectedMachine(LinkedMachine(link))
-    try:
-        server = await machine.server_link()
-    except MachineRefused as error:  # before its activation it may know neither server nor taxpayer
-        server = ServerLink(0, 0, "", "", str(error.text))
-    except MachineNonsense as error:  # the state was readable, so this machine only has other habits
-        server = ServerLink(0, 0, "", "", str(error))
-    return PortReading(state, server, tuple([await _taxpayer(machine, line) for line in TAXPAYER_LINES]), read_at)
-
-
-async def _taxpayer(machine: ConnectedMachine, line: int) -> str:
-    try:
-        return await machine.taxpayer(line)
-    except (MachineRefused, MachineNonsense):
-        return ""
+    return PortReading(state, await machine.server_link_or_error(), await machine.taxpayer(), read_at)

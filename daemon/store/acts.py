@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Sequence
 
 import msgspec
 
@@ -52,18 +51,16 @@ class CalendarAccess(LedgerAccess):
             closures.append(placed)
         return closures
 
-    async def close_over_months(self, book: Book, at: int, *, upto_z: bool = False) -> Sequence[Placed]:
-        """What is over at `at` (ms) and not closed yet; nothing is written when there is nothing."""
+    async def close_over_months(self, book: Book, at: int, *, upto_z: bool = False) -> None:
+        """Closes what is over at `at` (ms) and not closed yet; nothing is written when there is nothing."""
 
         def is_due(connection: sqlite3.Connection) -> bool:
             month = calendar_closures.open_month(connection, book, self._open.zone)
             return bool(month) and month < month_of(at, self._open.zone)
 
-        if self._open.high_water is None or not self.peek(is_due):
-            return ()
-        closures = await self.write(self.close_over, book=book, at=at, upto_z=upto_z)
-        await self.count_calendar(book)
-        return closures
+        if self._open.high_water is not None and self.peek(is_due):
+            await self.write(self.close_over, book=book, at=at, upto_z=upto_z)
+            await self.count_calendar(book)
 
     async def close_calendar(self, book: Book, kind: CalendarKind, period: str, *, at: int, call: Call) -> bytes:
         """The report of the month or year that is over, or of the named one, also where it was closed before."""
@@ -98,15 +95,25 @@ class CalendarAccess(LedgerAccess):
 
 class OutageAccess(LedgerAccess):
     async def begin_outage(
-        self, book: Book, reason: OutageReason, *, at: int, lasted: int, refused: bool, incident: str
+        self,
+        book: Book,
+        reason: OutageReason,
+        *,
+        at: int,
+        lasted: int,
+        refused: bool,
+        incident: str,
+        is_over: bool = False,
     ) -> Outage | None:
-        """None where one lasts already: a book has one at the most."""
+        """None where one lasts already: a book has one at the most. With `is_over` it ends at `at` in the same
+        transaction."""
 
         def job(connection: sqlite3.Connection) -> Outage | None:
             begun = outages.begin(connection, book, reason, at=at, lasted=lasted, refused=refused, incident=incident)
-            if begun is not None:
-                self._open.event_writer.write(connection, book, OUTAGE, at, ref=begun.number)
-            return begun
+            if begun is None:
+                return None
+            self._open.event_writer.write(connection, book, OUTAGE, at, ref=begun.number)
+            return self._end_outage(connection, book, at=at, until=at) if is_over else begun
 
         return await self.write(job)
 

@@ -119,7 +119,7 @@ class OutageWatch:
             self._found = self._seen(reason)
         lasting = self._lasting()
         if self._found is not None and lasting is None and self._is_due(self._found, is_back=reason is None):
-            await self._write(self._found)
+            await self._write(self._found, is_over=reason is None and self._found.reason != "blocked")
             lasting = self._lasting()
         if reason is None:
             await self._back(lasting)
@@ -175,7 +175,7 @@ class OutageWatch:
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
-    async def _write(self, found: OutOfOrder) -> None:
+    async def _write(self, found: OutOfOrder, *, is_over: bool = False) -> None:
         worker, now = self.worker, self.worker.now()
         begun = await worker.ledger.begin_outage(
             worker.book,
@@ -184,11 +184,14 @@ class OutageWatch:
             lasted=max(0, now - found.since),
             refused=found.refused,
             incident=found.incident,
+            is_over=is_over,
         )
         found.is_written = True
         if begun is not None:
             log.warning("outage.begun", **worker.names, outage=begun.number, reason=begun.reason)
             worker.publish(OUTAGE, ref=begun.number)
+        if begun is not None and is_over:
+            self._ended(begun)
 
     async def _back(self, lasting: Outage | None) -> None:
         """Ends the outage, except `blocked`, which only a certification ends."""
@@ -203,11 +206,14 @@ class OutageWatch:
         if worker.ledger.peek(outages.open_outage, book) is None:
             return
         ended = await worker.ledger.end_outage(book, at=now, until=now)
-        self._signed_at = float("-inf")
         if ended is not None:
-            seconds = (ended.until - ended.since) // 1000
-            log.info("outage.ended", **worker.names, outage=ended.number, seconds=seconds)
-            worker.publish(BACK, ref=ended.number)
+            self._ended(ended)
+
+    def _ended(self, outage: Outage) -> None:
+        self._signed_at = float("-inf")
+        seconds = (outage.until - outage.since) // 1000
+        log.info("outage.ended", **self.worker.names, outage=outage.number, seconds=seconds)
+        self.worker.publish(BACK, ref=outage.number)
 
     async def _give_sign(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -58,7 +58,7 @@ static class Till
                     var service = Regex.Match(answer, @"\x00\x21\x00\x01.{6}\x00{4}(.)(.)", RegexOptions.Singleline); // SRV: its port
                     if (service.Success) return "https://" + peer.Address + ":" + (service.Groups[1].Value[0] * 256 + service.Groups[2].Value[0]);
                 }
-                catch (SocketException) { } // nobody answers, or there is no network
+                catch (SocketException) { } // no answer, or no network
             }
         }
         return Fixed;

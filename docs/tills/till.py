@@ -34,7 +34,7 @@ def find_box():
             try:
                 sock.sendto(question, ("224.0.0.251", 5353))
                 answer, (address, _) = sock.recvfrom(9000)
-            except OSError:  # nobody answers, or there is no network
+            except OSError:  # no answer, or no network
                 continue
             service = re.search(rb"\x00\x21\x00\x01.{6}\x00{4}(..)", answer, re.DOTALL)  # SRV: its port
             if service:

@@ -44,7 +44,7 @@ ROLE = "role"
 """In the `opt` of a handler that is not a page, as `RIGHT` is of a page."""
 MOST_DIGITS = 9
 SILENT_MILLIS = 900_000
-"""Without a word for so long, nobody knows how a box is."""
+"""A box without a presence for this long is in an unknown state."""
 LONG_AT_ONCE = 2
 LONG_SECONDS = 300.0
 RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))

@@ -1,4 +1,4 @@
-"""Names that nobody would search for: `python tests/architecture/names.py` lists them, and `make check` fails on one (CONTRIBUTING.md).
+"""Names without a searchable word: `python tests/architecture/names.py` lists them, and `make check` fails on one (CONTRIBUTING.md).
 
 A name is a noun or a verb; that of a test is a sentence (`test_…`) and may have any word. A participle says what happened to a thing and not what it is; `nobody` and `whoever` are no technical terms.
 """

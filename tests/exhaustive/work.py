@@ -79,7 +79,7 @@ def recover(world: World) -> World:
 def _settle(world: World, found: tuple[real.Judged, ...]) -> World:
     reading, before = world.machine.read(), world
     for attempt, verdict, detail in found:
-        if len(found) == 1 and before.book.seen:  # what 0.1.0 did not write down nobody can know
+        if len(found) == 1 and before.book.seen:  # what 0.1.0 did not write down is unknown
             truth = "executed" if machine_invoice(before, attempt) else "not executed"
             world = world.note(Question(evidence(before, attempt.number, attempt.type), truth, verdict))
         world = store.settle(world, attempt, verdict, detail)

@@ -10,17 +10,9 @@ from common.wire.nats_headers import Headers
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import message_of
-from headquarters.intake.threads import Threads
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import BadContent
 from headquarters.store.taken import StreamName
-
-
-@pytest.fixture
-def threads():
-    threads = Threads(2)
-    yield threads
-    threads.close()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +42,7 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
 
 
 async def test_several_senders_over_https(store, box, threads, monkeypatch):
-    """They are gathered into one transaction: the one whose content is refused is told so, and the others are kept."""
+    """They are gathered into one transaction: the one whose content is refused gets an error, and the others are kept."""
     other = PaperBox("EL02000016-1")
     store.register.add(other.nim, other.key.public, now=1)
     take = store.closures.take

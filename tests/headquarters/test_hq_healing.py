@@ -1,4 +1,4 @@
-"""Headquarters' database lost, or put back to an earlier day: complete again with nobody typing anything, on both databases, over both ways in."""
+"""Headquarters' database lost, or put back to an earlier day: complete again without a command, on both databases, over both ways in."""
 
 import contextlib
 import shutil
@@ -117,7 +117,7 @@ class OverHttps:
 
 
 class OverNats(Site):
-    """The same by JetStream, with the keys and files as shipped; nobody is asked, the stream is read again."""
+    """The same by JetStream, with the keys and files as shipped; no box gets a question, the stream is read again."""
 
     def __init__(self, directory, database) -> None:
         super().__init__(directory, database.url)

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.running import RunningHq
+from support.hq.store import presence_word
 from support.receivers.vectors import event_of
 from support.shop import PLAIN
 
@@ -108,7 +109,7 @@ def other_id(box):
 
 
 def of_another_nim(box):
-    """What box signs, in the name of a shop that nobody has added."""
+    """What box signs, in the name of an unregistered shop."""
     closure = PaperBox("EL99999999-1").close(key_id=box.key.id)
     return box.sent(closure)
 
@@ -213,7 +214,7 @@ def test_a_body_without_end(hq):
 
 
 def test_a_box_that_lost_its_last_z_hears_it(hq, box):
-    """Z 1 to 3 were received, Z 5 was told: whoever comes without any, or asks, hears 5, also the second time; who has its own hears nothing."""
+    """Z 1 to 3 were received, Z 5 was announced: a box without any, or with a question, gets 5, also the second time; one with its own gets nothing."""
     for closure in [box.close() for _ in range(3)]:
         hq.post("/closures", box.sent(closure))
     now = time.time_ns() // 1_000_000
@@ -225,8 +226,16 @@ def test_a_box_that_lost_its_last_z_hears_it(hq, box):
     assert "last_z" not in hq.post("/presence", box.sent_presence(box.presence(at=now + 1000, z=6))).json()
 
 
+def test_the_answer_with_a_last_z_also_requests_what_is_missing(hq, box):
+    """Nothing has arrived of a box that stated Z 3; after its restore it asks for that number: one answer has it and requests Z 1 to 3."""
+    now = time.time_ns() // 1_000_000
+    hq.store.presences.take([presence_word(box, box.presence(at=now - 7_200_000, z=3))], now=now - 7_200_000)
+    answer = hq.post("/presence", box.sent_presence(box.presence(at=now, z=3, asks=True))).json()
+    assert answer == {"replay": [{"mode": "live", "from_z": 1, "to_z": 3}], "last_z": 3}
+
+
 def test_presence_shows_trouble_and_its_end(hq, box):
-    """Tax server, clock and a ledger that was put back are told by presence; what passes is solved by the next one."""
+    """Tax server, clock and a ledger that was put back are reported by presence; what passes is solved by the next one."""
     now = time.time_ns() // 1_000_000
     late = box.presence(at=now - 3_600_000, tax_days=6)
     hq.post("/presence", box.sent_presence(late))
@@ -280,7 +289,7 @@ def test_a_key_that_is_revoked_in_a_running_headquarters(hq):
 
 
 def test_a_box_with_a_new_ledger(hq, box):
-    """Its ledger was lost: Z 1 of the new one is refused as a fork, whoever looks after the chain accepts it at the command line, and the running
+    """Its ledger was lost: Z 1 of the new one is refused as a fork, an administrator accepts it at the command line, and the running
     headquarters takes it."""
     assert hq.post("/closures", box.sent(box.close())).status_code == 200
     new = PaperBox(box.nim, key=box.key, seed=f"{box.nim} after the loss")

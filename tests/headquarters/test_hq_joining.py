@@ -68,7 +68,7 @@ async def test_as_people_type(client, store):
     ],
 )
 async def test_refused(client, store, changes, status, code):
-    """Each with a code of its own, also where the key's private half did not sign; nobody has joined, and the code is as good as before."""
+    """Each with a code of its own, also where the key's private half did not sign; no box has joined, and the code is as good as before."""
     right = code_for(store, NIM)
     answer = await post_join(client, right, **changes)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
@@ -170,7 +170,7 @@ def test_codes_differ():
 @pytest.mark.parametrize("host", ["h:99999", "h:x", "a\x7fb", "é..é", "...:1", "127.0.0.1:1/" + "p" * 70_000])
 @pytest.mark.parametrize("pin", ["", "#" + "a" * 64])
 async def test_an_address_that_nobody_has(host, pin, monkeypatch):
-    """Typed at a box, in the page or on the command line: it is told so."""
+    """Typed at a box, in the page or on the command line: the error says so."""
     monkeypatch.setattr("daemon.upstream.joining.TRIES", 1)
     link = read_link(f"https://{host}/join/K7QF-92XM-4HTR{pin}")
     with pytest.raises(JoinFailed):

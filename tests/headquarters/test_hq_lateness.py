@@ -118,7 +118,7 @@ def test_a_new_shop_that_falls_silent(store):
 
 
 def test_what_a_person_has_solved_stays_so(store):
-    """A shop on holiday: nobody is told each minute that it is late; the next day it is late anew, and once it has closed, anew that evening."""
+    """A shop on holiday: its lateness is not reported each minute; the next day it is late anew, and once it has closed, anew that evening."""
     box, now = PaperBox(), at("2026-03-03T20:30:00")
     store.register.add(box.nim, box.key.public, now=1)
     store.register.change("EL02000015", 0, closes_at=19 * 60)
@@ -164,7 +164,7 @@ def test_a_chain_that_is_late_as_a_whole(store):
 
 
 def test_a_look_while_late_shops_speak(store):
-    """Both settle the same findings: whoever comes second waits at the first of them, and neither is ended as a deadlock."""
+    """Both settle the same findings: the second one waits at the first of them, and neither is ended as a deadlock."""
     if store.database.is_sqlite:
         pytest.skip("there a transaction that writes is alone")
     first, second = [PaperBox(f"EL0200001{number}-1") for number in range(2)]
@@ -216,8 +216,8 @@ def test_learnt_in_the_store(store):
 
 
 def test_a_shop_that_is_closed_for_good(store):
-    """Nobody waits for it, its key is refused, and no list has it; its closures stay in the sums, with its name, and in the calendar of its last
-    months. Whoever adds it again opens it again."""
+    """It is never late, its key is refused, and no list has it; its closures stay in the sums, with its name, and in the calendar of its last
+    months. Adding it again opens it again."""
     box, others = PaperBox(), [PaperBox(f"EL020001{number:02}-1") for number in range(3)]
     for one in (box, *others):
         store.register.add(one.nim, one.key.public, now=1, label=one.nim[-4:])

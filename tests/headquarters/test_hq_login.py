@@ -65,7 +65,7 @@ async def test_the_word_of_the_web_server_counts(store_with_people, real):
 
 
 async def test_an_address_that_guesses_waits_alone(store_with_people):
-    """It tries at many names; it is told when it may go on, and the others are not concerned."""
+    """It tries at many names; the answer says when it may go on, and the others are not concerned."""
     async with pages(store_with_people) as client:
         statuses = [await tried(client, f"name {number}", "wrong password", "10.0.0.1") for number in range(22)]
         assert statuses == [401] * 20 + [429] * 2
@@ -125,7 +125,7 @@ async def test_where_headquarters_speaks_tls(store_with_people):
 
 
 async def test_passwords_that_are_none(store_with_people):
-    """An admin hears why, in words, and nobody is added."""
+    """The admin reads why, and no person is added."""
     async with pages(store_with_people) as client:
         await tried(client, "Awa", PASSWORD, "10.0.0.1")
         for password, text in (("short", "10 à 200"), ("aaaaaaaaaaaa", "trop facile"), ("Fatou-2026!", "trop facile")):

@@ -1,4 +1,4 @@
-"""Boxes that have joined, on a real nats-server that knows headquarters' accounts: whoever is revoked is cut off, and comes in
+"""Boxes that have joined, on a real nats-server that knows headquarters' accounts: a revoked box is cut off, and comes in
 no more, also after a restart of the server; everybody else stays connected."""
 
 import asyncio

@@ -110,7 +110,7 @@ async def test_one_after_the_other(tmp_path):
 
 
 def test_by_its_nim(tmp_path):
-    """All that a box was given, and nobody else's: whoever has lost it need not know its key."""
+    """All credentials of that box, and of no other: revoking a lost one needs no key."""
     folder = tmp_path / "keys"
     assert run("init", folder).exit_code == 0
     rows = [
@@ -162,7 +162,7 @@ def test_another_file_than_the_servers(tmp_path, conf):
 
 
 def test_the_list_of_before_is_damaged(tmp_path):
-    """Nobody who was revoked comes in again because of it."""
+    """It admits no revoked box again."""
     folder = tmp_path / "keys"
     assert run("init", folder).exit_code == 0
     public = read_credentials(folder / "reader.creds", "nats").public

@@ -181,7 +181,7 @@ def test_a_finding_is_seen_and_solved(hq, open_page):
 
 
 def test_a_lost_ledger_is_accepted(hq, open_page):
-    """A shop whose box began another ledger: the finding names the shop and leads to a page that says what follows. Whoever is no admin has
+    """A shop whose box began another ledger: the finding names the shop and leads to a page that says what follows. A role below admin has
     no such way; what the admin has not seen is not accepted; afterwards the finding is solved in her name, and the shop says who it was."""
     lost = PaperBox("EL02000019-1")
     hq.store.register.add(lost.nim, lost.key.public, now=1, label="Koudougou")
@@ -226,7 +226,7 @@ def test_boxes(open_page):
 
 
 def test_a_box_that_says_nothing_more_is_not_shown_as_connected(hq, open_page):
-    """Its last word was that all is well; an hour later nobody knows, and neither list nor shop says so."""
+    """Its last word was that all is well; an hour later its state is unknown, and neither list nor shop says so."""
     box, hour = PaperBox("EL02000021-1"), 3_600_000
     then = time.time_ns() // 1_000_000 - hour
     hq.store.register.add(box.nim, box.key.public, now=1, label="Kaya", region="Centre")

@@ -72,7 +72,7 @@ async def test_while_closures_flow(site):
 
 
 async def test_while_nothing_comes(site):
-    """Nobody sends anything: it is seen within seconds all the same."""
+    """Without any message: it is seen within seconds all the same."""
     box = site.boxes[0]
     client = await site.shop(0)
     site.hq.start()

@@ -84,7 +84,7 @@ async def rest(reader):
 
 
 async def test_a_form_of_a_megabyte(web):
-    """Nobody's is read."""
+    """Its body is not read."""
     async with connected(web) as (reader, writer):
         writer.write(
             b"POST /ui/login HTTP/1.1\r\nHost: hq\r\nContent-Length: 1000000\r\n" + FORM + b"\r\n\r\n" + bytes(20_000)

@@ -1,4 +1,4 @@
-"""Webhook and mail: once when a finding is there, once when it is solved, again while nobody answers."""
+"""Webhook and mail: once when a finding is there, once when it is solved, again while there is no answer."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ from headquarters.watch import LEASE_MILLIS, Watch
 
 
 class Listener:
-    """A socket that talks one protocol, line by line, and keeps what it was told."""
+    """A socket that talks one protocol, line by line, and keeps what it received."""
 
     def __init__(self, talk):
         self.heard = []
@@ -91,7 +91,7 @@ def gap(store):
 
 
 async def test_webhook(store, gap, tmp_path):
-    """Signed with the shared secret, after its time; again while nobody takes it; and once more when it is solved."""
+    """Signed with the shared secret, after its time; again until it is accepted; and once more when it is solved."""
     secret = "whsec_" + base64.b64encode(os.urandom(32)).decode()
     (tmp_path / "secret").write_text(secret)
     status = iter([500, 200, 200])
@@ -191,7 +191,7 @@ async def test_no_password_goes_in_the_clear(store, gap, tmp_path):
 
 
 def test_each_finding_in_both_languages():
-    """Each kind has a name and a sentence, in French too, and its row in the documents; one of something is told as one."""
+    """Each kind has a name and a sentence, in French too, and its row in the documents; one of something is in the singular."""
     rows = re.findall(
         r"^\| (`[^|]*`) \|", (Path(__file__).parents[2] / "docs/headquarters.md").read_text(), re.MULTILINE
     )
@@ -244,7 +244,7 @@ def nims(listener):
 
 
 async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
-    """A webhook that is dead keeps the mail from nobody; a few tries later, when it is back, it gets all of them, and the mail is not sent again."""
+    """A webhook that is dead does not delay the mail; a few tries later, when it is back, it gets all of them, and the mail is not sent again."""
     mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
     async with Listener(smtp) as server, Listener(http(lambda: 200)) as listener:
         by_mail = MailNotifier(**mail, port=server.port, user="", password_file=None)
@@ -292,7 +292,7 @@ async def test_a_receiver_that_takes_nothing(store, many, tmp_path, status):
 
 
 async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
-    """A secret that is no text, a password that SMTP cannot carry: the others are told, and the watch goes on."""
+    """A secret that is no text, a password that SMTP cannot carry: the others are notified, and the watch goes on."""
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     broken = WebhookNotifier("http://127.0.0.1:1/hook", tmp_path / "bytes")
     no_url = WebhookNotifier("http://[::1", secret_in(tmp_path))
@@ -310,7 +310,7 @@ async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
 
 
 async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
-    """Each finding is told once. One that is worse than those that wait, and was found after them, is the next that goes."""
+    """Each finding is sent once. One that is worse than those that wait, and was found after them, is the next that goes."""
     go_on = asyncio.Event()
     other = HqStore(store.url)
     async with Listener(http(lambda: 200, go_on)) as listener:

@@ -1,19 +1,10 @@
 """A word that comes a second time, from the stream: nothing is done for it. On both databases."""
 
-import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.store import UTC
 
 from headquarters.core.reception import Message
 from headquarters.intake.reception import Reception
-from headquarters.intake.threads import Threads
-
-
-@pytest.fixture
-def threads():
-    threads = Threads(2)
-    yield threads
-    threads.close()
 
 
 def word(box, **changes):
@@ -34,7 +25,7 @@ async def test_a_word_that_was_heard_before(store, box, threads):
 
 
 async def test_a_word_of_a_key_that_is_revoked_since(store, box, threads):
-    """Nobody has it any more: it is looked at again, and refused."""
+    """Its key was revoked: it is looked at again, and refused."""
     reception = Reception(store, threads, UTC)
     presence = word(box)
     async with reception.running():

@@ -166,7 +166,7 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
 
 
 async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_another(tmp_path: Path) -> None:
-    """No key of before works any more, so nobody could close it: a Z by the counters that the ledger knew last, once; one that an operator's decision
+    """No key of before works any more, so no till could close it: a Z by the counters that the ledger knew last, once; one that an operator's decision
     opens again is closed at the next start. Where the first one comes back, its numbers go on."""
 
     async def closed(shop: MemoryShop) -> list[tuple[int, int, bool]]:
@@ -212,7 +212,7 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
 async def test_a_taxpayer_who_comes_back_knows_what_the_machine_counted_meanwhile(
     tmp_path: Path, resets: tuple[bool, bool]
 ) -> None:
-    """It was certified by this box: nobody is asked, and no Z counts it. Nor was the box off since the last sign of life in that book."""
+    """It was certified by this box: no operator is asked, and no Z counts it. Nor was the box off since the last sign of life in that book."""
     session = await first_activation(tmp_path / "ledger")
     activated(session, reset=resets[0], ifu="00099999X")
     async with in_service(tmp_path / "ledger", on=session) as shop:

@@ -46,6 +46,16 @@ async def test_a_machine_with_a_wrong_clock_does_not_move_the_book(tmp_path: Pat
     assert verify(tmp_path / "ledger").clean
 
 
+async def test_the_time_is_not_before_what_the_book_has(tmp_path: Path) -> None:
+    """A clock that is right by a service is set back by a minute just after a certification."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        shop.synchronised = True
+        await shop.connected()
+        record = (await shop.certify("A")).value
+        shop.box_offset = -MINUTE
+        assert shop.worker.now() >= record.ended_at
+
+
 async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> None:
     """Box and machine two years after the book: nothing is certified until an operator has said that this is right, and then it goes on
     by itself."""

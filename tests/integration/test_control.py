@@ -110,7 +110,7 @@ async def test_what_a_command_asks_for_is_done_by_the_daemon(box: Box) -> None:
     ],
 )
 async def test_no_way_in_makes_a_key_that_cannot_be(box: Box, terms: KeyTerms, field: str) -> None:
-    """A technician is at the box, and only a key for the relay signs: whoever asks for another key is refused, and none is made."""
+    """A technician is at the box, and only a key for the relay signs: a request for another key is refused, and none is made."""
     with pytest.raises(InvalidRequest) as refused:
         await box.ask(CreateKey(NIM, "live", "ERP", terms))
     assert [fault.field for fault in refused.value.errors] == [field]
@@ -181,7 +181,7 @@ async def test_who_says_something_else_changes_nothing(box: Box) -> None:
 
 
 async def test_only_root_and_the_daemon_s_user_may_ask(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others by the file's mode; and whoever else gets there, by what the kernel says of the other end."""
+    """Others by the file's mode; and other users who get there, by what the kernel says of the other end."""
     assert box.control.stat().st_mode & 0o777 == 0o660
     monkeypatch.setattr("daemon.app.control.peer_user", lambda _: os.geteuid() + 1)
     with pytest.raises(McfdError, match="only root and the daemon's own user"):

@@ -1,5 +1,5 @@
 """The cables of two machines are exchanged behind their adapters, between any two commands: neither certifies the other's invoice where that
-can be known before, and where it cannot, nobody certifies it again."""
+can be known before, and where it cannot, no machine certifies it again."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -102,7 +102,7 @@ async def test_cables_exchanged_between_two_commands(
 
 async def test_a_reply_that_the_other_machine_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both lines are at the same SEQ when the cables are exchanged before 38h: the other machine repeats its last reply, with the code of its
-    own invoice. Nothing was certified, nobody is asked, and the till's next try certifies."""
+    own invoice. Nothing was certified, no decision is needed, and the till's next try certifies."""
     first = iter((0, COMMANDS))
     monkeypatch.setattr("bridge.link.secrets.randbelow", lambda _: next(first, 0))
     async with two_shops(tmp_path / "ledger", (3, 3)) as (one, two):

@@ -116,7 +116,7 @@ async def test_rates_and_a_clock_of_now_are_taken_at_a_look(shop: MemoryShop) ->
 
 @pytest.mark.parametrize("is_answered", [True, False])
 async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path, is_answered: bool) -> None:
-    """The request at the machine finishes first; then the machine is asked, and serves again. Where it gives no answer, it serves nobody until
+    """The request at the machine finishes first; then the machine is asked, and serves again. Where it gives no answer, it serves no till until
     its next connection."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await counters_gone_down(shop)

@@ -179,7 +179,7 @@ async def test_a_certification_that_cannot_be_stored_is_found_under_its_key_late
 @pytest.mark.parametrize("faults", ["lose-invoice@38#1", "lose-invoice@33#1,unplug:0.02@38#1"])
 async def test_a_machine_that_lost_the_invoice_has_nothing_against_it(shop: MemoryShop, faults: str) -> None:
     """It says E: to 38h, or to 33h with the cable pulled before it can be asked whether an invoice is open, but only because it
-    restarted: the till is told to come again, not that it was refused."""
+    restarted: the till gets an error to come again, not a refusal."""
     shop.session.plan.add(faults)
     with pytest.raises(LineLost):
         await shop.certify("A", key="k")

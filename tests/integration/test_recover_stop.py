@@ -1,4 +1,4 @@
-"""Stopping: what is on the line ends and is stored, whoever waits is told at once, and the next start begins where this one ended."""
+"""Stopping: what is on the line ends and is stored, waiting requests are answered at once, and the next start begins where this one ended."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ async def stopped(shop: MemoryShop) -> None:
 
 
 async def test_a_stop_lets_the_invoice_on_the_line_end_and_sends_the_others_away(shop: MemoryShop) -> None:
-    """Its till gets its certification; those behind it are told that nothing was sent."""
+    """Its till gets its certification; those behind it get an error: nothing was sent."""
     sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
     await shop.stop_at(LAST)
     stop = asyncio.ensure_future(stopped(shop))
@@ -69,7 +69,7 @@ async def test_a_stop_does_not_wait_for_a_machine_that_is_away(tmp_path: Path) -
 
 
 async def test_a_stop_that_is_cut_short_leaves_the_rest_to_the_next_start(tmp_path: Path) -> None:
-    """The machine does not come to an end in time: the till is told that the outcome is not known, and the next start settles it."""
+    """The machine does not come to an end in time: the till gets an unknown outcome, and the next start settles it."""
     async with in_service(tmp_path / "ledger") as shop:
         sale = asyncio.ensure_future(shop.certify("A", key="k"))
         await shop.stop_at(LAST, "after")

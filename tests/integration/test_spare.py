@@ -138,7 +138,7 @@ async def test_a_key_is_replayed_by_whichever_machine_is_in_use(shop: PairedShop
 async def test_what_is_in_doubt_at_the_dead_machine_stays_so_until_it_answers_again(
     shop: PairedShop, was_certified: bool
 ) -> None:
-    """Its key answers in doubt, its number is free for nobody; then the machine says what became of it."""
+    """Its key answers in doubt, its number is free for no sale; then the machine says what became of it."""
     sale = await shop.dies_in_doubt("A", "k", certified=was_certified)
     with pytest.raises(LineLost):
         await sale

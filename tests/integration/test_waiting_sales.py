@@ -15,7 +15,7 @@ from daemon.core.audit import Actor, key_hash_of
 from daemon.core.errors import MachineNonsense, RequestExpired
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.core.ledger.deferred import DeferredSale, NotWaiting
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting, NumberWaits
 from daemon.core.machine.agreement import agree
 from daemon.core.machine.state import Subtotal
 from daemon.store.maintenance.backup import backup, restore
@@ -23,6 +23,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import deferred, settlements, uniqueness
 from daemon.store.tables.events import events_after
 from daemon.usecases.certification import enter_invoice
+from daemon.usecases.certification.certify import dry_run
 from daemon.usecases.deferred import certify_waiting
 from daemon.usecases.deferred.accept import certify_or_defer, release, take_back
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
@@ -250,7 +251,7 @@ async def test_a_credit_note_shows_too_that_the_machine_is_well(
 
 
 async def test_none_is_taken_on_once_its_time_is_over(tmp_path: Path) -> None:
-    """It waits for its turn until its client has given up, and then the machine dies: nobody is left who wants it certified (decision 46)."""
+    """It waits for its turn until its client has given up, and then the machine dies: no client is left that wants it certified (decision 46)."""
     async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:
         shop.worker.defers = True
         await shop.connected()
@@ -281,6 +282,19 @@ async def test_none_is_taken_on_while_its_number_is_at_the_machine(tmp_path: Pat
         with pytest.raises(DuplicateInvoice):
             await later
         await first
+
+
+async def test_the_number_of_one_that_waits_is_certified_for_no_other_sale(tmp_path: Path) -> None:
+    """The machine is free, and does not hear of it. A dry run says so too."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=NEVER) as shop:
+        await shop.connected()
+        await defer(shop, "A")
+        with pytest.raises(NumberWaits):
+            await shop.certify("A", key="of another sale")
+        body = invoice("A")
+        with pytest.raises(NumberWaits):
+            await dry_run(shop.worker, body, shop.call(body))
+        assert shop.on_machine == []
 
 
 async def test_two_refused_in_a_row_are_a_fault_of_the_machine(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from relay.connection import Connection
 
 
 async def test_who_waits_in_the_moment_of_a_loss():
-    """The connection has ended and its owner does not know it yet: whoever waits for the next one leaves the event loop to the others, and gets it."""
+    """The connection has ended and its owner does not know it yet: a task that waits for the next one leaves the event loop to the others, and gets it."""
     connection = Connection(NatsServers(url="nats://127.0.0.1:1"))
     lost = Client()
     using = asyncio.create_task(connection._use(lost))

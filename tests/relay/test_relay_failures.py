@@ -235,7 +235,7 @@ async def sell(site: RelaySite, http: httpx.AsyncClient, key: str, client: int, 
 
 
 async def test_an_answer_that_comes_too_late(tmp_path: Path, http: httpx.AsyncClient) -> None:
-    """504 OUTCOME_UNKNOWN once the time is over, while 38h is on the line; the sale is certified all the same, its answer has nobody to hear it, and
+    """504 OUTCOME_UNKNOWN once the time is over, while 38h is on the line; the sale is certified all the same, its answer has no receiver, and
     the retry is replayed."""
     async with running(tmp_path, server="answer_seconds = 2", first=STILL) as site:
         key = site.key()

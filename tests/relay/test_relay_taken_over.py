@@ -26,7 +26,7 @@ BODY = msgspec.json.encode(invoice("F-1"))
 
 
 class TakenOver:
-    """`boots` are those that the boxes answer with to whoever asks; `key` that of an honest client."""
+    """`boots` are those that the boxes answer with to any question; `key` that of an honest client."""
 
     def __init__(self, client: Client, boots: dict[str, str], key: str) -> None:
         self.client = client

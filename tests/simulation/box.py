@@ -54,7 +54,7 @@ STOP_PATIENCE = 90.0
 
 
 class Unreachable(Exception):
-    """Nobody answers: the daemon is down, or died before it answered."""
+    """No answer: the daemon is down, or died before it answered."""
 
 
 class AtTheBox(Protocol):

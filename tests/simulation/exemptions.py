@@ -20,7 +20,7 @@ MOMENT = 1500
 
 
 def code_was_reported(world: World, code: str) -> bool:
-    """Such a machine tells a code in its answer to 38h alone: where that is lost, nobody has it."""
+    """Such a machine tells a code in its answer to 38h alone: where that is lost, it is in no ledger."""
     return not code and world.options.no_codes
 
 
@@ -40,7 +40,7 @@ def tc_is_later(record: Record, entry: CertifiedInvoice) -> bool:
 
 
 def sales_are_named_alike(world: World) -> bool:
-    """A machine that does not tell its suffix and was reset gives two sales one name: nobody can tell which of them a credit note is on. So does an
+    """A machine that does not tell its suffix and was reset gives two sales one name: it cannot be known which of them a credit note is on. So does an
     operator who enters what a reset machine printed with counters that were given before: a decision has no name of the machine (seed 7770414)."""
     return world.was_reset and (world.options.short_nim or world.entered_as_printed)
 
@@ -66,7 +66,7 @@ def number_was_unknown(world: World, number: str, taken_over: Sequence[tuple[int
 
 def strangers_are_uncounted(world: World) -> bool:
     """What a reset machine had counted is gone. To an older ledger ours and strangers' invoices are the same. What an operator decided rests on paper. And a new
-    ledger begins with what its machine has counted, whoever's it was."""
+    ledger begins with what its machine has counted, of any program."""
     return world.was_reset or world.was_restored or bool(world.decided) or world.is_unsure_of_foreign
 
 
@@ -99,7 +99,7 @@ def pair_is_unknown(world: World, *, vanished: bool) -> bool:
 
 
 def machine_has_no_past(world: World) -> bool:
-    """A machine that has counted nothing looks the same whatever Z were made of nothing: after a restore onto a new disk nobody is asked for the last."""
+    """A machine that has counted nothing looks the same whatever Z were made of nothing: after a restore onto a new disk the last one is not requested."""
     return not world.session.machine.fiscal.tc
 
 

@@ -1,4 +1,4 @@
-"""One history: a script is played in the world, everything is healed, whoever waits is served, and the oracle looks."""
+"""One history: a script is played in the world, everything is healed, waiting tills are served, and the oracle looks."""
 
 import asyncio
 import functools
@@ -159,7 +159,7 @@ class History:
                 await asyncio.wait(tasks)
 
     async def _end_day(self) -> None:
-        """Of a shop in which whoever waited was served."""
+        """Of a shop in which all waiting tills were served."""
         await self._nothing_is_under_way()
         for tills in self.tills:
             await tills.no_sale_waits()

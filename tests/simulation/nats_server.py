@@ -179,7 +179,7 @@ class NatsServer:
         return len(self._calls)
 
     def _later(self, seconds: float, work: Callable[..., object], *arguments: Any) -> None:
-        """Whoever sent it may be gone then."""
+        """The sender may be gone then."""
         self.loop.call_later(seconds, work, *arguments, context=self._context)
 
     # -- what is published --------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class NatsServer:
         self._route(message, sent_at)
 
     def _come_in_time(self, message: Message, sent_at: float) -> None:
-        """What nobody takes is told to whoever waits for an answer; nobody knows it of what comes late, or again."""
+        """A message without a subscriber is reported to the requester that waits for an answer; a late or repeated one is not."""
         if not self._route(message, sent_at) and message.reply:
             self._answer(message.reply, b"NATS/1.0 503\r\n\r\n", b"")
 

@@ -20,7 +20,7 @@ FSYNC = 0.020
 
 
 async def certified_in(world: World) -> float:
-    """Seconds from a till's request to its answer, at a machine that nobody else is at."""
+    """Seconds from a till's request to its answer, at a machine without other tills."""
     box = world.box
     await box.started()
     seat, began = world.serving(), box.loop.now

@@ -28,7 +28,7 @@ class NothingLeft(Exception):
 class Turn(asyncio.TimerHandle):
     """A callback at its moment, with no more than a loop of one thread needs. Of two timers at the same moment neither is the lesser.
 
-    Whoever makes one sets its fields: a call of a constructor for each would cost more than all the rest of it."""
+    The maker of one sets its fields: a call of a constructor for each would cost more than all the rest of it."""
 
     __slots__ = ()
     _args: Any
@@ -176,7 +176,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 turn._context.run(turn._callback, *turn._args)
             except (SystemExit, KeyboardInterrupt):
                 raise
-            except BaseException:  # noqa: BLE001, S110  nobody hears it: what should have been done is missed by the oracle
+            except BaseException:  # noqa: BLE001, S110  it has no receiver: what should have been done is missed by the oracle
                 pass
 
     def _shuffle(self) -> None:

@@ -77,7 +77,7 @@ class World:
         self.box.note(text)
 
     def serving(self) -> Seat:
-        """Unreachable where nobody answers, and while the configuration has no such machine."""
+        """Unreachable without an answer, and while the configuration has no such machine."""
         if (seat := self.box.serving().seats.get(self.nim)) is None:
             raise Unreachable
         return seat

@@ -1,4 +1,4 @@
-"""Archives of a whole box as a stranger would make them: any members, sealed for a key, signed by whom one likes or by nobody."""
+"""Archives of a whole box as a stranger would make them: any members, sealed for a key, with any signature or none."""
 
 import io
 import tarfile

@@ -15,7 +15,7 @@ class EmptyBox(Shop):
         self.link = ""
 
     def _write_config(self) -> None:
-        """Nobody but the page."""
+        """The page alone."""
 
     def set_up_in_page(self, address: str = "127.0.0.1") -> None:
         """`address` is what `--page` names."""

@@ -1,5 +1,5 @@
 """Stands for Python where pytest-xdist starts a worker: `forked_worker.py SOCKET ARGUMENTS…`. The worker is a fork of a process that has
-imported and collected (`support.collected`), on this process' own input and outputs; this one waits for its end. Should nobody fork, it becomes
+imported and collected (`support.collected`), on this process' own input and outputs; this one waits for its end. Without a fork, it becomes
 the Python that was asked for."""
 
 import os
@@ -24,7 +24,7 @@ if worker := forked(sys.argv[1]):
     try:
         looks.register(os.pidfd_open(worker), select.POLLIN)
         looks.poll()
-    except ProcessLookupError:  # it has ended, and nobody else waits for it
+    except ProcessLookupError:  # it has ended, and no other process waits for it
         pass
 else:
     os.execv(sys.executable, [sys.executable, *sys.argv[2:]])  # noqa: S606  with its arguments as they are

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def started(at: Path, command: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
-    """From now on somebody listens at `at`; whoever is the first of several processes starts it, and does not wait for its end. `command` is
+    """From now on a process listens at `at`; the first of several processes starts it, and does not wait for its end. `command` is
     handed the listening socket as its standard input, so that those who come before it is ready wait."""
     own = at.with_name(f"{at.name}-{os.getpid()}")
     with socket.socket(socket.AF_UNIX) as listening:
@@ -42,7 +42,7 @@ def connected(at: Path) -> socket.socket:
 def serve(run: int, work: Callable[[socket.socket], None]) -> None:
     """For each that comes, `work` in a fork, until the process `run` is gone."""
     listening, ended = socket.socket(fileno=os.dup(0)), os.pidfd_open(run)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a fork has ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the exit code of a fork is not read
     looks = select.poll()
     looks.register(listening, select.POLLIN)
     looks.register(ended, select.POLLIN)

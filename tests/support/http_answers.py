@@ -56,7 +56,7 @@ def answering(answer: Callable[[Request], Answer | None]) -> Iterator[str]:
         do_GET = do_POST = respond  # noqa: N815  names of the library
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Writes no log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))

@@ -170,7 +170,7 @@ class MemoryShop:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Whoever is cancelled here, or while it opens, still lets go of the ledger."""
+        """A task that is cancelled here, or while it opens, still closes the ledger."""
         try:
             await self.end()
         finally:
@@ -324,7 +324,7 @@ async def in_service(path: Path, **options: Any) -> AsyncIterator[MemoryShop]:
 
 
 def broken_once(monkeypatch: pytest.MonkeyPatch, step: str) -> list[str]:
-    """The first such write to the ledger raises what nobody expects; the list is empty from then on."""
+    """The first such write to the ledger raises an unexpected error; the list is empty from then on."""
     left = [step]
 
     async def broken(write: Callable[[], Awaitable[Any]]) -> Any:

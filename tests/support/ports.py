@@ -1,4 +1,4 @@
-"""Ports of the loopback that nobody else takes between the question and the start of who is to listen on them."""
+"""Ports of the loopback that no other process takes between the question and the start of who is to listen on them."""
 
 import itertools
 import os

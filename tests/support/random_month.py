@@ -175,7 +175,7 @@ async def settled(month: Month) -> None:
     worker = month.shop.worker
     last_seq = (worker.ledger.peek(book_state, worker.book)).last_seq
     async with asyncio.timeout(60):
-        while (await worker.ledger.aggregated(worker.book)).seq < last_seq:  # noqa: ASYNC110  the tick tells nobody
+        while (await worker.ledger.aggregated(worker.book)).seq < last_seq:  # noqa: ASYNC110  the tick sends no event
             await asyncio.sleep(0.01)
 
 

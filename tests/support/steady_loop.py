@@ -12,7 +12,7 @@ STEP = 0.005
 """Seconds by which the clock goes on at once, at most."""
 UP_FOR = 1_000_000.0
 """Seconds that the clock shows at its beginning, as that of a box which has been up for days: near nought, the sum of two moments is as good
-as their difference, and whoever mistakes the one for the other is not found out."""
+as their difference, and code that mistakes the one for the other is not found out."""
 
 
 class _InSteps(selectors.DefaultSelector):

@@ -11,7 +11,6 @@ from litestar.types import HTTPScope, Receive, Send
 
 from common.language import LANGUAGES, Speaker
 from common.web import security
-from common.web.forms import fields
 from common.web.security import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import COOKIE, DEVICE, device_cookie, session_cookie
@@ -30,7 +29,7 @@ from daemon.api.page.visit import (
     redirect,
 )
 from daemon.api.refusals import Refusal
-from daemon.api.request.body import SMALL_BODY, read_bytes
+from daemon.api.request.body import SMALL_BODY, fields, read_bytes
 from daemon.core.errors import NotFound
 from daemon.core.people import Session, may
 

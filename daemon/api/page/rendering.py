@@ -192,6 +192,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
 UNKNOWN = Text("A fault of mcfd; it is in the log.")
 WITH_DETAIL = (
     errors.InvalidRequest,
+    errors.CreditExceedsOriginal,
     errors.MachineError,
     errors.ZNumberUnknown,
     errors.PrinterFailed,
@@ -258,6 +259,7 @@ ITEM_FIELDS = {
     "amountTtc": Text("Amount"),
 }
 ITEM_FIELD: Final = re.compile(r"items\[([0-9]+)\]\.(\w+)")
+PAID_FIELD: Final = re.compile(r"payments\[[0-9]+\]\.amount")
 LINE = Text("line {line}")
 NAMED = Text("{name}: {found}")
 SEPARATOR = Text("; ")
@@ -267,7 +269,7 @@ def _field(name: str) -> Text | str:
     """The name on the screen of a request's field."""
     if found := ITEM_FIELD.fullmatch(name):
         return NAMED(name=LINE(line=int(found[1]) + 1), found=ITEM_FIELDS.get(found[2], found[2]))
-    return FIELDS.get(name, name)
+    return FIELDS["payments"] if PAID_FIELD.fullmatch(name) else FIELDS.get(name, name)
 
 
 def _named(error: errors.FieldError) -> Text:
@@ -283,4 +285,6 @@ def _detail(error: Exception | None, language: Language) -> str:
     if isinstance(error, errors.InvalidRequest):
         details = [_named(each).in_language(language) for each in error.errors]
         return errors.without_paths(SEPARATOR.in_language(language).join(details), language)
+    if isinstance(error, errors.CreditExceedsOriginal):
+        return Text("{total} of it is left", total=numbers.money(error.left_ttc or 0)).in_language(language)
     return errors.without_paths(str(tell(error, language)), language)

@@ -17,7 +17,6 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.language import Language, Speaker, Text, chosen
 from common.web import charts, formats, security
-from common.web.forms import fields
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
@@ -27,7 +26,7 @@ from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
-from daemon.api.request.body import read_bytes
+from daemon.api.request.body import fields, read_bytes
 from daemon.core.audit import Actor, Call
 from daemon.core.delivery import Backlog
 from daemon.core.ledger.decision import Case

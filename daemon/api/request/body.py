@@ -7,12 +7,13 @@ standard library's scanner is used, with hooks."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qs, unquote_to_bytes
 
 from litestar.types import Receive
 
@@ -32,6 +33,7 @@ SMALL_BODY: Final = 8 * 1024
 BODY_SECONDS = 30.0
 MAX_DEPTH: Final = 32
 """Levels of nesting; an invoice has 3, unknown fields may have more."""
+MAX_FIELDS: Final = 200
 MAX_GROUPS: Final = 4096
 MAX_VALUES: Final = 50_000
 """Objects, arrays and values in one body: four times an invoice of 1 000 items with a dozen fields each."""
@@ -45,6 +47,7 @@ BEYOND: Final = Decimal("1E+999999")
 where malformed numbers are ignored (decisions 1 and 4)."""
 
 
+_EXACT: Final = Context(prec=MOST_DIGITS)
 _EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)$")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MESSAGES = {
@@ -89,12 +92,10 @@ def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
     return parse(raw)
 
 
-async def read_empty(headers: Headers, receive: Receive) -> bytes:
-    """The optional body of a request: empty with any content type, or a JSON object."""
+async def read_empty(headers: Headers, receive: Receive) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of an optional body, and its object: empty with any content type, or JSON."""
     raw = await read_bytes(headers, receive)
-    if raw:
-        json_of(headers, raw)
-    return raw
+    return raw, json_of(headers, raw) if raw else {}
 
 
 async def read_bytes(headers: Headers, receive: Receive, most: int = MAX_BODY) -> bytes:
@@ -141,6 +142,18 @@ def parse(raw: bytes) -> dict[str, Any]:
     if text.count("{") + text.count("[") > MAX_DEPTH or _SURROGATE.search(text):
         _inspect(value)
     return value
+
+
+def canonical(body: dict[str, Any]) -> bytes:
+    """A parsed body as bytes that depend on its values alone: not on the order of names, spaces, or the spelling of
+    numbers and characters."""
+    return json.dumps(body, sort_keys=True, default=_canonical_number).encode()
+
+
+def _canonical_number(number: Decimal) -> int | str:
+    exact = _EXACT.normalize(number)
+    is_whole = number.adjusted() < MAX_DIGITS and exact == exact.to_integral_value()
+    return int(exact) if is_whole else repr(exact)
 
 
 def _check_values(text: str) -> None:
@@ -261,6 +274,13 @@ def accepted_form(request: ApiRequest, forms: Mapping[str, str], usual: str) -> 
     """The form of the media type of `Accept` with the highest weight among `forms`; `usual` if there is none."""
     kinds = by_weight(request.headers.get("accept", ""))
     return next((forms[kind] for kind in kinds if kind in forms), usual)
+
+
+def fields(text: str) -> dict[str, str]:
+    """The first value of each field of a screen's query or form."""
+    with contextlib.suppress(ValueError):
+        return {name: values[0].strip() for name, values in parse_qs(text, max_num_fields=MAX_FIELDS).items()}
+    return {}
 
 
 def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from daemon.api.access.relayed import relayed
 from daemon.api.http.answers import Answer, Header, Headers, encoded, sent
 from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
-from daemon.api.request.body import parse, read_empty, read_query
+from daemon.api.request.body import canonical, read_empty, read_query
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest, MachineRefused
@@ -42,8 +42,8 @@ IDLE_HEADERS: Final = {
 APPLIED: Final[Header] = (b"preference-applied", b"respond-async")
 
 
-def call_of(request: ApiRequest, raw: bytes) -> Call:
-    """The `Call` of a POST; `raw`: the received body."""
+def call_of(request: ApiRequest, raw: bytes = b"", body: dict[str, Any] | None = None) -> Call:
+    """The `Call` of a POST; `raw`: the received body, `body`: the object in it."""
     scope = request.scope
     key = _idempotency_key(scope["headers"])
     own_id = scope["state"]["request_id"]
@@ -57,9 +57,10 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     before, nim, after = found.groups() if (found := _MACHINE_PATH.fullmatch(path)) else (path, "", "")
 
     def earlier(nims: Iterable[str]) -> Iterator[bytes]:
-        return (_fingerprint(method, before + each + after + query, raw) for each in {nim, short_nim(nim), *nims})
+        return (_fingerprint(method, before + each + after + query, raw) for each in {"", nim, short_nim(nim), *nims})
 
-    return Call(own_id, key, _fingerprint(method, before + after + query, raw), by, strict, earlier, expires)
+    own = _fingerprint(method, before + after + query, canonical(body or {}))
+    return Call(own_id, key, own, by, strict, earlier, expires)
 
 
 def _query_of(request: ApiRequest) -> str:
@@ -82,8 +83,8 @@ def is_dry_run(request: ApiRequest) -> bool:
     return value == "true"
 
 
-def _fingerprint(method: str, path: str, raw: bytes) -> bytes:
-    return hashlib.sha256(b"\n".join((method.encode(), path.encode(), raw))).digest()[:16]
+def _fingerprint(method: str, path: str, body: bytes) -> bytes:
+    return hashlib.sha256(b"\n".join((method.encode(), path.encode(), body))).digest()[:16]
 
 
 class OptionalBody(NamedTuple):
@@ -96,8 +97,7 @@ class OptionalBody(NamedTuple):
 
 async def read_optional(request: ApiRequest, shape: type[msgspec.Struct]) -> OptionalBody:
     """Reads an optional body; InvalidRequest for a field that `shape` lacks if the request is strict (decision 27)."""
-    raw = await read_empty(request.scope["headers"], request.receive)
-    fields = parse(raw) if raw else {}
+    raw, fields = await read_empty(request.scope["headers"], request.receive)
     unknown = unknown_of(fields, fields_of(shape))
     if unknown and is_strict(request):
         raise InvalidRequest(refusals_of(unknown))

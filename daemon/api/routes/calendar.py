@@ -79,7 +79,9 @@ clock closed has, after the repair of the time, a second closure with the Zs sin
     )
     async def close(request: ApiRequest) -> Answer:
         body = await read_optional(request, CalendarBody)
-        done = await close_calendar(request.auth.worker, kind, read_period(body.fields), call_of(request, body.raw))
+        done = await close_calendar(
+            request.auth.worker, kind, read_period(body.fields), call_of(request, body.raw, body.fields)
+        )
         return sent_once(request, done, body.unknown)
 
     @get(
@@ -134,7 +136,7 @@ sent to the machine, which need not be there. At most 60 an hour for a key (429 
 )
 async def move(request: ApiRequest) -> Answer:
     raw, body = await read_json(request)
-    done = await move_cash(request.auth.worker, body, call_of(request, raw))
+    done = await move_cash(request.auth.worker, body, call_of(request, raw, body))
     if more := own_warnings(request):
         word = msgspec.json.decode(done.value, type=Moved)
         answer = msgspec.structs.replace(word, warnings=(*word.warnings, *more))

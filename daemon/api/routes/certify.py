@@ -68,7 +68,7 @@ _described = partial(described, tag="certification", right="certify")
 async def _dry_run(request: ApiRequest, raw: bytes, body: dict[str, Any], *, credit: bool) -> Answer:
     if read_query(request, "document"):
         raise InvalidRequest.at("document", Text("a dry run has no document"))
-    invoice = await dry_run(request.auth.selling, body, call_of(request, raw), credit=credit)
+    invoice = await dry_run(request.auth.selling, body, call_of(request, raw, body), credit=credit)
     return encoded(_warned(request, preview(invoice, language_of(request.scope))))
 
 
@@ -117,7 +117,7 @@ async def certify_invoice(request: ApiRequest) -> Answer:
         return await _dry_run(request, raw, body, credit=False)
     wanted = read_document(request) if request.scope["query_string"] else None
     is_async = prefers_async(value.decode("latin-1") for name, value in request.scope["headers"] if name == b"prefer")
-    done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
+    done = await certify_or_defer(request.auth.selling, body, call_of(request, raw, body), is_async=is_async)
     if isinstance(done.value, Record):
         paper = await document_of(request, wanted, done.value) if wanted else None
         return _certified(request, done, done.value, paper)
@@ -148,7 +148,7 @@ async def certify_credit_note(request: ApiRequest) -> Answer:
     if is_dry_run(request):
         return await _dry_run(request, raw, body, credit=True)
     wanted = read_document(request) if request.scope["query_string"] else None
-    done = await certify(request.auth.selling, body, call_of(request, raw), credit=True)
+    done = await certify(request.auth.selling, body, call_of(request, raw, body), credit=True)
     paper = await document_of(request, wanted, done.value) if wanted else None
     return _certified(request, done, done.value, paper)
 
@@ -206,7 +206,7 @@ async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
     wanted, record = read_wanted(request, deps_of(request).paper), _certified_record(found)
     style = wanted.style
     if record is not None and style.is_duplicate:
-        copy = await acts.make_copy(request.auth.worker, record, call_of(request, b""))
+        copy = await acts.make_copy(request.auth.worker, record, call_of(request))
         style = msgspec.structs.replace(style, copy=copy)
     return await rendered(request, await sale_document(request, record, found.sale, style), wanted)
 

@@ -78,7 +78,7 @@ async def machine_info(request: ApiRequest) -> Answer:
 async def cancel_pending(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     body = await read_optional(request, EmptyBody)
-    done = await inspect.cancel_pending(worker, call_of(request, body.raw))
+    done = await inspect.cancel_pending(worker, call_of(request, body.raw, body.fields))
     return sent_once(request, done, body.unknown, status=200)
 
 
@@ -125,7 +125,9 @@ async def move_clock(request: ApiRequest) -> Answer:
             raise InvalidRequest.at("days", Text("the sandbox's time goes ten years ahead at the most"))
         return msgspec.json.encode(await sandbox.move_clock(hours * 3600, reachable=reachable))
 
-    return sent_once(request, await answered_once(worker, call_of(request, raw), act, "move clock"), (), status=200)
+    return sent_once(
+        request, await answered_once(worker, call_of(request, raw, body), act, "move clock"), (), status=200
+    )
 
 
 def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:

@@ -63,7 +63,7 @@ in the audit log. The same `who` and `reference` are noted once, also without an
 )
 async def note_notified(request: ApiRequest) -> Answer:
     raw, body = await read_json(request)
-    number, call = request.path_params["outage"], call_of(request, raw)
+    number, call = request.path_params["outage"], call_of(request, raw, body)
     done = await outages.note_notified(request.auth.named, number, body, call)
     return sent_once(request, done, unknown_of(body, fields_of(NotifiedBody)))
 

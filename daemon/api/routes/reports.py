@@ -107,7 +107,7 @@ with it. A period without certifications may be closed too. `warnings` beside th
 async def z_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     body = await read_optional(request, ClosePeriodBody)
-    done = await close_period(worker, call_of(request, body.raw), *read_closing(body.fields))
+    done = await close_period(worker, call_of(request, body.raw, body.fields), *read_closing(body.fields))
     return sent_once(request, Answered(done.value.body, done.replayed), body.unknown)
 
 
@@ -214,7 +214,7 @@ with the same `Idempotency-Key`; 409 `NOTHING_TO_CLOSE` where nothing was sold s
 async def close_articles(request: ApiRequest) -> Answer:
     body = await read_optional(request, EmptyBody)
     with deps_of(request).exports.take(request.auth.key.id):
-        done = await acts.close_articles(request.auth.worker, call_of(request, body.raw))
+        done = await acts.close_articles(request.auth.worker, call_of(request, body.raw, body.fields))
     return sent_once(request, done, body.unknown)
 
 

@@ -13,6 +13,8 @@ from daemon.core.invoice.invoice import TaxLine
 
 Why = Literal["busy", "missing", "permission", "silent", "stranger", "other"]
 
+TAXPAYER_LINES = 6
+"""Trade name, two lines of address, city, phone, e-mail (2Bh)."""
 _SUFFIX = re.compile(r"(?:-[0-9]{1,9})?")
 
 

@@ -71,13 +71,17 @@ def invoices_text(lacks: Sequence[str]) -> Text:
 
 
 def _numbers_lacking(present: sqlite3.Connection, copy: sqlite3.Connection) -> Iterator[str]:
+    """Those after the last row that both have, then those that the copy has as under way: another machine's row may be later."""
     saved = value_of(copy.execute("SELECT coalesce(max(id), 0) FROM certification"))
+    unended = {row_id for (row_id,) in copy.execute(_SQL["unended"])}
     for row_id in range(_last_row(present, saved), 0, -1):
         number = _number_lacking(present, copy, row_id)
         if number is None or (number == UNKNOWN and row_id <= saved):
             break
+        unended.discard(row_id)
         if number:
             yield number
+    yield from filter(None, (_number_lacking(present, copy, row_id) for row_id in sorted(unended, reverse=True)))
     waiting = set(copy.execute(_SQL["addresses"]))
     yield from (number for number, *address in present.execute(_SQL["waiting"]) if tuple(address) not in waiting)
 

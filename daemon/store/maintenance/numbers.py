@@ -90,8 +90,8 @@ def remember(replaced: Path) -> Marks | None:
 
 
 def _without_cut_off(marks: Marks, ledger: LedgerNumbers) -> Marks:
-    """Drops reservations that the ledger decides: if it has all given numbers, it has the reserved Z too, or nobody
-    has. Questions that were answered in it are closed."""
+    """Drops reservations that the ledger decides: if it has all given numbers, it has the reserved Z too, or no ledger
+    has it. Questions that were answered in it are closed."""
     by_name = {}
     for name, mark in marks.books.items():
         book = ledger.marks.books.get(name)

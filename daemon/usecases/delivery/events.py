@@ -1,6 +1,6 @@
 """The event stream of a book, in the order of commits; a listener is woken and reads new events from the ledger.
 
-So a listener that returns within a week misses nothing, and a slow one delays nobody. The ledger's own transactions
+So a listener that returns within a week misses nothing, and a slow one delays no other. The ledger's own transactions
 store certifications, closures, attention and the tax server's alert; this module stores a machine's connections."""
 
 from __future__ import annotations

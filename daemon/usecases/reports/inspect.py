@@ -13,9 +13,8 @@ from msgspec import Meta
 from common.language import Text
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
-from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone, StorageError
+from daemon.core.errors import LineLost, MachineError, NothingDone, StorageError
 from daemon.core.ledger.book import Book
-from daemon.core.machine.state import ServerLink
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.core.report.report_parts import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.machines.adapter import ConnectedMachine
@@ -27,7 +26,6 @@ from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
 CACHE_SECONDS = 1.0
-TAXPAYER_LINES = 6
 
 
 async def info(worker: MachineWorker) -> MachineInfo:
@@ -70,7 +68,7 @@ async def _read(worker: MachineWorker) -> MachineReading:
         machine = await worker.turn(entry, clock() + worker.limits.patience, worker.present)
         state = await machine.state()
         worker.time.take_machine(state.time)
-        link = await _server_link(machine)
+        link = await machine.server_link_or_error()
         if link.state:
             worker.server_link = link
         if not worker.taxpayer:
@@ -79,26 +77,10 @@ async def _read(worker: MachineWorker) -> MachineReading:
         return worker.reading
 
 
-async def _server_link(machine: ConnectedMachine) -> ServerLink:
-    """A machine that is not activated may know no tax server: what else it says of itself is wanted all the same. `state` is
-    empty then, and `error` says why."""
-    try:
-        return await machine.server_link()
-    except (MachineRefused, MachineNonsense) as error:
-        return ServerLink(0, 0, "", "", str(error.text if isinstance(error, MachineRefused) else error))
-
-
 async def take_taxpayer(worker: MachineWorker, machine: ConnectedMachine) -> None:
     """Name and address of the shop as the machine has them now (2Bh); what it refuses is empty."""
-    worker.taxpayer = tuple([await _taxpayer(machine, line) for line in range(TAXPAYER_LINES)])
+    worker.taxpayer = await machine.taxpayer()
     await take_letterhead(worker)
-
-
-async def _taxpayer(machine: ConnectedMachine, line: int) -> str:
-    try:
-        return await machine.taxpayer(line)
-    except (MachineRefused, MachineNonsense):
-        return ""
 
 
 async def learn_taxpayer(worker: MachineWorker) -> None:

@@ -20,6 +20,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Closure, Tally
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.ledger.tally import add, contribution
+from daemon.core.money import divide_half_up
 from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
@@ -174,7 +175,7 @@ class Sales(msgspec.Struct, frozen=True):
 
     @property
     def average(self) -> int:
-        return (self.total + self.credited) // self.count if self.count else 0
+        return divide_half_up(self.total + self.credited, self.count) if self.count else 0
 
 
 async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:

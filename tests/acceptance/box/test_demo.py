@@ -117,7 +117,7 @@ def staying(tree: Path, ignore_interrupts: bool) -> Iterator[subprocess.Popen[st
 
 @pytest.mark.parametrize("ignore_interrupts", [False, True], ids=["at a terminal", "in a script's background"])
 def test_it_stays_up_until_ctrl_c(tree: Path, taken: None, ignore_interrupts: bool) -> None:
-    """The curl line that it prints certifies the next invoice; Ctrl-C ends it with 0, and nothing is left running: also when whoever
+    """The curl line that it prints certifies the next invoice; Ctrl-C ends it with 0, and nothing is left running: also when the process that
     started it ignores Ctrl-C, as a shell does for what a script starts with `&`."""
     with staying(tree, ignore_interrupts) as demo:
         assert demo.stdout

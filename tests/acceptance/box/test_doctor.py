@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from support.shop import Machine, Shop, invoice, wait_for
 
 from daemon.cli.commands.doctor import examine
 from daemon.doctor.wording import NAMES
+
+pytestmark = pytest.mark.usefixtures("in_english")
 
 OTHER = "EL02000016-1"
 UNPRIVILEGED_UID = 65534
@@ -42,11 +43,6 @@ def as_a_process(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, 
     return by_name(content["checks"])
 
 
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
-
-
 @pytest.fixture
 def mcfd(tmp_path: Path) -> Command:
     """A configured box whose daemon does not run."""
@@ -60,13 +56,6 @@ def impatient(mcfd: Command) -> Command:
     return mcfd
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path).start()
-    yield machine
-    machine.kill()
-
-
 # -- beside a running daemon --------------------------------------------------------------------------------------------------
 
 
@@ -75,10 +64,10 @@ def test_all_is_well(shop: Shop) -> None:
     assert shop.certify(invoice("D-1")).status_code == httpx.codes.OK
     checks = as_a_process(shop.mcfd("doctor", "--json"))
     assert checks.pop("isf")["state"] == "warn"  # the example's, on a machine in use
-    assert checks.pop("company")["state"] == "warn"  # nobody has said regime, office or plot
+    assert checks.pop("company")["state"] == "warn"  # regime, office and plot are not configured
     assert {check["state"] for check in checks.values()} == {"ok"}
     assert {"daemon", "machine", "clock", "tax_server", "ledger", "upstream", "certificate", "disk"} <= checks.keys()
-    assert "line" not in checks  # it is the daemon's, and nobody else looks
+    assert "line" not in checks  # it is the daemon's, and no other program looks
     assert shop.certify(invoice("D-2")).status_code == httpx.codes.OK
 
 

@@ -93,7 +93,7 @@ def test_the_day_of_a_new_shop(hq, shop):
 
 @pytest.mark.long
 def test_on_the_page(hq, shop):
-    """A technician types the code; a wrong one is said in words, and changes nothing. Nobody else may."""
+    """A technician types the code; a wrong one is explained, and changes nothing. No other role may."""
     shop.start()
     create_users(shop, ("technician", "manager"))
     cookies = {name: session_of(shop, name) for name in ("technician", "manager")}
@@ -117,7 +117,7 @@ def test_on_the_page(hq, shop):
 
 
 def test_what_is_refused(hq, shop, tmp_path):
-    """A code of another box, one for other machines, one that nobody gave, no code at all, no address: each in words of its own, and nothing is
+    """A code of another box, one for other machines, an invented one, no code at all, no address: each in words of its own, and nothing is
     joined. A code that was refused for its machines lets in the box that it is for."""
     (tmp_path / "other").mkdir()
     with Shop(tmp_path / "other") as other:
@@ -239,8 +239,8 @@ def test_a_whole_box_put_back(hq, shop, tmp_path):
 
 @pytest.mark.long
 def test_by_an_address_with_a_private_certificate(tmp_path, shop):
-    """The code names the certificate that headquarters shows, and the box learns the authority of its own from the answer. Whoever shows another one
-    is told nothing."""
+    """The code names the certificate that headquarters shows, and the box learns the authority of its own from the answer. A server that shows another one
+    gets no data."""
     authority = Authority(tmp_path)
     pem = authority.issue()
     server = f"tls_cert = {json.dumps(str(pem))}\ntls_key = {json.dumps(str(pem))}\n"

@@ -60,13 +60,6 @@ def box(tmp_path: Path) -> Box:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path).start()
-    yield machine
-    machine.kill()
-
-
-@pytest.fixture
 def other(tmp_path: Path) -> Iterator[Machine]:
     machine = Machine(tmp_path, OTHER).start()
     yield machine

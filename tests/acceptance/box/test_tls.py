@@ -28,14 +28,11 @@ from daemon.settings import load
 from daemon.tls import AuthorityError, authority
 from daemon.tls.authority import check_key, create, describe, read, renew, renew_if_due
 
+pytestmark = pytest.mark.usefixtures("in_english")
+
 NAMES = ("localhost", "caisse.lan", "127.0.0.1")
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 DAYS = timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
 
 
 # -- a shop -------------------------------------------------------------------------------------------------------------------
@@ -99,7 +96,7 @@ def in_use(shop: Shop) -> x509.Certificate:
 
 
 def test_an_authority_is_not_replaced_by_mistake(tmp_path: Path) -> None:
-    """Tills trust it: only `--force` makes another. What to write into the configuration is said; keys are nobody else's."""
+    """Tills trust it: only `--force` makes another. What to write into the configuration is said; keys are readable by the daemon alone."""
     mcfd = Command(tmp_path, CONFIG)
     assert mcfd.refused(1, "tls", "export-ca") == f"no authority in {tmp_path}/tls yet: mcfd tls init"
     assert 'tls = "internal" in [server]' in mcfd.ok("tls", "init")
@@ -127,7 +124,7 @@ def test_who_made_an_authority_is_in_the_audit_log(tmp_path: Path) -> None:
 
 
 async def test_the_daemon_looks_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without being asked: what is due is renewed and shown; trouble is told once, and what is there goes on."""
+    """Without being asked: what is due is renewed and shown; trouble is logged once, and what is there goes on."""
     monkeypatch.setattr(housekeeping, "CHECK_SECONDS", 0.01)
     file = tmp_path / "mcfd.toml"
     file.write_text(f'[server]\ntls = "internal"\ntls_folder = "tls"\n{CONFIG}')

@@ -1,4 +1,4 @@
-"""The clients that are published, `clients/python` and `clients/js`: nobody who uses them writes the loop of repeats."""
+"""The clients that are published, `clients/python` and `clients/js`: they have the loop of repeats, so that a till needs none."""
 
 import asyncio
 import json
@@ -190,7 +190,7 @@ def test_a_sale_that_somebody_took_back_is_not_sent_again() -> None:
 
 
 def test_errors_say_what_to_do(shop: Shop) -> None:
-    """Each kind is a class, with what its problem holds; nothing listens: the key is told to go on with later."""
+    """Each kind is a class, with what its problem holds; nothing listens: the error has the key to go on with later."""
     with Mcf(f"{shop.http.base_url}", shop.key(), NIM, till="py") as mcf:
         sale = invoice("PY-1", 1000)
         receipt = mcf.certify(sale)

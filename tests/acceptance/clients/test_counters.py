@@ -46,13 +46,13 @@ EXPECTED = {
     LOCAL: ("1/1 FV", "2/2 FT", "2/3 EV", "2/4 ET", "1/5 FA", "2/6 EA", "3/7 FV"),
     OWN: ("1/1 FV", "1/2 FT", "1/3 EV", "1/4 ET", "1/5 FA", "1/6 EA", "2/7 FV"),
 }
-"""As each machine told FC."""
+"""The FC of each machine."""
 
 
 @pytest.mark.parametrize("nim", EXPECTED)
 def test_counters_are_those_that_the_machine_told(shop: Shop, nim: str) -> None:
     """The counter of the type, all transactions, the type; the same on the ticket in each form, with the machine as NIM-ACNT, in the journal, and on the
-    page. What is found by C1h after a lost answer has the counter where it is certain: an export never, a sale right after one that was told."""
+    page. What is found by C1h after a lost answer has the counter where it is certain: an export never, a sale right after one with a certain counter."""
     receipts = [sold(shop, nim, str(at), kind) for at, kind in enumerate(("FV", "FT", "EV", "ET", "FA", "EA", "FV"))]
     assert [receipt["counters"] for receipt in receipts] == list(EXPECTED[nim])
     lost = [sold(shop, nim, "lost", kind, is_lost=True) for kind in ("FV", "EV", "EA")]

@@ -94,7 +94,7 @@ def test_each_sale_once_whatever_the_network_does(tmp_path, scheme):
 
 
 def test_another_client_takes_the_line_over(tmp_path):
-    """Somebody else connects to the device server, which drops us: told in the log, the line comes back by itself, sales go on."""
+    """Somebody else connects to the device server, which drops us: it is logged, the line comes back by itself, sales go on."""
     with NetworkShop(tmp_path, "tcp") as net:
         net.sell("F-1")
         with socket.create_connection(("127.0.0.1", net.server)):

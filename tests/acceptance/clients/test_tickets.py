@@ -197,7 +197,7 @@ def posted(shop: Shop, path: str) -> httpx.Response:
 
 def test_a_person_prints_from_the_page(shop: Shop, printer: ReceiptPrinter) -> None:
     """A duplicate, X and Z come out of the shop's own printer, and the screen that asked for it says so; who may not see reports prints none,
-    and a printer without paper is told."""
+    and a printer without paper is reported."""
     create_users(shop, ["seller", "reader"])
     code = sold(shop, "T-7")["codeSecef"]
     z = shop.close_period().json()["z_number"]

@@ -1,4 +1,4 @@
-"""Tryton's point of sale, an ERP that nobody here wrote, with the module of `integrations/tryton`: each paid sale is certified once, straight and over a
+"""Tryton's point of sale, an ERP of other authors, with the module of `integrations/tryton`: each paid sale is certified once, straight and over a
 line that loses requests and answers. `TRYTON_SALES` says how many it sells (30)."""
 
 import asyncio

@@ -2,23 +2,15 @@
 copy of the ledger in another file, and nothing is lost or doubled. `make syncs` tries every one, here are the first."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 
-import pytest
 from support.crash.lane import AtSync, Lane
 
 from daemon.app.serve import EXIT_DISK
 
 MOST = int(os.environ.get("MCFD_SYNCS", "2"))
 """Syncs of each that are tried."""
-
-
-@pytest.fixture
-def lane(tmp_path: Path) -> Iterator[Lane]:
-    with Lane(tmp_path / "lane") as lane:
-        yield lane
 
 
 def fails_at_each_sync(lane: Lane, ask: Callable[[str], object], through: Callable[[str], object], most: int) -> int:
@@ -40,7 +32,7 @@ def fails_at_each_sync(lane: Lane, ask: Callable[[str], object], through: Callab
 
 def test_a_failed_sync_of_a_certification(lane: Lane) -> None:
     """The till's connection breaks; its retry with the same key has the machine's own certification. After the third time in an hour the disk is
-    told as what it is, and selling goes on."""
+    reported as what it is, and selling goes on."""
     bodies = {}
 
     def certify(key: str) -> None:

@@ -1,19 +1,12 @@
 """What comes after a crash, or instead of one: reports without the machine, somebody else's invoices, the machine's own reports,
 credit notes that take their time."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.crash.lane import AtFrame, Lane, every_commit
 from support.shop import NIM, invoice, running_shop, wait_for
-
-
-@pytest.fixture
-def lane(tmp_path: Path) -> Iterator[Lane]:
-    with Lane(tmp_path / "lane") as lane:
-        yield lane
 
 
 def test_reports_after_a_kill_do_not_wait_for_the_machine(tmp_path: Path) -> None:

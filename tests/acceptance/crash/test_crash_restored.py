@@ -75,7 +75,7 @@ def test_a_ledger_from_before_a_certification_never_gives_its_number_out_again(t
 
 def test_a_damaged_ledger_that_is_mended_with_a_copy_has_what_was_certified_since(tmp_path: Path) -> None:
     """Sales with and without a key, and a Z, since the copy; a doubt when the daemon is killed, and a page of the file that cannot be read. The daemon does
-    not start; after the restore nobody has to decide, each till that repeats a sale has the one that was certified, and the next Z has its number."""
+    not start; after the restore no decision is needed, each till that repeats a sale has the one that was certified, and the next Z has its number."""
     with Lane(tmp_path / "lane", hurry=COUNTED) as lane:
         shop, machine = lane.shop, lane.machine
         saved = tmp_path / "saved"

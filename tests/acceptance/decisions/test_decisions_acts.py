@@ -72,7 +72,7 @@ def test_a_report_on_paper_comes_back_as_it_was(own_shop: Shop) -> None:
 
 
 def test_a_report_on_paper_is_given_out_three_hundred_times_an_hour(own_shop: Shop) -> None:
-    """Each is stored, so a screen that asks for the paper again and again is told when it may (429); as JSON it may ask as often as it likes."""
+    """Each is stored, so a screen that asks for the paper again and again gets 429 with a delay; as JSON it may ask as often as it likes."""
     answers = [own_shop.get("reports/x/ticket") for _ in range(301)]
     assert {answer.status_code for answer in answers[:300]} == {200}
     problem(answers[300], 429, "TOO_MANY_REQUESTS")

@@ -1,5 +1,6 @@
 """Decisions 1 to 3, and 5 to 7: what a request has to say, what it may leave out, and what a repeat of it gets."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -170,6 +171,20 @@ def test_decision_6_every_post_has_the_key(tmp_path: Path) -> None:
         for each in posts:
             assert "Idempotency-Key" in {parameter["name"] for parameter in each["parameters"]}, each["operationId"]
             assert "409" in each["responses"], each["operationId"]
+
+
+def test_decision_6_a_repeat_in_other_bytes_is_the_same_request(shop: Shop) -> None:
+    """A till that builds its request anew after a restart, or keeps it in a database, may write names in another order and numbers in another way: it gets
+    its receipt. It was 409, and the till took another number and key for the sale."""
+    body, headers = invoice(fresh()), shop.headers(key=fresh())
+    url = f"/v1/mcf/{NIM}/certify"
+    first = shop.http.post(url, json=body, headers=headers)
+    certified(first)
+    with untouched(shop):
+        reordered = json.dumps(dict(reversed(body.items())), indent=1)
+        again = shop.http.post(url, content=reordered, headers={**headers, "Content-Type": "application/json"})
+        assert (again.status_code, again.content) == (200, first.content)
+        assert again.headers["idempotency-replayed"] == "true"
 
 
 def test_decision_6_a_repeat_waits_for_the_first(shop: Shop) -> None:

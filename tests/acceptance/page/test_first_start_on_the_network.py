@@ -35,7 +35,7 @@ def test_a_phone_of_the_shop_sets_the_box_up(tmp_path: Path) -> None:
 
 
 class Phone(httpx.Client):
-    """A browser on the shop's network, with the address that it calls from; it has been told to take any certificate."""
+    """A browser on the shop's network, with the address that it calls from; it accepts any certificate."""
 
     def __init__(self, box: EmptyBox, host: str = FIRST, source: str = FIRST) -> None:
         anyone = ssl.create_default_context()

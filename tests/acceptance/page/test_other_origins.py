@@ -116,7 +116,7 @@ def test_a_page_of_a_named_origin_sells_for_later(browser: Browser, shop: Shop, 
 
 
 def test_a_page_of_another_origin_is_refused(browser: Browser, shop: Shop, origins: tuple[str, str]) -> None:
-    """Even with a valid key: the browser asks first, is told nothing, and sends nothing."""
+    """Even with a valid key: the browser asks first, gets no permission, and sends nothing."""
     certify = f"http://127.0.0.1:{shop.port}/v1/mcf/{NIM}/certify"
     with opened(browser, origins[1]) as page:
         assert fetch(page, certify, **sale(shop, "WEB-2")) == REFUSED

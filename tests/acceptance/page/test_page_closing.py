@@ -78,7 +78,7 @@ def test_the_button_that_closes_follows_what_was_sold(person: People, shop: Shop
 @in_both_views
 def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: View) -> None:
     """By notes and coins or as one sum, without a script too: what was counted and the difference stand on the screen of the Z, in the report, on paper and in the
-    audit log. A count that is no number closes nothing; nobody has to count."""
+    audit log. A count that is no number closes nothing; a count is optional."""
     assert shop.certify(invoice(f"COUNT-{view.language}", 7000)).status_code == 200
     open_period(shop)
     expected, before = shop.get("reports/x").json()["cash"]["expected"], zs(shop)
@@ -180,7 +180,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
 
 def test_the_shops_name_stays_when_its_machine_is_away(tmp_path: Path) -> None:
     """The first screen has it, also of a box that was started again while the machine is switched off: as on its papers. What waits for a
-    headquarters is not told where there is none."""
+    headquarters gets no message where there is none."""
     with running_shop(tmp_path) as shop:
         create_users(shop, ["manager"])
         shop.http.cookies.update(session_of(shop, "manager"))

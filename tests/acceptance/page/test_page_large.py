@@ -30,8 +30,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 @pytest.mark.parametrize("view", BOTH_VIEWS)
 def test_search_among_a_hundred_thousand_invoices(person: Callable[..., Person], view: View) -> None:
-    """A number, a part of one that only the oldest have, and one that nobody has; while it is typed, and by the button; further back by a
-    click, an old invoice by its link. How many there are is told as it changes, to who cannot see it too."""
+    """A number, a part of one that only the oldest have, and one that no invoice has; while it is typed, and by the button; further back by a
+    click, an old invoice by its link. How many there are is announced as it changes, also to a screen reader."""
     awa = person("reader", view)
     page = awa.go("/ui/journal")
     rows = page.get_by_test_id("journal-row")

@@ -284,7 +284,7 @@ def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop
 
 
 def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path) -> None:
-    """The shop has replaced it without more ado: nobody certifies what waits there, and everybody says so. With the new one as its spare it is certified."""
+    """The shop has replaced it without more ado: no machine certifies what waits there, and page and command say so. With the new one as its spare it is certified."""
     first, new = dead.machines[0], Machine(tmp_path, "EL02000088-1")
     dead.stop_daemon()
     dead.machines = (new.start(),)
@@ -384,7 +384,7 @@ def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path
 
 
 def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> None:
-    """Nobody reads the journal of systemd: the day on which the copy is needed is no day to learn that there is none."""
+    """The journal of systemd is rarely read: the day on which the copy is needed is no day to learn that there is none."""
     with running_shop(tmp_path) as shop:
         create_users(shop, ("reader",))
         shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)

@@ -1,4 +1,4 @@
-"""The card of a new key as a PDF: what a till needs, in words and as QR codes, for whoever has made the key and nobody else."""
+"""The card of a new key as a PDF: what a till needs, in words and as QR codes, for the person who has made the key and no other."""
 
 import io
 import json
@@ -83,7 +83,7 @@ def test_the_card_says_in_codes_what_it_says_in_words(shop: Shop, tmp_path: Path
 
 
 def test_a_card_is_of_a_key_of_this_machine(shop: Shop) -> None:
-    """What is no key of it gives no card, and whoever may not make keys has none."""
+    """What is no key of it gives no card; neither does a role that may not make keys."""
     with Visitor(shop, "technician") as technician:
         key = new_key(technician)
         for wrong in ("", "ak_live_nothing", key[:-1], shop.key("test")[:-1]):

@@ -126,7 +126,7 @@ def filled(path: str) -> str:
 
 @pytest.mark.parametrize("role", [*ROLES, "", "another site"])
 def test_every_path_with_every_role(client: httpx.Client, as_role: BecomeRole, role: str) -> None:
-    """403 for who may not, the login for who is nobody; a change that another site asks for with a technician's cookie is refused too.
+    """403 for who may not, the login without a session; a change that another site asks for with a technician's cookie is refused too.
     What somebody may is not refused."""
     if role:
         as_role("technician" if role == "another site" else role)
@@ -325,7 +325,7 @@ def test_what_a_browser_keeps_of_the_page_is_of_this_version(client: httpx.Clien
 
 def test_what_is_not_there_is_told_on_a_page(client: httpx.Client) -> None:
     """An address that was mistyped, an invoice that there is none of: in the person's language, with the menu; without a session, the login. A
-    program that asks for JSON is told so in JSON."""
+    program that asks for JSON gets it in JSON."""
     assert client.get("/ui/reports").headers["location"] == "/ui/login"
     log_in(client, "reader")
     mistyped = (

@@ -78,7 +78,7 @@ def test_log_in_and_out(person: People, view: View) -> None:
 
 @in_both_views
 def test_a_certification_arrives_by_itself(person: People, shop: Shop, view: View) -> None:
-    """The number of sales and the list of the latest have it, without a reload (`make bench` has how soon), and whoever has gone to a link
+    """The number of sales and the list of the latest have it, without a reload (`make bench` has how soon), and a person who has gone to a link
     with the keyboard is still at it."""
     awa = person("reader", view)
     awa.go("/ui/")

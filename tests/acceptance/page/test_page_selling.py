@@ -162,8 +162,8 @@ def test_an_article_sold_without_vat_is_known_with_it(awa: httpx.Client, shop: S
 
 
 def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) -> None:
-    """A part of one line, then the rest; sent twice it is one; more than was sold is refused, and so is a nature that was not chosen. What is
-    credited whole is offered no further credit note."""
+    """A part of one line, then the rest, which the form offers by itself; sent twice it is one; more than was sold is refused with what is left,
+    and so is a nature that was not chosen. What is credited whole is offered no further credit note."""
     items = [
         {"name": "Riz", "taxGroup": "B", "unitPrice": 1000, "quantity": 3},
         {"name": "Savon", "taxGroup": "A", "unitPrice": 450, "quantity": 1},
@@ -183,8 +183,11 @@ def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) ->
     assert awa.post(place, data=one).url.path == answer.url.path
     assert len(certified(shop)) == before + 1
     assert f"{sold['nim']}-{sold['fvc']}" in answer.text
+    offered = [re.search(rf'name="quantity{at}"[^>]*value="([^"]*)"', awa.get(place).text)[1] for at in range(2)]
+    assert offered == ["2", "1"]
     whole = {"key": "another", "line0": "1", "line1": "1", "nature": "RAN"}
-    assert awa.post(place, data=whole).status_code == 409
+    refused = awa.post(place, data=whole)
+    assert (refused.status_code, "2 450 F CFA" in refused.text.replace("\u00a0", " ")) == (409, True), refused.text
     assert "to-credit" in awa.get(f"/ui/journal/{seq[1]}").text
     rest = awa.post(place, data={**whole, "key": "a-third", "quantity0": "2"})
     assert "2 450" in rest.text.replace("\u00a0", " ")

@@ -1,4 +1,4 @@
-"""An invoice shared by a link: whoever has it sees that invoice without a login, and nothing else; nobody can make one up."""
+"""An invoice shared by a link: its holder sees that invoice without a login, and nothing else; a link cannot be forged."""
 
 import io
 import re
@@ -81,7 +81,7 @@ def test_nobody_makes_a_link_up(own: Shop) -> None:
 
 
 def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Its key is in no file: whoever reads the disk cannot sign one. The customer reads what to do, and is not led to the shop's own screens."""
+    """Its key is in no file: a reader of the disk cannot sign one. The customer reads what to do, and is not led to the shop's own screens."""
     with running_shop(tmp_path_factory.mktemp("restarted")) as shop:
         create_users(shop, ("seller",))
         assert shop.certify(invoice("SHARED-3", 1500)).status_code == 200

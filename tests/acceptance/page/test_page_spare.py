@@ -188,7 +188,7 @@ def _closed_by_a_form_that_is_sent_again(shop: Shop, technician: Visitor) -> Non
 def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     paired: tuple[Shop, Machine], browser: Browser
 ) -> None:
-    """Nobody loads it again: the banner and the sales are those of the spare; its register of outages is still that of the machine."""
+    """Without a reload: the banner and the sales are those of the spare; its register of outages is still that of the machine."""
     shop, _ = paired
     seller = Person(browser, shop, FRENCH_PHONE)
     seller.log_in("seller")
@@ -222,7 +222,7 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
 
 
 def test_an_invoice_whose_answer_was_lost_is_seen_as_in_doubt(paired: tuple[Shop, Machine]) -> None:
-    """Whoever looks for it finds it, and reads not to make it anew; once the machine is there again it is certified."""
+    """A search finds it, and says not to make it anew; once the machine is there again it is certified."""
     shop, _ = paired
     machine, number = shop.machines[0], fresh()
     with Visitor(shop, "seller") as seller:

@@ -147,7 +147,7 @@ def test_a_box_whose_bytes_do_not_come_is_seen(person: People, shop: Shop, path:
 
 
 def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browser, tmp_path: Path) -> None:
-    """Its line is nobody else's: the box's screen offers the probe, and shows what came of each assumption. One that is in use is left
+    """Its line is free: the box's screen offers the probe, and shows what came of each assumption. One that is in use is left
     alone, by hand too."""
     with Shop(tmp_path, per_machine={"enabled": False}) as off:
         off.start(ready=False)
@@ -205,8 +205,21 @@ def test_a_disk_is_seen_before_it_is_full(tmp_path: Path, share: float, banner: 
             assert (closed.status_code, 'value="7"' in closed.text) == expected
 
 
+def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> None:
+    """The banner said that the machine does not answer, and to look at its power; what is wrong is the cable or the configuration."""
+    with running_shop(tmp_path) as shop:
+        create_users(shop, ["seller"])
+        shop.machines[0].order("reboot", seconds=0.1, nim="EL09000009-1")
+        with Visitor(shop, "seller") as seller:
+            wait_for(lambda: "Ventes arrêtées" in seller.look("/ui/state"), "the banner")
+            wait_for(lambda: "EL09000009-1" in seller.look("/ui/"), "the other machine on Today")
+            state = seller.look("/ui/state")
+            assert "la machine sur cette ligne est EL09000009-1" in state, state
+            assert "alimentation" not in state
+
+
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:
-    """After a restore onto a new disk no day can be closed before the last Z is told (decision 30): the banner and the screen that closes say so
+    """After a restore onto a new disk no day can be closed before the last Z is entered (decision 30): the banner and the screen that closes say so
     before anybody counts, and what was counted stays in its form."""
     with running_shop(tmp_path) as shop:
         create_users(shop, ["manager"])
@@ -233,7 +246,7 @@ def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Pat
 
 def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> None:
     """What was certified since is said first, and nothing happens without a yes; then the daemon starts again with a ledger mended by the copy, which
-    says who put it there, keeps the other beside it, and has what was certified since. Nobody is logged in any more: who logs in comes back to the box."""
+    says who put it there, keeps the other beside it, and has what was certified since. No session is left: a login leads back to the box."""
     view = FRENCH_PHONE
     with running_shop(tmp_path) as shop:
         create_users(shop, ["technician"])

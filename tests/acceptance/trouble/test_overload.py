@@ -1,4 +1,4 @@
-"""Two hundred tills at once on one machine: each has its answer, in order, in flat memory, and nobody who leaves breaks anything."""
+"""Two hundred tills at once on one machine: each has its answer, in order, in flat memory, and a till that leaves breaks nothing."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ Sale = tuple[dict[str, Any], str]
 
 @pytest.fixture
 def lane(tmp_path: Path) -> Iterator[Lane]:
-    """Whoever waits for the machine does so for as long as it takes."""
+    """A request waits for the machine for as long as it takes."""
     with Lane(tmp_path / "lane", per_machine={"queue_patience": 600.0}) as lane:
         yield lane
 

@@ -146,7 +146,7 @@ class Noting:
 
 
 async def test_cash_is_moved_sixty_times_an_hour_at_the_most(path: Path) -> None:
-    """By one key or one person, counted in the book: a restart begins no new hour, and whoever else it is has their own."""
+    """By one key or one person, counted in the book: a restart begins no new hour, and each other key or person has its own."""
     noting = Noting(path)
     assert await noting.note(30) == 0
     assert await noting.note(30) == 0

@@ -25,7 +25,7 @@ async def epochs_of(store: Store, till: Till) -> list[object]:
 
 
 async def test_an_activation_is_an_epoch_of_its_own_once(store: Store, till: Till, path: Path) -> None:
-    """Counters that go on explain themselves; those that began again are taken over, and whatever they count is nobody's of ours; one that the
+    """Counters that go on explain themselves; those that began again are taken over, and what they count is no invoice of ours; one that the
     book knows already is nothing new."""
     counters, anew = FiscalCounters(2, 2, 0), FiscalCounters(7, 3, 1)
     for _ in range(2):
@@ -85,7 +85,7 @@ async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store:
 async def test_an_outcome_that_tells_of_an_activation(
     store: Store, till: Till, *, nim: str, expected: FiscalCounters, number: int, unexplained: int
 ) -> None:
-    """The sale is in the epoch that begins with it, and whatever that has counted beside it is nobody's of ours."""
+    """The sale is in the epoch that begins with it, and what that has counted beside it is no invoice of ours."""
     await store.ledger.reconcile(
         till.book, msgspec.structs.replace(till.state(), counters=FiscalCounters(5, 3, 1)), unexplained=0, at=till.at
     )

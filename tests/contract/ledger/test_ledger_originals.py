@@ -178,7 +178,7 @@ async def test_an_export_right_after_an_activation_hides_no_sale_before_it(store
 
 
 async def test_of_two_machines_at_once_not_both_credit_a_sale(store: Store, till: Till) -> None:
-    """While one has no outcome, the other is told to come again; in doubt and disputed it counts; once it has failed it does not."""
+    """While one has no outcome, the other gets an error and comes again; in doubt and disputed it counts; once it has failed it does not."""
     other = await Till.of(store, OTHER)
     sale = await till.sell(10_000)
     first, second = credit("C-1", reference_to(sale), 6_000), credit("C-2", reference_to(sale), 6_000)
@@ -194,7 +194,7 @@ async def test_of_two_machines_at_once_not_both_credit_a_sale(store: Store, till
 
 
 async def test_a_credit_note_before_its_sale_counts_once_that_is_sold(store: Store, till: Till) -> None:
-    """By another machine, which cannot know that there is no such invoice yet; a counter that another program had is nobody's sale."""
+    """By another machine, which cannot know that there is no such invoice yet; a counter that another program had is no sale of ours."""
     other = await Till.of(store, OTHER)
     await till.sell(500)
     for at, reference in enumerate((f"{NIM}-2", f"{NIM}-3", f"{NIM}-2")):

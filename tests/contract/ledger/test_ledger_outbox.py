@@ -19,7 +19,7 @@ from daemon.usecases.delivery.webhook_events import WebhookEvents
 
 
 async def test_a_closure_waits_from_the_moment_it_exists(store: Store, till: Till) -> None:
-    """In order, with the body that the till got; sent, failed and parked ones are told apart."""
+    """In order, with the body that the till got; sent, failed and parked ones are distinguished."""
     closures = [await till.close() for _ in range(4)]
     waiting = await store.outbox.waiting(NIM, "live", 10)
     assert [(o.z_number, o.report_id, o.body, o.chain) for o in waiting] == [
@@ -82,7 +82,7 @@ async def test_replaying(store: Store) -> None:
 
 
 async def test_headquarters_asks_for_closures_again(store: Store) -> None:
-    """From one Z number to another, of one book: how many is told, and the other book's stay as they are."""
+    """From one Z number to another, of one book: their number is returned, and the other book's stay as they are."""
     tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
     for till in tills:
         for _ in range(3):
@@ -97,7 +97,7 @@ async def test_headquarters_asks_for_closures_again(store: Store) -> None:
 
 
 async def test_what_was_parked_waits_again_after_a_while(store: Store) -> None:
-    """What was parked before that moment, of one book; how many is told, and nothing is written when there is nothing."""
+    """What was parked before that moment, of one book; their number is returned, and nothing is written when there is nothing."""
     tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
     for till in tills:
         for z_number in (1, 2, 3):

@@ -44,7 +44,7 @@ async def test_a_person_and_their_session(store: Store) -> None:
     session = store.ledger.peek(find_session, DIGEST)
     assert (session.name, session.role, session.used_at) == ("awa", "manager", START + 1)
     assert store.ledger.peek(find_session, b"\x02" * 32) is None
-    for _ in range(2):  # the second time there is nobody
+    for _ in range(2):  # the second time there is no person
         await store.ledger.write(end_session, DIGEST, at=START + 2, by=SHOP)
     assert store.ledger.peek(find_session, DIGEST) is None
     entries = [(entry.action, entry.subject, entry.at) for entry in await store.ledger.read(newest_entries, 2)]
@@ -53,7 +53,7 @@ async def test_a_person_and_their_session(store: Store) -> None:
 
 @pytest.mark.parametrize("change", ["disable", "set_password"])
 async def test_sessions_end_at_once(store: Store, change: str) -> None:
-    """The very next request is nobody's."""
+    """The very next request has no session."""
     await store.ledger.write(create_person, "awa", "manager", "old", at=START)
     await store.ledger.write(open_session, 1, "awa", DIGEST, at=START, by=SHOP)
     if change == "disable":
@@ -90,7 +90,7 @@ async def test_idle_sessions_end(store: Store) -> None:
 
 
 async def test_a_key_has_a_role_an_end_and_a_last_use(store: Store) -> None:
-    """A key without a role is a manager's, as keys were; a use that is told late does not go back."""
+    """A key without a role is a manager's, as keys were; a use that is stored late does not go back."""
     plain = await store.ledger.write(create_key, NIM, "live", "", at=START)
     reader = await store.ledger.write(create_key, NIM, "live", "", at=START, terms=KeyTerms("reader", START + 10))
     await store.ledger.write(note_uses, {1: START + 7})
@@ -160,7 +160,7 @@ async def test_an_audit_log_that_was_changed(tmp_path: Path, damage: str) -> Non
 
 
 async def test_a_change_that_fails_leaves_no_entry(store: Store) -> None:
-    """What was not done is not told."""
+    """What was not done is not logged."""
     with pytest.raises(NotFound):
         await store.ledger.write(revoke_key, 1, at=START, by=SHELL)
     assert list(await store.ledger.read(newest_entries)) == []

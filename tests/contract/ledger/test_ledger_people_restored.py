@@ -51,7 +51,7 @@ async def copy(path: Path, tmp_path: Path) -> Path:
 
 
 async def test_what_was_decided_since_stays(path: Path, copy: Path) -> None:
-    """Disabled, with another password, enabled again; the entries are in the audit log; nobody is logged in."""
+    """Disabled, with another password, enabled again; the entries are in the audit log; no session is left."""
     async with opened(path) as store:
         await store.ledger.write(disable_person, "awa", at=1, by=BY)  # by a clock that was behind
         await store.ledger.write(set_password, "issa", "issa-2", at=1, by=BY)

@@ -79,7 +79,7 @@ async def test_a_name_that_the_disk_did_not_take_is_written_by_a_tick(
 async def test_a_z_is_reserved_before_it_and_given_after_it(
     store: Store, till: Till, path: Path, monkeypatch: pytest.MonkeyPatch, *, is_cut_off: bool, mark: Mark
 ) -> None:
-    """Where the disk does not take the second word, the Z is made and told all the same: the first one says as much."""
+    """Where the disk does not take the second word, the Z is made and answered all the same: the first one says as much."""
 
     def refused(*_: object) -> None:
         raise StorageFull("no")

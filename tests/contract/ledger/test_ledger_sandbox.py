@@ -195,7 +195,7 @@ async def test_what_went_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
 
 
 async def test_a_live_book_without_its_beginning_is_found(tmp_path: Path) -> None:
-    """Whoever cuts a live book and writes down where it begins is told by `mcfd verify`, and a start of another chain is no start."""
+    """A live book that was cut, with its beginning written down, is reported by `mcfd verify`, and a start of another chain is no start."""
     path = tmp_path / "ledger.sqlite3"
     async with opened(path) as store:
         till = await Till.of(store, mode="test")

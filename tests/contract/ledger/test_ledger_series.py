@@ -1,4 +1,4 @@
-"""Gaps in the tills' own series are told by `mcfd verify`, as notes (SFE 2.18)."""
+"""Gaps in the tills' own series are reported by `mcfd verify`, as notes (SFE 2.18)."""
 
 from pathlib import Path
 

@@ -119,7 +119,7 @@ async def test_attention_stays_while_another_attempt_is_disputed(store: Store, t
 
 async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store, till: Till, path: Path) -> None:
     """After a backup was put back: the machine's last number is never given out again, its counters are the known ones, and
-    what nobody knows the lines of is in no total but in `unexplained` of the next Z."""
+    an invoice with unknown lines is in no total but in `unexplained` of the next Z."""
     await till.sell()
     await store.ledger.set_attention(till.book, "the ledger is behind", at=till.at)
     till.counters = FiscalCounters(5, 4, 0)
@@ -285,7 +285,7 @@ async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store
 async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(
     store: Store, till: Till, last: str, outcome: tuple[str, str, str]
 ) -> None:
-    """It is of another time: the machine's last invoice is its outcome, and counted as nobody else's; or else the machine has certified nothing since."""
+    """It is of another time: the machine's last invoice is its outcome, and counted once; or else the machine has certified nothing since."""
     await till.sell()
     attempt_id = await till.begin(invoice("F-1"))
     if last == "F-1":

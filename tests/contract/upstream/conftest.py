@@ -14,7 +14,7 @@ from support.receivers.headquarters import NatsHeadquarters, started
 
 @pytest.fixture
 def quick_folder() -> Iterator[Path]:
-    """For ledgers: nobody cuts the power here."""
+    """For ledgers: no power is cut here."""
     with tempfile.TemporaryDirectory(prefix="mcfd-upstream-", dir=memory()) as folder:
         yield Path(folder)
 

@@ -32,6 +32,6 @@ def changed(options: Options, **changes) -> Options:
 
 
 def write_key(folder) -> tuple:
-    """The files of one key that nobody knows."""
+    """The files of one unknown key."""
     (folder / "key").write_text("whsec_" + "A" * 32)
     return (folder / "key",)

@@ -1,4 +1,4 @@
-"""What a closure carries, from a real ledger to the bytes that are sent: enough for whoever has them to see what was done to it."""
+"""What a closure carries, from a real ledger to the bytes that are sent: enough for their reader to see what was done to it."""
 
 import json
 from itertools import pairwise
@@ -36,7 +36,7 @@ def read(events) -> list[ClosureData]:
 
 
 async def three_days(store) -> Till:
-    """Sales of two groups, a credit note, something refused, an empty day, and an invoice that nobody made."""
+    """Sales of two groups, a credit note, something refused, an empty day, and an invoice of no till."""
     till = await Till.of(store)
     await till.sell(15_000)
     await till.sell(7_000, "A")

@@ -108,13 +108,13 @@ def junk():
     yield {}, b"[" * 100_000
     yield headers, b"{}"
     yield headers, body + b" "
-    yield {}, body  # nobody has signed it
+    yield {}, body  # unsigned
     yield headers | {"webhook-id": other.report_id}, body
     yield headers | {"webhook-signature": "v1a,AAAA v1,AAAA v9,x" + " v1a," * 50}, body
     yield headers | {"webhook-timestamp": "-7"}, body
     yield signed(good, THIEF)
     yield signed(other, SHOP)  # a stolen key of one shop, for another
-    yield signed(proven(msgspec.structs.replace(good, nim="EL02000099-1")), SHOP)  # a machine that nobody knows
+    yield signed(proven(msgspec.structs.replace(good, nim="EL02000099-1")), SHOP)  # an unknown machine
     yield signed(msgspec.structs.replace(good, total_ttc=1))  # not what its body says
     yield signed(msgspec.structs.replace(good, chain_head="0" * 64))  # not its own hash
 

@@ -162,7 +162,7 @@ async def test_not_permitted(nats):
 
 async def test_one_queue_s_trouble_is_not_another_s(nats):
     """Two machines of one box at the same moment, one not permitted: the other is delivered, over the same connection, and the
-    complaint is told of the first alone."""
+    complaint is logged of the first alone."""
     receiver = open_receiver("nats", nats.options)
     mine, foreign = make_outgoing(NIM), make_outgoing(OTHER)
     try:

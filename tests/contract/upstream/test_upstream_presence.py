@@ -74,7 +74,7 @@ class TestHttps:
 
 class TestNats:
     async def test_the_last_word_and_the_answer(self, nats):
-        """The stream has the last word, signed by the shop's key; whoever reads at headquarters is asked and answers."""
+        """The stream has the last word, signed by the shop's key; a reader at headquarters gets the question and answers."""
         calls = []
 
         async def answer(message):
@@ -96,7 +96,7 @@ class TestNats:
             assert verify([public], message.headers, message.data, now=time.time()) is public
 
     async def test_nobody_at_headquarters(self, nats):
-        """Nobody is there to be asked: not heard, at once, and the stream keeps the word."""
+        """Without a subscriber for questions: not heard, at once, and the stream keeps the word."""
         with within(5, nats.pid):
             assert await announce(nats, nim=SECOND) == [None]
         async with nats.reading() as client:
@@ -145,7 +145,7 @@ async def test_what_a_box_says(settings):
 
 async def test_headquarters_lost_its_closures(settings, web, monkeypatch):
     """The box delivers, headquarters is put back from an old copy and asks in its answer to the presence: from that Z on
-    everything comes again, with nobody typing anything at the box."""
+    everything comes again, without a command at the box."""
     monkeypatch.setattr(timing, "FIRST_WITHIN", 0.0)
     async with build(settings) as runtime:
         till = await Till.of(runtime.store, NIM)
@@ -173,7 +173,7 @@ async def test_headquarters_lost_its_closures(settings, web, monkeypatch):
 @pytest.mark.parametrize("is_restored", [False, True])
 async def test_headquarters_says_the_last_z(settings, web, monkeypatch, tmp_path, is_restored):
     """On a new disk, with a backup from before Z 9 or with nothing: the first word upstream brings the number back, a Z of another ledger is not
-    given again, and once the box knows its own it believes nobody else's."""
+    given again, and once the box knows its own it believes no other."""
     monkeypatch.setattr(timing, "FIRST_WITHIN", 0.0)
     if is_restored:
         async with build(settings) as runtime:

@@ -1,4 +1,4 @@
-"""Senders that are brought into force while the box is in trouble: nothing is lost, and nobody is left without one."""
+"""Senders that are brought into force while the box is in trouble: nothing is lost, and no closure is left without one."""
 
 import contextlib
 import json

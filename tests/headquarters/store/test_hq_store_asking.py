@@ -110,7 +110,7 @@ def test_a_silent_box_that_spoke_while_our_clock_was_ahead(store, box):
 
 
 def test_a_finding_while_our_clock_was_ahead(store, box):
-    """It was found, or being told, in a year's time: it is told now."""
+    """It was found, or claimed for a notification, in a year's time: it is sent now."""
     closures = [box.close() for _ in range(5)]
     take(store, box, closures[0], closures[2], now=NOW + YEAR)
     take(store, box, closures[4], now=NOW)

@@ -375,7 +375,7 @@ def test_findings_are_told_once_and_once_more(store, box):
 
 
 def test_gap_that_was_short_is_never_told(store, box):
-    """Two closures that came in the wrong order are nobody's news."""
+    """Two closures that came in the wrong order are no finding."""
     closures = [box.close() for _ in range(3)]
     take(store, box, closures[0], closures[2])
     take(store, box, closures[1])

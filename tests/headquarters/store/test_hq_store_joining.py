@@ -76,7 +76,7 @@ def test_two_boxes_at_once(store):
 
 
 def test_a_code_that_has_ended(store):
-    """It lets nobody in, and is told from one that was never given."""
+    """It admits no box, and its refusal differs from that of an invented one."""
     code = code_for(store, NIM)
     assert refused(store, code, a_box(), NIM, at=NOW + HOUR) == "CODE_EXPIRED"
     assert refused(store, new_code(), a_box(), NIM) == "CODE_UNKNOWN"
@@ -84,7 +84,7 @@ def test_a_code_that_has_ended(store):
 
 
 def test_only_the_last_code_of_a_machine(store):
-    """A new code withdraws those before it which nobody has used."""
+    """A new code withdraws the unused ones before it."""
     first, other, second = code_for(store, NIM, SECOND), code_for(store, OTHER), code_for(store, NIM, at=NOW + 1)
     assert refused(store, first, a_box(), NIM, at=NOW + 2) == "CODE_EXPIRED"
     assert [one.nims for one in store.joining.waiting(NOW + 2)] == [(OTHER,), (NIM,)]
@@ -137,7 +137,7 @@ def test_a_shop_that_was_closed(store):
 
 
 def test_a_database_put_back(store):
-    """To before the code was used, or withdrawn: it stays so, and lets nobody else in."""
+    """To before the code was used, or withdrawn: it stays so, and admits no other box."""
     box, code, withdrawn = a_box(), code_for(store, NIM), code_for(store, OTHER)
     store.joining.join(code, box.key.public, [NIM], NOW + 1)
     code_for(store, OTHER, at=NOW + 1)

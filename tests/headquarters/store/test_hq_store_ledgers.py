@@ -173,7 +173,7 @@ def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
 
 
 def test_who_has_no_such_ledger(store):
-    """A machine that nobody has added, and an id that is none."""
+    """An unregistered machine, and an id that is none."""
     assert not store.register.accept_ledger("EL02000099", PaperBox().ledger, "awa", NOW)
     with pytest.raises(ValueError, match="not the id"):
         store.register.accept_ledger("EL02000099", "x", "awa", NOW)
@@ -212,7 +212,7 @@ def test_from_an_older_version_on(tmp_path, new_url, version):
 
 def test_one_backup_put_back_twice(store, box):
     """A box that is put back to the same backup a second time counts the same epoch again, so ledger, epoch and number of its closures are those
-    of the first time. Each is told as a fork, by itself and by the box's own word, and kept whole; what comes after them is taken."""
+    of the first time. Each is reported as a fork, by itself and by the box's own word, and kept whole; what comes after them is taken."""
     take(store, box, *(box.close() for _ in range(3)))
     box.forget(2)
     first = [box.close(z_number=4, gaps=(ZGap(first=3, last=3),)), box.close()]

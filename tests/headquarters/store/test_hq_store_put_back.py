@@ -143,7 +143,7 @@ def test_an_old_copy_brings_nothing_back(store, other, box, tmp_path):
 
 
 def test_a_key_that_was_revoked_by_mistake(store, box, running):
-    """Whoever adds it again and knows that it was revoked makes it valid again, also where an older copy comes along; revoked again, it is revoked."""
+    """Adding it again, knowing that it was revoked, makes it valid again, also where an older copy comes along; revoked again, it is revoked."""
     before = copy_of(store)
     store.register.revoke(MACHINE, STOLEN.id, NOW)
     revoked = copy_of(store)

@@ -25,7 +25,7 @@ def say(store, box, key, now=LATER, **changes):
 
 @pytest.fixture
 def stolen(store, box):
-    """Two closures are here; another key of the box is the thief's, and has named a Z that nobody has made."""
+    """Two closures are here; another key of the box is the thief's, and has named a Z that was not made."""
     take(store, box, box.close(), box.close())
     store.register.add(box.nim, STOLEN.public, now=NOW)
     assert say(store, box, STOLEN, z=HUGE) == [WantedClosures("live", 3, HUGE)]
@@ -53,7 +53,7 @@ def test_what_the_box_says_under_its_own_key_counts_again(store, box, stolen):
 
 
 def test_a_key_that_is_replaced(store, box):
-    """The box has said the same with its new key: nothing is taken back with the old one, and no finding is told a second time."""
+    """The box has said the same with its new key: nothing is taken back with the old one, and no finding is sent a second time."""
     take(store, box, box.close())
     box.close()
     say(store, box, box.key)
@@ -97,7 +97,7 @@ def test_a_database_that_was_put_back(store, box, stolen):
 
 
 def test_revoked_while_its_word_is_on_its_way(store, box, stolen):
-    """Whoever comes second waits for the other: a word that was looked at before is looked at again, never kept afterwards."""
+    """The second one waits for the other: a word that was looked at before is looked at again, never kept afterwards."""
     revision = store.register.revision()
     with store.database.write() as connection:
         connection.exec_driver_sql("UPDATE meta SET value = '77' WHERE name = 'revision'")

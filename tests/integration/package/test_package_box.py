@@ -3,21 +3,14 @@
 import json
 import re
 import time
-from collections.abc import Iterator
 
 import pytest
 from support.box.package import uncompressed
-from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop, until
+from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, until
 
 pytestmark = pytest.mark.long
 
 LINK = "/run/mcfd-first-start/link"
-
-
-@pytest.fixture(scope="module")
-def shop() -> Iterator[Shop]:
-    with open_shop() as shop:
-        yield shop
 
 
 def test_it_runs_as_its_own_user_and_says_when_it_is_ready(shop: Shop) -> None:

@@ -208,7 +208,7 @@ def box(request: pytest.FixtureRequest) -> Iterator[Debian]:
 
 def test_it_installs_says_what_is_next_and_goes_without_a_trace(box: Debian) -> None:
     """On each Debian, with its own Python: every module of ours can be imported, byte code is made at once and whole, `sudo mcfd setup`
-    is said in the language of whoever installs, it installs over itself without a question, and a purge leaves no file of it."""
+    is said in the language of the installing person, it installs over itself without a question, and a purge leaves no file of it."""
     package = uncompressed(built())
     before = listing(box)
     assert "mcfd : installé, mais pas démarré : il ne connaît pas encore sa machine" in box.install(package).stdout

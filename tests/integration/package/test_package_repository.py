@@ -32,7 +32,7 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture(scope="module")
 def stick(shop: Shop) -> Path:
-    """A repository on a stick in the box, and the box told of it. The files of the shop that was opened before lie in a layer below, where dpkg
+    """A repository on a stick in the box, and in the box's list of sources. The files of the shop that was opened before lie in a layer below, where dpkg
     cannot put its hard links back (ESTALE), as it can on every disk: they are laid out once more."""
     secret_key()
     folder = shop.box.path(STICK)
@@ -158,7 +158,7 @@ def test_a_box_whose_clock_is_behind(shop: Shop, stick: Path, online: str) -> No
 
 def test_at_night_it_upgrades_by_itself_unless_the_shop_sells(shop: Shop, stick: Path) -> None:
     """The timer waits for the closed hours and does not make up for a night. Its job, run now: while somebody sells it leaves the box
-    alone and says so; when nobody does, the new version is in."""
+    alone and says so; otherwise the new version is in."""
     timer = shop.box.run("systemctl", "show", "upgrade-mcfd.timer", "--property=ActiveState,Persistent").stdout
     assert set(timer.split()) == {"ActiveState=active", "Persistent=no"}
     package = newer(shop)

@@ -2,12 +2,11 @@
 
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.box.package import LIB, other_version
-from support.box.shop import LEDGER, Shop, open_shop, until
+from support.box.shop import LEDGER, Shop, until
 
 pytestmark = pytest.mark.long
 
@@ -17,12 +16,6 @@ COPY = f"{BACKUPS}/before-upgrade.sqlite3"
 WAS_ACTIVE = "/run/mcfd.was-active"
 MAY_SERVE = "/etc/may-serve"  # a box that has been off still may
 RUN = LIB / "daemon/cli/commands/run.py"
-
-
-@pytest.fixture(scope="module")
-def shop() -> Iterator[Shop]:
-    with open_shop() as shop:
-        yield shop
 
 
 def test_a_power_cut_in_the_middle_of_an_upgrade_leaves_a_shop_that_sells(shop: Shop) -> None:

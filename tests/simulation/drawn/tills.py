@@ -100,7 +100,7 @@ class Sale:
 
 
 class Tills:
-    """`over`: all troubles have ended, and whoever has no answer asks until there is one."""
+    """`over`: all troubles have ended, and a till without an answer asks until there is one."""
 
     def __init__(self, expected: Expectations) -> None:
         self.world = expected.world

@@ -172,11 +172,11 @@ class WatchedVfs(PatchedVfs):
         self.files: DurableFiles | None = None
         self._inodes: dict[int, int] = {}
         self._new: set[int] = set()
-        """Journals that were opened and not synced yet: their first sync is their name's too, whoever made them (strace shows the folder's fdatasync)."""
+        """Journals that were opened and not synced yet: their first sync is their name's too, whichever process made them (strace shows the folder's fdatasync)."""
 
     @contextmanager
     def watching(self, files: DurableFiles | None) -> Iterator[None]:
-        """None: it stands there and tells nobody."""
+        """None: it stands there silently."""
         self.files = files
         self.register(self.own if files else self.usual)
         try:
@@ -236,7 +236,7 @@ class WatchedVfs(PatchedVfs):
         return 0
 
     def close_as_killed(self, connection: sqlite3.Connection) -> None:
-        """Whoever is killed does not checkpoint first. Python 3.12 has a name for it (`setconfig`); SQLite's handle is a connection's first field."""
+        """A killed process does not checkpoint first. Python 3.12 has a name for it (`setconfig`); SQLite's handle is a connection's first field."""
         handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__).value
         if handle is not None:
             self.library.sqlite3_db_config(ctypes.c_void_p(handle), _NO_CHECKPOINT_ON_CLOSE, 1, None)
@@ -255,7 +255,7 @@ def watched(files: DurableFiles) -> Iterator[None]:
 
 
 def unwatched() -> AbstractContextManager[None]:
-    """The same files, where nobody has to hear of it."""
+    """The same files, without a notification."""
     return the_vfs().watching(None)
 
 

@@ -22,7 +22,7 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
 
 @contextmanager
 def read_only(disk: Path) -> Iterator[None]:
-    """The file system at `disk`, which nobody has open for writing, as the kernel leaves it after errors."""
+    """The file system at `disk`, which no process has open for writing, as the kernel leaves it after errors."""
     _mount("-o", "remount,ro", str(disk))
     try:
         yield

@@ -1,5 +1,5 @@
 """What the tests of the packages begin with, made beforehand: Debian trees, packages, wheels. CI starts it before anything else, beside the
-linters; whoever comes earlier than it has come makes what is missing, or waits for what is being made.
+linters; a process that comes earlier makes what is missing, or waits for what is being made.
 
     PYTHONPATH=tests python -m support.box.prepare
 """
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def build(name: str, make: Callable[[], object]) -> bool:
-    """Told on standard output. What fails here fails again in the test that wants it, and is explained there."""
+    """Printed on standard output. What fails here fails again in the test that wants it, and is explained there."""
     began = time.monotonic()
     try:
         make()

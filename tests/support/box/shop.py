@@ -127,7 +127,7 @@ class Shop:
     sold: list[str] = field(default_factory=list)
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
-        """The status and the answer, empty where that has no body; 0 while nobody listens, because the daemon is down or on its way."""
+        """The status and the answer, empty where that has no body; 0 without a listener, because the daemon is down or on its way."""
         text = json.dumps(body) if body is not None else None
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         try:

@@ -27,7 +27,7 @@ port = "machine-{NIM}"
 
 
 class Command:
-    """`run` on the configuration in `folder`; English unless told otherwise, and no variables of the developer's. Where the configuration
+    """`run` on the configuration in `folder`; English by default, and no variables of the developer's. Where the configuration
     names no port, there is one of its own: on the usual one another test's box may answer, which has a machine of the same NIM."""
 
     def __init__(self, folder: Path, config: str = CONFIG) -> None:
@@ -105,7 +105,7 @@ def limit_files(size: int) -> None:
 
 
 def audited(mcfd: Command, action: str) -> list[dict[str, Any]]:
-    """The entries of that action in an audit log that is whole, oldest first; each by whoever runs the tests, from no address."""
+    """The entries of that action in an audit log that is whole, oldest first; each by the user who runs the tests, from no address."""
     entries = mcfd.json("audit", "--limit", "1000")
     assert entries["ok"]
     found = [entry for entry in entries["entries"] if entry["action"] == action]

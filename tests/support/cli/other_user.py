@@ -1,4 +1,4 @@
-"""Whoever types a command that root starts for a test: `become` is called in the command's process before its `main`."""
+"""The user of a command that root starts for a test: `become` is called in the command's process before its `main`."""
 
 import os
 

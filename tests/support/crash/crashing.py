@@ -2,7 +2,7 @@
 child of the nursery that becomes it.
 
 **crash**: while that file exists, it holds `{"commit":N,"when":"before"|"after"}`: SIGKILL at the N-th commit that writes something from
-when the daemon first saw the file, with everything written and not committed, or committed and nobody told. The file is
+when the daemon first saw the file, with everything written and not committed, or committed and not answered. The file is
 removed first, so that the next start lives. With `"pid":P` another process dies there. `{"sync":N}`: the N-th sync of a file or folder from then on fails, once, with an error of
 the disk.
 
@@ -111,7 +111,7 @@ def arm_commits(orders: Path) -> None:
 
 
 def shift_clock(seconds: float, orders: Path) -> None:
-    """`time.time_ns` as the daemon sees it, with nobody to vouch for it; the monotonic clock stays what it is. What is done once a day is done
+    """`time.time_ns` as the daemon sees it, without a time server; the monotonic clock stays what it is. What is done once a day is done
     every `DAY` seconds."""
     from daemon.app.upkeep import housekeeping  # noqa: PLC0415
 

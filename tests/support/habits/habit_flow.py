@@ -92,7 +92,7 @@ class Day:
         await self.credit("FA", original)
 
     async def lose_answers(self) -> None:
-        """38h is carried out, and nobody hears its answer: the machine is asked at the next connection."""
+        """38h is carried out, and its answer is lost: the machine is asked at the next connection."""
         for kind in ("FT", "EV"):
             await self.shop.connected()
             self.session.plan.add(LOST)

@@ -19,7 +19,7 @@ BASE = "http://hq.example"
 
 @contextlib.asynccontextmanager
 async def pages(store, zone=UTC, *, is_secure=False):
-    """A client of nobody; `log_in` gives it a session, `key` a key of `/v1`. Budgets of logins stand still."""
+    """A client without a session; `log_in` gives it a session, `key` a key of `/v1`. Budgets of logins stand still."""
     threads = Threads()
     screens = Screens(store, threads, LoginGuard(RULES, lambda: 0.0), zone, "fr", is_secure=is_secure)
     with warnings.catch_warnings():

@@ -17,7 +17,7 @@ from support.memory import memory
 DEBIAN = "postgresql"
 """The package that a skip names."""
 PASSING = ("fsync=off", "full_page_writes=off", "autovacuum=off", "wal_level=minimal", "max_wal_senders=0")
-"""Of a server that is killed and has what it had, since the kernel has it; after a power cut nobody asks for it."""
+"""Of a server that is killed and has what it had, since the kernel has it; after a power cut it is not needed."""
 
 
 def binaries() -> Path | None:
@@ -82,7 +82,7 @@ class Cluster:
 
     @staticmethod
     def empty(url: str) -> None:
-        """Tables as after the first start, and nobody else connected to it."""
+        """Tables as after the first start, and no other connection to it."""
         with psycopg.connect(url, autocommit=True) as connection:
             others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             connection.execute(f"SELECT pg_terminate_backend(pid, 60000) {others}")

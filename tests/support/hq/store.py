@@ -36,7 +36,7 @@ def cluster():
 
 @pytest.fixture(params=KINDS)
 def new_url(request, tmp_path: Path):
-    """The URL of a database that nobody has opened yet."""
+    """The URL of a database that was not opened yet."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/hq.sqlite3"
         return
@@ -70,7 +70,7 @@ def _make(url: str) -> None:
 
 @pytest.fixture(params=KINDS)
 def database_url(request, tmp_path: Path):
-    """The URL of a database with its tables and nothing in them. Whoever changes the tables takes `new_url`."""
+    """The URL of a database with its tables and nothing in them. Tests that change the tables take `new_url`."""
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("copied_file"), tmp_path / "hq.sqlite3")
         return f"sqlite:///{tmp_path}/hq.sqlite3"

@@ -90,7 +90,7 @@ class ScriptedPort:
 
 
 class Journal:
-    """A log that keeps what was told."""
+    """A log that keeps its events."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, dict]] = []

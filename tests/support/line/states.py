@@ -23,7 +23,7 @@ def chatty_line(link: Path, words: bytes = b"\r\nbox login: ") -> Iterator[Path]
 
     def talk(leader: int) -> None:
         while not stop.wait(0.02):
-            with suppress(BlockingIOError):  # nobody reads, or nobody writes
+            with suppress(BlockingIOError):  # no reader, or no writer
                 os.write(leader, words)
                 os.read(leader, 4096)
 

@@ -103,7 +103,7 @@ class NatsSite:
         return directory
 
     async def connect(self, url: str, who: Path | None = None, **options):
-        """As the administrator of the streams, or as whoever has the key in that file."""
+        """As the administrator of the streams, or as the holder of the key in that file."""
         credentials = read_credentials(who or self.administrator, "nats")
         client = _Client()
         if not credentials.jwt:

@@ -1,4 +1,4 @@
-"""What no NATS client would send, by whoever has a shop's key; and a nats-server without accounts, which hands it on as it is."""
+"""What no NATS client would send, by a holder of a shop's key; and a nats-server without accounts, which hands it on as it is."""
 
 import json
 import ssl

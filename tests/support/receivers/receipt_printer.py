@@ -31,7 +31,7 @@ class ReceiptPrinter:
         self._thread.start()
 
     def reset(self) -> None:
-        """As new, once it is through with all that was sent to it: a document that nobody has waited for is not the next one's."""
+        """As new, once it is through with all that was sent to it: a document without a waiting reader is not the next one's."""
         with socket.create_connection(self._socket.getsockname()) as last:
             last.shutdown(socket.SHUT_WR)
             last.settimeout(60)

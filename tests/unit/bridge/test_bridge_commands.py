@@ -148,7 +148,7 @@ def test_the_state_with_and_without_a_last_invoice() -> None:
     ],
 )
 def test_a_state_that_cannot_be_read_is_nonsense(good: str, bad: str) -> None:
-    """A wrong NIM, counter or rate, or no counters at all: what exactly-once rests on is told, never guessed at."""
+    """A wrong NIM, counter or rate, or no counters at all: what exactly-once rests on is an error, never guessed at."""
     text = f"{HEAD},{LAST},{RATES}"
     understand(ReadState(), text.encode())
     assert good in text

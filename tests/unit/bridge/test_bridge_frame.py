@@ -63,7 +63,7 @@ def in_bytes(raw: bytes) -> list[bytes]:
 
 
 def merged(events: list) -> list:
-    """Neighbouring noise as one, since noise is told as it comes."""
+    """Neighbouring noise as one, since noise is reported as it comes."""
     out: list = []
     for event in events:
         if out and isinstance(event, Garbage) and event.reason == "noise" == getattr(out[-1], "reason", ""):
@@ -97,7 +97,7 @@ def test_what_is_encoded_is_decoded_again(frame) -> None:
 
 @given(st.lists(st.binary(max_size=300) | NOISE, max_size=8))
 def test_any_bytes_give_events_never_an_exception(chunks) -> None:
-    """Whatever comes, in whatever pieces, is told as events that together hold every byte that is not awaited."""
+    """Whatever comes, in whatever pieces, is reported as events that together hold every byte that is not awaited."""
     decoder = Decoder()
     content = bytearray()
     for chunk in chunks:
@@ -155,7 +155,7 @@ def test_one_wrong_byte_is_noticed_at_once(frame, draw) -> None:
 
 @given(REQUESTS, st.data())
 def test_a_damaged_request_is_answered_by_nak(frame, draw) -> None:
-    """Damage behind SOH and LEN is told as `checksum` or `format`, exactly once: what a machine answers NAK to."""
+    """Damage behind SOH and LEN is reported as `checksum` or `format`, exactly once: what a machine answers NAK to."""
     raw = bytearray(encode(frame))
     at = draw.draw(st.integers(2, len(raw) - 1))
     raw[at] = draw.draw(st.integers(0x02, 0xFF).filter(lambda byte: byte != raw[at]))

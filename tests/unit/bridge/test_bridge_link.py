@@ -201,7 +201,7 @@ async def test_a_stale_reply_is_dropped_and_logged(seq: int, cmd: int) -> None:
 
 
 async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
-    """What comes while nothing is asked, or is our own frame come back, is told and dropped."""
+    """What comes while nothing is asked, or is our own frame come back, is recorded and dropped."""
     journal = Journal()
     port = ScriptedPort(lambda seq, cmd, text: [naive_encode(seq, cmd, text), reply(seq, cmd)], answer(b"two"))
     link = link_over(port, journal=journal)
@@ -227,7 +227,7 @@ async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
 async def test_what_comes_beside_an_answer_is_told_and_counted_once(
     tries: int, beside: bytes, garbage: int, expected: list[tuple[str, dict[str, object]]]
 ) -> None:
-    """The answer behind it in the same bytes is taken; whoever looks at a bad cable reads how often it was."""
+    """The answer behind it in the same bytes is taken; how often it happened is counted, for a bad cable."""
     journal = Journal()
     port = ScriptedPort(*[[]] * (tries - 1), [beside + reply(0x30, 0xC1, b"mine")])
     link = link_over(port, journal=journal)
@@ -266,7 +266,7 @@ async def test_what_ends_the_link_ends_the_command_on_it(is_closed: bool, error:
 
 
 async def test_a_port_that_vanishes_right_behind_an_answer_takes_nothing_of_it_back() -> None:
-    """Both in the same turn of the loop, before whoever asked goes on: the answer is theirs, and the next one hears of the end."""
+    """Both in the same turn of the loop, before the caller goes on: the answer is theirs, and the next one hears of the end."""
     port = ScriptedPort()
     link = link_over(port, PATIENT)
     task = asyncio.create_task(link.exchange(0xC1))

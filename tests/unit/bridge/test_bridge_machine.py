@@ -10,7 +10,7 @@ from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, answer, replies_of
 from support.processor import within
 
-from bridge.commands import AddComment, OpenInvoice, Pay, ReadSubtotal, SetCustomer
+from bridge.commands import AddComment, MachineHabits, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import LineDown, Nonsense, UnknownCommand, Unsendable
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
@@ -62,6 +62,13 @@ async def test_what_is_asked_between_invoices() -> None:
     assert (state.nim, state.tc, state.fvc, state.frc, state.rates[1]) == ("EL02000015-1", 13, 7, 2, 1800)
     assert await machine.server_link() == ServerLinkReply(12, 14, "", "DIS", "")
     assert await machine.taxpayer(0) == "Chez Awa"
+
+
+async def test_replies_are_read_in_the_code_page_of_the_machine() -> None:
+    """Of a text in Windows' code page whose bytes are also valid UTF-8, as `É…` is, only the setting shows which it is."""
+    port = ScriptedPort(answer("I0,CAFÉ…".encode("cp1252")))
+    machine = LinkedMachine(Link(port, QUICK, Journal(), first_seq=0x20), MachineHabits(code_page="cp1252"))
+    assert await machine.taxpayer(0) == "CAFÉ…"
 
 
 @pytest.mark.parametrize("credit", [False, True])

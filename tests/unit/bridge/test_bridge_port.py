@@ -115,7 +115,7 @@ async def test_what_waits_to_be_written_is_not_overtaken(terminal: Terminal, por
 
 
 async def test_a_device_pulled_out_while_nothing_happens_is_one_error(terminal: Terminal, port: SerialPort) -> None:
-    """The loss is told once, as PortVanished with the path; writing and closing after it do nothing."""
+    """The loss is reported once, as PortVanished with the path; writing and closing after it do nothing."""
     listener = Listener(port)
     terminal.hang_up()
     await listener.news()
@@ -156,7 +156,7 @@ async def test_nothing_is_told_after_close(terminal: Terminal, port: SerialPort)
 
 
 async def test_a_port_in_use_is_busy_until_it_is_closed(terminal: Terminal, port: SerialPort) -> None:
-    """A second program is told so, and the port is free again at once after the first has closed it."""
+    """A second program gets an error, and the port is free again at once after the first has closed it."""
     with pytest.raises(PortUnavailable, match="another program") as busy:
         open_port(terminal.path)
     assert busy.value.why == "busy"

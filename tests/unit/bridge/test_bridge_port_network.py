@@ -1,4 +1,4 @@
-"""A port over the network: what reaches the machine, what never does after the end, and how each failure is told."""
+"""A port over the network: what reaches the machine, what never does after the end, and how each failure is reported."""
 
 import asyncio
 import contextlib
@@ -14,20 +14,12 @@ import pytest
 from support.line.network import ser2net
 from support.line.states import raw_terminal
 from support.ports import free_port
-from support.shop import Machine
 
 from bridge import port_network
 from bridge.errors import LinkEnded, PortUnavailable, PortVanished
 from bridge.link import Link
 from bridge.machine import handshake
 from bridge.port_network import Rfc2217Port, is_network, open_line
-
-
-@pytest.fixture
-def machine(tmp_path):
-    machine = Machine(tmp_path).start()
-    yield machine
-    machine.kill()
 
 
 class Ears:
@@ -182,7 +174,7 @@ async def test_a_device_server_that_lost_its_power_is_noticed_within_eleven_seco
 
 
 async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
-    """A connection that was taken over, politely or not, is a port that vanished; told once."""
+    """A connection that was taken over, politely or not, is a port that vanished; reported once."""
     reads, read = [], os.read
     monkeypatch.setattr("bridge.port.os.read", lambda *arguments: reads.append(arguments) or read(*arguments))
     for linger in (None, struct.pack("ii", 1, 0)):
@@ -213,7 +205,7 @@ async def test_nobody_listens(scheme):
 
 
 async def test_a_server_that_never_takes_us(monkeypatch):
-    """A backlog that is full, as an address that swallows everything: told after a while, and the loop goes on meanwhile."""
+    """A backlog that is full, as an address that swallows everything: an error after a while, and the loop goes on meanwhile."""
     monkeypatch.setattr(port_network, "CONNECT_SECONDS", 0.3)
     with socket.socket() as deaf, socket.socket() as one, socket.socket() as two:
         deaf.bind(("127.0.0.1", 0))

@@ -67,7 +67,7 @@ def test_one_account_from_everywhere(limits, clock):
 
 
 def test_one_address_takes_nothing_from_another(limits, clock):
-    """It tries on at every name and is told to wait; the others are not, also for the same names."""
+    """It tries on at every name and has to wait; the others do not, also for the same names."""
     tried = sum(limits.begin(f"name{number}", HOME, exists=False) == 0 for number in range(100))
     assert tried == 5
     assert limits.begin("awa", HOME, exists=True) > 0
@@ -89,7 +89,7 @@ def test_a_known_place_is_no_way_to_go_on_guessing(limits, clock):
 
 
 def test_made_up_names_free_no_budget(limits):
-    """Whoever tries at more names than are kept does not begin anew at an account; what is kept is bounded."""
+    """Tries at more names than are stored do not begin anew at an account; what is kept is bounded."""
     places = addresses()
     for place in itertools.islice(places, 10):
         assert limits.begin("awa", place, exists=True) == 0

@@ -14,15 +14,12 @@ from daemon.doctor import disk
 from daemon.doctor.disk import PLUG_BLOCK, PLUG_FILE, CannotTest, _speed, judge_blocks, look_at_disk, write_blocks
 from daemon.doctor.wording import CheckResult
 
+pytestmark = pytest.mark.usefixtures("in_english")
+
 ROUND = 20
 """Blocks of the file in these tests."""
 Card = Callable[[bytes], bytes]
 """What a card has of the file after the power cut."""
-
-
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
 
 
 @pytest.fixture

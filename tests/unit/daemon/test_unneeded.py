@@ -31,7 +31,7 @@ print(*sorted(others & {name.partition(".")[0] for name in sys.modules}), *sorte
 
 
 def test_what_comes_later_is_loaded_when_it_is_asked_for_something() -> None:
-    """An import alone loads nothing; whoever uses it gets the real one, and so does the next import. What is loaded already stays."""
+    """An import alone loads nothing; a use gets the real one, and so does the next import. What is loaded already stays."""
     real = sys.modules.pop("colorsys", None) or importlib.import_module("colorsys")
     sys.modules.pop("colorsys", None)
     later("colorsys", "sys")

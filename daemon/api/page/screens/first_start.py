@@ -17,7 +17,6 @@ from common.language import Speaker, Text
 from common.one_line import fault_of_line
 from common.passwords import fault_of_password
 from common.sockets import in_url
-from common.web.forms import fields
 from common.web.security import cookie_of, is_own_form
 from daemon.api.access.login import session_cookie
 from daemon.api.http.answers import Reply
@@ -28,7 +27,7 @@ from daemon.api.page.rendering import BoxFailed, Foreign, NotLoggedIn, fault_of
 from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import POLICY, AnyRequest, fault_page, html, language_of, redirect
 from daemon.api.refusals import Refusal, TooManyRequests
-from daemon.api.request.body import SMALL_BODY, read_bytes
+from daemon.api.request.body import SMALL_BODY, fields, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.invoice.request import LONGEST_DEFAULT
 from daemon.core.people import fault_of_name

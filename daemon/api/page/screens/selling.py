@@ -95,11 +95,25 @@ async def _credit(visit: Visit) -> Reply:
         key=_key(visit),
         form=visit.form,
         record=record,
+        left=_left(record.invoice, await credits_of(visit.worker, record)),
         natures=[(nature, NATURES[nature]) for nature in SHARES],
     )
 
 
 credit = screen("/ui/journal/{seq:int}/credit", "certify")(_credit)
+
+
+def _left(invoice: Invoice, credit_notes: Sequence[Record]) -> list[int]:
+    """Thousandths of each line that no credit note has, by article and group."""
+    credited: Counter[tuple[str, str]] = Counter()
+    for item in (item for note in credit_notes for item in note.invoice.items):
+        credited[item.name, item.group] += item.printed_quantity
+    found = []
+    for item in invoice.items:
+        part = min(item.printed_quantity, credited[item.name, item.group])
+        credited[item.name, item.group] -= part
+        found.append(item.printed_quantity - part)
+    return found
 
 
 @screen("/ui/journal/{seq:int}/credit", "certify", change=True, form=_credit, faults=(McfdError,))

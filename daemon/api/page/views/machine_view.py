@@ -139,7 +139,7 @@ class MachineView(msgspec.Struct, frozen=True):
     doubts: str
     """invoices in doubt"""
     unnotified: int
-    """number of the outage that nobody was notified of; 0 if none"""
+    """number of the outage that was not notified yet; 0 if none"""
 
 
 def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from common.language import Counted, Text, tell
-from common.language.reasons import from_stored
+from common.language.reasons import (
+    OTHER_MACHINE,
+    PORT_BUSY,
+    PORT_HANGS_UP,
+    PORT_PERMISSION,
+    Reason,
+    from_stored,
+)
 from daemon.core.clock import DAY, HOUR, machine_millis
 from daemon.core.errors import StorageError, StorageFull, ZNumberUnknown, without_paths
 from daemon.core.report.machine_info import tax_server
@@ -29,6 +37,7 @@ AMBER_DAYS, RED_DAYS = 5, 7
 DRIFT_AMBER = 60
 COPY_DAYS = 3
 """Days without the nightly copy; nothing is said of a box that never had one."""
+PRESENT = frozenset(each.code for each in (OTHER_MACHINE, PORT_BUSY, PORT_HANGS_UP, PORT_PERMISSION))
 ATTENTION, SPARE, WAITING = "/ui/attention", "/ui/spare", "/ui/waiting"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
@@ -156,6 +165,8 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
         is_one = live > 1 or len(first.pair) == 1
         silent = say("the machine does not answer") if is_one else say("{nim} does not answer", nim=first.book.nim)
         causes = [silent, say("look at its cable and its power")]
+        if _is_present(first.offline_reason):
+            causes = [without_paths(first.offline_reason.in_language(visit.language), visit.language)]
     can_replace = [say("its spare can take over") for each in stopped if each.spare]
     can_replace += [
         say("{nim} is there again and can be taken back", nim=each.first.book.nim)
@@ -165,6 +176,11 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
     if not can_replace or not visit.may("administer"):
         return SalesState("bad", words, _call(visit, *causes))
     return SalesState("bad", words, _call(visit, *causes, can_replace[0]), SPARE)
+
+
+def _is_present(reason: Text) -> bool:
+    """Whether there is something on the line, so that cable and power are not to blame."""
+    return isinstance(reason, Reason) and any(code in PRESENT for code in reason.codes())
 
 
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
@@ -213,8 +229,9 @@ def _left(left: int) -> Text:
 
 
 def _call(visit: Visit, *causes: str) -> str:
-    """The causes, and the contact (`[company] support`)."""
-    call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
+    """The causes, and the contact (`[company] support`), its telephone number on one line."""
+    support = re.sub(r"(?<=\d) (?=\d)", "\N{NO-BREAK SPACE}", visit.page.support)
+    call = [visit.say("call {support}", support=support)] if support else []
     return visit.say("; ").join([*causes, *call]) + "."
 
 
@@ -233,7 +250,13 @@ def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
     link = None if worker.server_link is None else tax_server(worker.server_link, worker.now())
     days = link.days_since_contact if link else None
     if days is not None and days >= AMBER_DAYS:
-        found.append(say("the machine has not met the tax server for {days} days", days=days))
+        found.append(
+            say(
+                "the machine has not met the tax server for {days} days, and may block itself after seven: "
+                "look at its SIM or network cable",
+                days=days,
+            )
+        )
     if worker.drift_seconds is not None and abs(worker.drift_seconds) >= DRIFT_AMBER:
         found.append(
             say("the clocks of box and machine are {minutes} min apart", minutes=round(abs(worker.drift_seconds) / 60))

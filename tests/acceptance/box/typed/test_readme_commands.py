@@ -27,7 +27,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Shop
 
 
 def typed(clone: tuple[Path, Shop], script: str, stdin: str = "") -> str:
-    """What the shell showed. `sudo` is nobody here, and the port is that of this box."""
+    """What the shell showed. `sudo` does nothing here, and the port is that of this box."""
     folder, shop = clone
     script = script.replace(":8480/", f":{shop.port}/").replace("sudo ", "")
     command = ["bash", "-euc", script]

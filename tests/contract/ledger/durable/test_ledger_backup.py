@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 import sqlite3
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from daemon.store.maintenance import backup as module
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import file, migrations
+from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.events import event_span
 from daemon.store.tables.meta import read_meta
@@ -148,6 +150,23 @@ async def test_no_restore_under_a_running_daemon(till: Till, path: Path, copy: P
         restore(copy, path, at=START)
     await till.sell()
     assert verify(path).records == 2
+
+
+def test_a_start_during_a_restore_waits_for_its_end(path: Path, copy: Path) -> None:
+    """The lock names a command as its holder, not a daemon."""
+    sell_one(path)
+    backup(path, copy, at=START)
+    starts: list[Future[LedgerLock]] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def start(_: int, __: int) -> None:
+            starts.append(pool.submit(LedgerLock.acquire, path))
+            wait(starts, timeout=0.2)
+
+        restore(copy, path, at=START, progress=start)
+        for each in starts:
+            each.result().release()
+    assert starts
 
 
 def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> None:

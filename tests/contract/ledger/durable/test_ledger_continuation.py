@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import START, Till, invoice, opened_till, query, tamper
+from support.ledgers.ledger import START, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable
@@ -255,15 +255,16 @@ def test_a_ledger_that_does_not_continue_the_copy_stays(
     """The refusal says why, and how many invoices would be lost; the copy alone is put back when it is asked for."""
     asyncio.run(happens(path, copy))
     before = path.read_bytes()
-    with pytest.raises(LedgerUnusable, match=why) as refusal:
-        restore(copy, path, at=START, keep_newer=True)
-    assert re.search(r"lacks [34] invoices", str(refusal.value))
-    assert path.read_bytes() == before
+    for origin in (None, copy.with_name("archive")):
+        with pytest.raises(LedgerUnusable, match=why) as refusal:
+            restore(copy, path, at=START, keep_newer=True, origin=origin)
+        assert re.search(rf"{origin or copy} lacks [34] invoices", str(refusal.value))
+        assert path.read_bytes() == before
     assert restore(copy, path, at=START).findings.clean
 
 
 def test_a_ledger_whose_invoices_cannot_be_read_at_all_stays(path: Path, copy: Path, image: bytes) -> None:
-    """Nobody knows what it has since the copy, which alone is put back when that is asked for."""
+    """What it has since the copy is unknown; the copy alone is put back when that is asked for."""
     assert path.read_bytes() == image
     tables = "SELECT rootpage FROM sqlite_schema WHERE name IN ('certification', 'certification_seq')"
     for (page,) in query(path, tables):
@@ -365,3 +366,38 @@ def test_every_table_is_taken_over(path: Path, copy: Path) -> None:
     asyncio.run(history(path, copy))
     tables = {name for (name,) in query(path, "SELECT name FROM sqlite_schema WHERE type = 'table'")}
     assert tables == {"book", "meta", "session", "book_start", *BY_ROW, *NEEDED, *OF_BOOK, *OF_BOX}
+
+
+async def _certified_behind_another_machine(path: Path, copy: Path) -> None:
+    """B-1 and B-2 are under way and a third machine has certified after them when the copy is made; only they change since."""
+    async with opened(path) as store:
+        tills = [await Till.of(store, nim=f"EL0200001{number}-1") for number in (5, 6, 7)]
+        sales = [invoice("B-1"), invoice("B-2")]
+        begun = [await till.begin(sale) for till, sale in zip(tills, sales, strict=False)]
+        await tills[2].sell()
+        backup(path, copy, at=START)
+        for till, attempt, sale in zip(tills, begun, sales, strict=False):
+            await till.finish(attempt, sale)
+
+
+def test_sales_that_were_under_way_when_the_copy_was_made_are_counted(path: Path, copy: Path) -> None:
+    """Also where the copy has a later sale of another machine."""
+    asyncio.run(_certified_behind_another_machine(path, copy))
+    assert lacking(copy, path) == ["B-2", "B-1"]
+
+
+@pytest.mark.parametrize("since", [5, 300])
+def test_all_invoices_since_the_copy_are_counted_whichever_of_their_pages_is_damaged(
+    path: Path, copy: Path, since: int
+) -> None:
+    """Few or many, and also on the page that has rows from before and after the copy."""
+    asyncio.run(sell(path, 50))
+    backup(path, copy, at=START)
+    asyncio.run(sell(path, since))
+    query(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    image = path.read_bytes()
+    leaves = query(path, "SELECT pageno FROM dbstat WHERE name = 'certification' AND pagetype = 'leaf' ORDER BY pageno")
+    for (page,) in leaves:
+        path.write_bytes(image)
+        spoil(path, page)
+        assert len(lacking(copy, path)) == since

@@ -138,7 +138,7 @@ WITH_DAMAGE = {
     ],
 )
 async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path: Path, statement: str) -> None:
-    """On pages, as files, in a search; the damage is known to whoever asks for it."""
+    """On pages, as files, in a search; each of them reports the damage."""
     tamper(path, statement)
     async with opened_till(path) as (store, till):
         worker = worker_of(till)

@@ -12,9 +12,10 @@ from support.ledgers.ledger import NIM, Till, invoice, opened_till, tamper
 from common.language.reasons import SALE_RESTORED, to_stored
 from daemon.core.audit import Actor, key_hash_of
 from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import MachineBusy
 from daemon.core.invoice.invoice import Deferral
 from daemon.core.invoice.number import TakenFrom
-from daemon.core.ledger.attempt import Attempt
+from daemon.core.ledger.attempt import Attempt, DuplicateInvoice
 from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting, NumberWaits
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
@@ -74,6 +75,16 @@ async def begin(till: Till, sale: DeferredSale) -> int:
 @pytest.fixture
 def path(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+
+
+async def test_a_number_that_the_book_has_is_not_that_of_a_sale_to_be_certified_later(path: Path) -> None:
+    """Certified, or being certified: the transaction that stores the sale looks again."""
+    async with opened_till(path) as (_, till):
+        await till.certify(invoice("D-1"))
+        await till.begin(invoice("D-2"))
+        for number, error in (("D-1", DuplicateInvoice), ("D-2", MachineBusy)):
+            with pytest.raises(error):
+                await defer(till, number)
 
 
 async def test_a_ledger_that_was_put_back_believes_nothing_that_may_be_older(path: Path) -> None:

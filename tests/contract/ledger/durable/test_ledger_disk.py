@@ -96,7 +96,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
 async def test_a_file_that_is_full_at_the_start_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, writes_much: Callable[..., object]
 ) -> None:
-    """SQLite ends a transaction that found no room: what is told is the disk, not that there was nothing to undo."""
+    """SQLite ends a transaction that found no room: the error names the disk, not that there was nothing to undo."""
     path = tmp_path / "ledger.sqlite3"
     async with opened_till(path):
         pass
@@ -107,7 +107,7 @@ async def test_a_file_that_is_full_at_the_start_is_told(
 
 
 async def test_the_reserve_of_the_file_system(tmp_path: Path) -> None:
-    """Less than the reserve free is full, whoever filled it; for a sandbox too."""
+    """Less than the reserve free is full, whatever filled it; for a sandbox too."""
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     ways: list[int] = []
 
@@ -125,7 +125,7 @@ async def test_the_reserve_of_the_file_system(tmp_path: Path) -> None:
 
 
 async def test_a_sandbox_leaves_the_rest_to_live_sales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With four reserves free both may certify; with less the sandbox is told that the disk is full, and live sales go on."""
+    """With four reserves free both may certify; with less the sandbox gets the error of a full disk, and live sales go on."""
     reserve = 1 << 20
     look = os.statvfs
 

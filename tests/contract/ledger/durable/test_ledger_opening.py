@@ -299,7 +299,7 @@ def damage(path: Path, *, page: int) -> None:
 async def test_up_to_which_size_a_start_reads_the_whole_file(
     path: Path, monkeypatch: pytest.MonkeyPatch, is_small: bool
 ) -> None:
-    """To the byte: a page of an index that nobody asks is noticed in a file that is not larger, and is left to `mcfd verify` in one that is."""
+    """To the byte: a page of an unused index is noticed in a file that is not larger, and is left to `mcfd verify` in one that is."""
     await fill(path, count=60)
     size = await asyncio.to_thread(lambda: path.stat().st_size)
     monkeypatch.setattr(health, "SMALL_BYTES", size if is_small else size - 1)

@@ -91,7 +91,7 @@ async def test_each_z_and_each_sale_is_of_its_activation(store: Store, till: Til
 async def test_a_gap_begins_after_the_last_z_and_has_a_number(
     store: Store, till: Till, path: Path, before: str, after: str
 ) -> None:
-    """One that is a single number is sound; one that begins elsewhere, or ends before it begins, is told."""
+    """One that is a single number is sound; one that begins elsewhere, or ends before it begins, is reported."""
     for _ in range(2):
         await till.close()
     await store.decisions.say_last_z(till.book, 3)

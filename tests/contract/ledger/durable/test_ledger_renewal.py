@@ -13,11 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.ledgers.ledger import Till, opened, opened_till
+from support.ledgers.ledger import START, Till, opened, opened_till, query
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance import renewal
+from daemon.store.maintenance.backup import backup, complete_copy, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import disk_failure, high_water
 from daemon.store.sqlite.disk_failure import DiskFailure, disk_trouble, ending_on_failure, read_failures, storage_error
@@ -129,6 +130,23 @@ def test_a_start_that_ends_in_the_middle_of_the_copy_is_made_again(
     assert sold(ledger) == SOLD
     assert verify(ledger).clean
     assert not disk_failure.is_copy_due(ledger)
+
+
+def test_a_restore_removes_a_copy_that_was_not_yet_put_in_place(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A start would put it in the place of the ledger that was restored."""
+    saved = tmp_path / "saved"
+    backup(ledger, saved, at=START)
+    fail(ledger)
+    with monkeypatch.context() as patch:
+        patch.setattr(renewal, "_exchange", lambda *_: end(""))
+        with pytest.raises(Ended):
+            sold(ledger)
+    assert complete_copy(ledger).exists()
+    restore(saved, ledger, at=START)
+    assert sold(ledger) == SOLD
+    assert query(ledger, "SELECT restored_at FROM book") == [(START,)]
 
 
 def test_a_mark_that_no_disk_takes_does_not_matter(ledger: Path) -> None:

@@ -50,7 +50,7 @@ def path(original: Path, tmp_path: Path) -> Path:
 
 
 async def test_a_ledger_with_take_overs_is_clean(path: Path) -> None:
-    """An intent of the machine that a spare stands for is refused, whoever looked before."""
+    """An intent of the machine that a spare stands for is refused, also after an earlier check."""
     async with opened_till(path) as (_, till):
         with pytest.raises(MachineOffline):
             await till.begin(invoice("F-9"))

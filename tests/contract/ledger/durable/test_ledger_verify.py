@@ -59,7 +59,7 @@ def test_an_untouched_ledger_is_clean(path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_how_much_there_is_to_verify(path: Path) -> None:
-    """Told before it begins: the records of all books, as far as their heads go."""
+    """Known before it begins: the records of all books, as far as their heads go."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert count_records(connection) == RECORDS + 1
 

@@ -1,5 +1,6 @@
 """What is noted of a line while it works: every byte, when, and why the driver did what it did."""
 
+import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 
@@ -152,6 +153,18 @@ async def test_a_retry_is_an_incident_whose_name_is_in_the_log() -> None:
     link.close()
 
 
+async def test_a_command_whose_answer_nobody_waits_for_is_an_incident() -> None:
+    """The link ends with it, at its first try, and the log has the incident's name."""
+    notes, journal = recorder(), Journal()
+    link = link_over(ScriptedPort(answer(), []), notes, journal)
+    await link.exchange(0xC1)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(link.exchange(0xC1), QUICK.first_byte / 4)
+    assert link.record.incident
+    [ended] = [fields for event, fields in journal.lines if event == "line.ended"]
+    assert ended["incident"] == link.record.incident
+
+
 async def test_a_line_that_never_answered_makes_no_incident() -> None:
     """A machine that is switched off for a week would push out everything else."""
     notes = recorder()
@@ -188,7 +201,7 @@ async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
 
 
 def test_nobody_takes_them_and_the_oldest_go() -> None:
-    """A disk that stalls costs memory for a while, and not for ever; what was lost is told once, before what is left."""
+    """A disk that stalls costs memory for a while, and not for ever; what was lost is noted once, before what is left."""
     ticks = itertools.count(10**9, 10**6)
     notes = Recorder(lambda _: None, lambda: next(ticks))
     for number in range(MOST_EVENTS + 5):

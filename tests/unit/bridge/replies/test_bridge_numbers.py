@@ -50,7 +50,7 @@ def test_every_amount_comes_back(hundredths: int) -> None:
     ["-1", "+1", "1e3", "1_0", "NaN", "١", "9" * 16, "1.2.3", "1,2,3", "1.5000.0", "12,34.5", "1,234,56", "x", "1 x"],
 )
 def test_no_other_spelling_is_an_amount(text: str) -> None:
-    """What is no number is told, never guessed at."""
+    """What is no number is an error, never guessed at."""
     for read in (numbers.read_hundredths, numbers.read_money):
         with pytest.raises(Nonsense, match="the total cannot be read"):
             read(text, "the total")

@@ -1,4 +1,4 @@
-"""What the ledger holds as codes is told in French, with all its values."""
+"""What the ledger holds as codes is translated into French, with all its values."""
 
 import pytest
 

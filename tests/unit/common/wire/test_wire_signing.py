@@ -44,7 +44,7 @@ def test_a_headquarters_without_openssl(content, monkeypatch):
 
 @pytest.mark.parametrize("off", [-86_400, -301, 301, 10**9])
 def test_another_time(off):
-    """A good signature of another time is told apart from a bad one, with how far off it is; a receiver may take any time."""
+    """A good signature of another time differs from a bad one, with how far off it is; a receiver may take any time."""
     headers = sign([NEW], "id", NOW + off, BODY)
     with pytest.raises(WrongTime) as caught:
         verify([public(NEW)], headers, BODY, now=NOW)
@@ -106,7 +106,7 @@ def test_a_short_secret(size):
     ["", "x", "whpk_", "whpk_Zm9v", "whpk_*", "whsec_", "whsec_*", "U", "UA", "SU", "U" + "A" * 55, OLD.public[:-4]],
 )
 def test_no_key(line):
-    """What is no key for verifying is told, and nothing else is raised."""
+    """What is no key for verifying has an error of its own, and nothing else is raised."""
     with pytest.raises(BadKey):
         verifying_key(line)
     for size in (24, 64):

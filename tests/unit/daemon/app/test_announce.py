@@ -23,7 +23,7 @@ def records(folder: Path) -> dict[str, str]:
 
 
 def test_a_box_of_the_network_is_announced(tmp_path: Path) -> None:
-    """Type, port, and whether it is HTTPS; without a folder of the unit nothing is written. A box that serves itself alone, and one that was told not to, is withdrawn."""
+    """Type, port, and whether it is HTTPS; without a folder of the unit nothing is written. A box that serves itself alone, and one that is configured so, is withdrawn."""
     announce(LAN, tmp_path)
     assert records(tmp_path) == {"type": "_mcfd._tcp", "port": "8443", "path": "/v1", "schema": "/schema", "tls": "1"}
     announce(LAN, None)

@@ -152,7 +152,7 @@ def test_an_upgrade_needs_a_repository(tmp_path, monkeypatch):
 
 
 def test_config_check(mcfd):
-    """What a start would refuse is told without starting: also a secret that cannot be read, or is none."""
+    """What a start would refuse is reported without starting: also a secret that cannot be read, or is none."""
     assert mcfd.json("config", "check") == {"ok": True, "file": str(mcfd.config), "machines": ["EL02000015-1"]}
     with mcfd.config.open("a") as file:
         file.write('[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "s"\n')

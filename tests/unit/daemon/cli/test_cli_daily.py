@@ -84,7 +84,7 @@ async def test_the_journal_as_a_file(mcfd):
 
 
 def test_a_machine_is_named_short_or_not_at_all(mcfd):
-    """Where there is one it need not be named, its suffix never; a wrong one is told with those that there are."""
+    """Where there is one it need not be named, its suffix never; a wrong one is refused, with a list of those that there are."""
     short = NIM.partition("-")[0]
     assert mcfd.ok("report", "x", "--nim", short) != ""
     assert (

@@ -47,7 +47,7 @@ def test_a_backup_is_verified_and_put_back(mcfd):
 
 
 def test_a_copy_is_verified_where_it_lies(mcfd):
-    """By the variable that docs/install.md names: what is wrong with a copy is found, and says nothing of the ledger, whoever has that meanwhile."""
+    """By the variable that docs/install.md names: what is wrong with a copy is found, and says nothing of the ledger, whichever process holds that meanwhile."""
     copy = mcfd.folder / "copy.sqlite3"
     mcfd.ok("backup", str(copy))
     env = {"MCFD_STORAGE_PATH": str(copy), "LC_ALL": "en_US.UTF-8"}

@@ -21,14 +21,6 @@ def mcfd(tmp_path):
     return Command(tmp_path)
 
 
-@pytest.fixture
-def machine(tmp_path):
-    """The simulator on the configured port."""
-    machine = Machine(tmp_path).start()
-    yield machine
-    machine.kill()
-
-
 async def test_the_machines_and_what_the_ledger_knows(mcfd):
     """One line for each: configured or only in the ledger, its counters and number of Z. Of a machine in attention, what was found and the command that
     settles it stand below the list."""
@@ -95,7 +87,7 @@ def test_a_machine_is_read_when_nobody_else_does(mcfd, machine):
 
 
 async def test_a_line_that_is_held_is_left_alone(mcfd, machine):
-    """While another program has the port, what the ledger knows is told instead."""
+    """While another program has the port, what the ledger knows is shown instead."""
     async with opened(mcfd.ledger) as store:
         await (await Till.of(store)).sell()
     port = open_port(str(machine.link))
@@ -110,7 +102,7 @@ async def test_a_line_that_is_held_is_left_alone(mcfd, machine):
 
 
 def test_no_machine_or_another_one_there(mcfd, tmp_path):
-    """A port that does not exist is told, and is no crash; a NIM that is not configured is refused. A cable in the wrong machine is seen at once."""
+    """A port that does not exist is one line, and is no crash; a NIM that is not configured is refused. A cable in the wrong machine is seen at once."""
     content = mcfd.json("machine", "info")
     assert content["source"] == "ledger"
     assert "no such device" in content["problem"]
@@ -176,7 +168,7 @@ async def test_the_machine_did_certify(disputed):
 
 
 async def test_two_persons_settle_one_case(disputed, monkeypatch):
-    """Decided while the second command reads the machine: nothing is left to settle. It was told that the one decision it offered did not fit."""
+    """Decided while the second command reads the machine: nothing is left to settle. Its error says that the one decision it offered did not fit."""
 
     async def read(_machine):
         disputed.ok("machine", "settle", NIM, "--decision", "certified", "--reason", "the other one")
@@ -203,7 +195,7 @@ async def behind_a_stranger(mcfd) -> str:
 
 
 async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
-    """`certified` with code and time, where the machine's last invoice is another; what is typed wrongly is told by its name."""
+    """`certified` with code and time, where the machine's last invoice is another; what is typed wrongly is named in the error."""
     time = await behind_a_stranger(mcfd)
     settling = ("machine", "settle", "--decision", "certified", "--reason", "ticket")
     assert "--code, --time" in mcfd.run(*settling).stderr
@@ -221,7 +213,7 @@ async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
 
 @pytest.mark.parametrize("is_printed", [True, False])
 async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_printed):
-    """The machine's clock was wrong: whoever has its paper says so, at the terminal or beforehand, and the audit log has it; a typing error ends there."""
+    """The machine's clock was wrong: the person with its paper says so, at the terminal or beforehand, and the audit log has it; a typing error ends there."""
     await behind_a_stranger(mcfd)
     typed = f"certified\n{CODE}\n01/01/2020 00:00:00\n\n{'y' if is_printed else 'n'}\nticket\n"
     done = mcfd.at_terminal(typed.encode(), "machine", "settle")

@@ -64,7 +64,7 @@ async def bench(tmp_path: Path) -> Bench:
 
 def test_nothing_is_written_outside_of_the_folders_of_this_box(bench: Bench) -> None:
     """The configuration in the archive names other places for logo, secrets and certificates: absolute, by `..`, as the ledger itself.
-    They are told and not written; the rest is put back, a secret with the mode of a secret. Where the configuration was on the other box decides nothing here."""
+    They are listed and not written; the rest is put back, a secret with the mode of a secret. Where the configuration was on the other box decides nothing here."""
     evil = bench.outside / "cron"
     config = f"""{CONFIG}
 [company]
@@ -290,7 +290,7 @@ def test_on_a_new_disk_the_fingerprint_is_shown_to_compare(bench: Bench, box: Co
 
 @pytest.mark.parametrize("name", ["mcfd.toml", LEDGER])
 def test_a_signature_is_of_every_byte(bench: Bench, box: Command, name: str) -> None:
-    """Whoever has the public key can seal, but not change what was signed; not even `--foreign` takes that."""
+    """A holder of the public key can seal, but not change what was signed; not even `--foreign` takes that."""
     found = members(bench.folder / "own.age", bench.secret)
     assert SIGNATURE in found
     changed = packed({**found, name: found[name] + b"\n"})

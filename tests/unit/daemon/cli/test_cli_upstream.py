@@ -125,7 +125,7 @@ async def test_the_way_upstream_is_tried_before_the_first_z(tmp_path, receiver):
 
 
 async def test_a_webhook_is_tried(tmp_path, receiver):
-    """An event `webhook.test`, signed as every other; a name that is not there is told with those that are."""
+    """An event `webhook.test`, signed as every other; an unknown name is refused, with a list of the names."""
     mcfd = Command(tmp_path, CONFIG + receiver.section(name="erp"))
     assert "has taken the test message" in mcfd.ok("webhook", "test", "erp")
     assert [event["type"] for event in await receiver.events()] == ["webhook.test"]

@@ -127,7 +127,7 @@ def test_a_passphrase_from_a_pipe(box: Command, tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_told(box: Command, tmp_path: Path) -> None:
-    """The authority's key may be kept away from the box; a secret that is not there is told by its path."""
+    """The authority's key may be kept away from the box; a missing secret is named by its path."""
     (box.folder / "tls/ca.key").unlink()
     (box.folder / "credentials/upstream.secret").unlink()
     done = box.run("backup", "--all", str(tmp_path / "f"), "--passphrase-file", str(box.folder / "passphrase"))

@@ -18,7 +18,7 @@ def chained(*subjects: str, previous: bytes = GENESIS, last_id: int = 0) -> list
 
 def test_an_entry_is_hashed_with_the_one_before_it() -> None:
     """SHA-256 of the hash before and of the entry as JSON: keys sorted, no spaces, letters as they are in UTF-8. One that was taken out is missed, at the beginning and in the
-    middle: the one after it is told."""
+    middle: the one after it is reported."""
     written = (
         '{"action":"key.created","actor":"user:awa","address":"192.168.1.7","at":5,'
         '"detail":{"name":"Éts Kaboré","role":"till"},"subject":"key 4"}'

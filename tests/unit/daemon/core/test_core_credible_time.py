@@ -112,7 +112,7 @@ def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
 
 
 def test_a_synchronised_clock_from_before_the_program_was_made_is_not_believed() -> None:
-    """Whoever says so is mistaken. That is the beginning of 2025."""
+    """Such a statement is mistaken. That is the beginning of 2025."""
     assert millis_text(EARLIEST) == "2025-01-01T00:00:00.000Z"
     assert decide_time(clocks(EARLIEST - 1, NOON + HOUR, synchronised=True)).source is Source.MACHINE
 
@@ -153,7 +153,7 @@ def test_only_a_clock_that_is_after_the_book_is_asked_about(box: int, machine: i
 
 @pytest.mark.parametrize(("box", "behind", "ahead"), [(NOON - SLACK, 0, 0), (NOON + BOUND + 1, 0, BOUND + 1)])
 def test_by_how_much_a_clock_is_off(box: int, behind: int, ahead: int) -> None:
-    """Within the slack nothing is told; a millisecond past the bound an operator is asked, and the book's own time holds."""
+    """Within the slack there is no report; a millisecond past the bound an operator is asked, and the book's own time holds."""
     reading = decide_time(clocks(box))
     assert (reading.behind, reading.ahead, reading.at) == (behind, ahead, NOON)
     assert decide_time(clocks(NOON - SLACK - 1, synchronised=True)).behind == SLACK + 1

@@ -43,7 +43,7 @@ def test_the_checksum_is_fixed():
 
 @pytest.mark.parametrize("at", range(46))
 def test_one_mistyped_character_is_noticed(at):
-    """Whatever single character is wrong, the key is told from a well-formed one."""
+    """Whatever single character is wrong, the key differs from a well-formed one."""
     key = keys.generate("live")
     for other in string.ascii_letters + string.digits + "_":
         if other != key[at]:

@@ -66,7 +66,7 @@ def test_the_first_and_the_last_password_that_is_taken(password, expected):
 
 
 def test_names():
-    """What one can type on any keyboard; else each is told what a name has to be."""
+    """What one can type on any keyboard; else the error says what a name has to be."""
     assert [fault_of_name(name) for name in ("awa", "a", "caisse-1", "a.b_c", "0x", "a" * 32)] == [None] * 6
     for name in ("", "Awa", "-awa", "a" * 33, "a b", "é", "a\n", "../x"):
         assert "has to be" in fault_of_name(name)

@@ -55,7 +55,7 @@ def tree(root: type[Exception]) -> set[type[Exception]]:
 def test_every_error_of_the_bridge_has_one_of_ours(
     error: bridge.BridgeError, ours: type[MachineError], text: str
 ) -> None:
-    """The cause stays with it, for the log. Whoever adds one has to say what it is to us; a mistake of ours is no trouble of the machine, and passes."""
+    """The cause stays with it, for the log. A new one needs a translation; a mistake of ours is no trouble of the machine, and passes."""
     with pytest.raises(ours) as raised, translated():
         raise error
     assert (type(raised.value), str(raised.value), raised.value.__cause__) == (ours, text, error)
@@ -95,7 +95,7 @@ async def entered(machine: ConnectedMachine) -> Invoice:
 
 
 async def read_subtotal(*fields: str) -> Subtotal:
-    """What whoever has to agree to it is told of a reply to 33h."""
+    """What the callback that has to agree gets of a reply to 33h."""
     link = Link(ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", ",".join(fields).encode()))))
     messages: list[Subtotal] = []
 

@@ -1,4 +1,4 @@
-"""One line kept alive: on a machine in memory, with a listener that only notes what it is told."""
+"""One line kept alive: on a machine in memory, with a listener that only notes its calls."""
 
 import asyncio
 import contextlib
@@ -143,7 +143,7 @@ async def test_the_wrong_machine_is_refused_with_both_nims(first: Callable[[], L
     ],
 )
 async def test_what_hinders_the_keeper_is_tried_again(trouble: Exception, expected: str) -> None:
-    """A full disk at the connection, or a mistake of ours: the machine is not out of service until a restart, and why is told. The next try
+    """A full disk at the connection, or a mistake of ours: the machine is not out of service until a restart, and the reason is shown. The next try
     finds the port closed: a serial device lets nobody else in while it is open."""
     cable, notes = Cable(standing()), Notes(trouble=trouble)
     with capture_logs() as lines:

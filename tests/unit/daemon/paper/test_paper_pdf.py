@@ -89,7 +89,7 @@ def test_the_fonts_have_the_letters_of_the_country(name):
 
 
 def test_a_pdf_that_takes_too_long_has_failed(monkeypatch):
-    """As one that cannot be made: whoever has certified answers without it."""
+    """As one that cannot be made: a certification is answered without it."""
     monkeypatch.setattr(pdf, "_LONGEST_S", 0.001)
     with pytest.raises(pdf.PdfFailed):
         as_pdf(Document("FV-1", "fr", (TextLine("head"),)))

@@ -46,7 +46,7 @@ def test_the_ring_keeps_the_last_and_never_grows_beyond_its_size(tmp_path) -> No
 
 
 def test_a_restart_goes_on_after_a_line_that_a_kill_cut_short(tmp_path) -> None:
-    """The cut line is told, all others are there."""
+    """The cut line is reported, all others are there."""
     files = LineFiles(place(tmp_path))
     files.write(events(3), "")
     files.close()
@@ -103,7 +103,7 @@ def test_room_that_others_need_is_left_to_them(tmp_path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_disk_that_takes_nothing_is_no_error(tmp_path) -> None:
-    """ENOSPC in the middle of a write: told once, tried again at the next one, and nothing is raised."""
+    """ENOSPC in the middle of a write: logged once, tried again at the next one, and nothing is raised."""
     (tmp_path / "ring-00000001.rec").symlink_to("/dev/full")
     files = LineFiles(place(tmp_path))
     files.write(events(3), "")

@@ -7,6 +7,8 @@ from common.files import read_secret
 from daemon.settings import SettingsError, check_files, load
 from daemon.settings.source import find
 
+pytestmark = pytest.mark.usefixtures("in_english")
+
 PORT = "/dev/mcf-EL02000015"
 MACHINE = f'[[machine]]\nnim = "EL02000015-1"\nport = "{PORT}"\n'
 SECOND = '[[machine]]\nnim = "EL02000016-1"\nport = "/dev/mcf-EL02000016"\n'
@@ -31,11 +33,6 @@ def refusal(folder, text, environ=None):
     result = str(caught.value)
     assert "\n" not in result
     return result.removeprefix(f"{file}: ")
-
-
-@pytest.fixture(autouse=True)
-def in_english(monkeypatch):
-    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
 
 
 EXAMPLE = """

@@ -141,7 +141,7 @@ async def test_a_stream_that_has_everything(tmp_path: Path) -> None:
 
 
 async def test_a_denial_of_another_subject_is_not_ours(tmp_path: Path) -> None:
-    """A missing permission belongs to whoever publishes there."""
+    """A missing permission belongs to the publisher."""
     async with serving(tmp_path, DENIAL % b"mcf.other.closure") as (server, receiver):
         first = asyncio.create_task(deliver(receiver))
         await server.read.acquire()
@@ -187,7 +187,7 @@ async def test_a_server_that_refuses_the_connection(tmp_path: Path, hello: bytes
 
 
 async def test_credentials_that_are_damaged(tmp_path: Path) -> None:
-    """The start names the key of the configuration and the file. Later a closure is tried again, since the file is repaired some day; whoever tries out the
+    """The start names the key of the configuration and the file. Later a closure is tried again, since the file is repaired some day; a person who tries out the
     configuration hears that it is the file."""
     file = tmp_path / "box.creds"
     file.write_text("SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY")

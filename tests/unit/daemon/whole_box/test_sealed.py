@@ -112,7 +112,7 @@ def test_every_changed_byte_and_every_missing_end_is_noticed(pair: Pair) -> None
 
 
 def test_a_target_that_takes_no_more_says_why(pair: Pair) -> None:
-    """The disk's own error comes through, whoever writes at that moment."""
+    """The disk's own error comes through, whatever writes at that moment."""
 
     class Full(io.RawIOBase):
         def writable(self) -> bool:

@@ -77,7 +77,7 @@ async def test_what_was_said_is_said_again() -> None:
 
 
 async def test_what_is_otherwise_than_it_was_is_told() -> None:
-    """An answer edited by hand is taken, its length and checksum set right: whoever drops a field need not count. A time moved and a line broken, with their line numbers.
+    """An answer edited by hand is taken, its length and checksum set right: an edit that drops a field need not count. A time moved and a line broken, with their line numbers.
     The same command with other data gets the recorded answer."""
     text, then = await recorded()
     now, differences = await played(text.replace(",EL02000015-1,00084440Y,", ",EL02000015-1,0,"))

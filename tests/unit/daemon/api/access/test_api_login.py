@@ -124,7 +124,7 @@ async def test_ones_own_password(tmp_path: Path) -> None:
 
 
 async def test_many_at_once_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One password is tried at a time, four may wait, the rest are told to come back: no flood costs more than one core, nor does the next one."""
+    """One password is tried at a time, four may wait, the rest get 429: no flood costs more than one core, nor does the next one."""
     running, most = 0, 0
 
     async def try_slowly(*_: object) -> bool:

@@ -1,4 +1,4 @@
-"""Answers that go on: their end, whoever brings it about, and how many there may be."""
+"""Answers that go on: their end, by either side, and how many there may be."""
 
 import asyncio
 import contextlib
@@ -100,7 +100,7 @@ async def test_the_stop_or_the_client_ends_what_would_go_on(by_client: bool, end
 
 
 async def test_a_key_has_so_many_places() -> None:
-    """The one too many is told to come again later; a place that was left can be taken."""
+    """The one too many gets an error with a delay; a place that was left can be taken."""
     places = ConcurrencyLimit(2)
     with places.take("a"), places.take("b"), places.take("a"):
         with pytest.raises(TooManyRequests) as caught, places.take("a"):

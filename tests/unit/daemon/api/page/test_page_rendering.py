@@ -4,16 +4,19 @@ import re
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
 from jinja2.exceptions import UndefinedError
 
 from common.language import Speaker
+from common.language.reasons import HUNG_UP, PORT_BUSY, PORT_UNAVAILABLE, PORT_VANISHED
 from common.numbers import money
 from daemon.api.page import rendering
 from daemon.api.page.downloads import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment, fault_of
+from daemon.api.page.views.sales_state import _call, _is_present
 from daemon.core.errors import FieldError, InvalidRequest
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
@@ -52,9 +55,10 @@ def test_a_fault_names_fields_as_the_screen_does() -> None:
         FieldError("items[1].quantity", "trop"),
         FieldError("customer.ifu", "manque"),
         FieldError("customer.name", "manque"),
+        FieldError("payments[0].amount", "trop"),
     ]
     words = fault_of(InvalidRequest(faults)).message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")
-    assert words.partition("(")[2] == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque)."
+    assert words.partition("(")[2] == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque ; Paiement : trop)."
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in TEMPLATES.iterdir()))
@@ -115,3 +119,33 @@ def test_the_screen_of_updates_names_a_version_with_another_core(waiting: str) -
     )
     assert ("Version 0.9.0-1 waits for you" in text) == bool(waiting)
     assert ("sudo mcfd upgrade --core" in text) == bool(waiting)
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0, "0 ko"), (180, "1 ko"), (999_000, "999 ko"), (9_999_999_999, "9 999 Mo"), (68_400_000_000, "68 Go")],
+)
+def test_a_size_is_told_in_the_unit_that_people_use(size: int, words: str) -> None:
+    macros: Any = environment().get_template("macros.html").module
+    assert (
+        macros.files_size(size, Speaker("fr"))
+        .replace("\N{NO-BREAK SPACE}", " ")
+        .replace("\N{NARROW NO-BREAK SPACE}", " ")
+        == words
+    )
+
+
+def test_a_telephone_number_in_the_banner_is_not_broken_over_two_lines() -> None:
+    """Words before it may be."""
+    page = SimpleNamespace(support="Moussa au 70 12 34 56")
+    visit: Any = SimpleNamespace(say=Speaker("en"), page=page)
+    assert _call(visit, "no answer") == "no answer; call Moussa au 70\xa012\xa034\xa056."
+
+
+def test_a_port_that_another_program_has_is_no_fault_of_the_cable() -> None:
+    """The banner names the reason; only where nothing answers it says to look at cable and power."""
+    reasons = (
+        PORT_UNAVAILABLE(port="/dev/ttyUSB0", cause=PORT_BUSY),
+        PORT_VANISHED(port="/dev/ttyUSB0", cause=HUNG_UP),
+    )
+    assert [_is_present(reason) for reason in reasons] == [True, False]

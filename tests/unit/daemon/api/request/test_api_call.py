@@ -1,5 +1,6 @@
 """What a POST's headers and body are to the use cases."""
 
+import hashlib
 from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import parse_qsl
@@ -8,6 +9,7 @@ import pytest
 from litestar.datastructures import MultiDict
 
 from daemon.api.access.context import ApiRequest
+from daemon.api.request.body import parse
 from daemon.api.request.outcome import call_of
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import InvalidRequest
@@ -30,7 +32,7 @@ def call_for(*headers: tuple[bytes, bytes], strict_key: bool = False, body: byte
         route_handler=SimpleNamespace(opt={"queries": {"dry_run", "lang", "from"}, "can_be_tried": True}),
         query_params=MultiDict(parse_qsl(whole["query_string"].decode())),
     )
-    return call_of(cast("ApiRequest", request), body)
+    return call_of(cast("ApiRequest", request), body, parse(body))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_a_fingerprint_is_of_method_path_query_and_body() -> None:
     others = {
         call_for(key, method="PUT").fingerprint,
         call_for(key, path="/b").fingerprint,
-        call_for(key, body=b"{ }").fingerprint,
+        call_for(key, body=b'{"a":1}').fingerprint,
     }
     assert len(others | {same}) == 4
     queries = (b"lang=fr&from=2026-01-01", b"x=1&from=2026-01-01&lang=fr", b"lang=en&from=2026-01-01", b"dry_run=false")
@@ -88,3 +90,43 @@ def test_a_fingerprint_is_of_method_path_query_and_body() -> None:
     assert (of_query[0], of_query[3]) == (of_query[1], same)
     assert len({*of_query, same}) == 3
     assert call_for().fingerprint == b""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_same"),
+    [
+        (b'{"b":[{"d":"\\u00e9","c":1180.5}],"a":1180}', True),
+        ('\ufeff{ "a": 1180.0, "b": [ { "c": 118050e-2, "d": "é" } ] }\r\n'.encode(), True),
+        (b'{"a":1.18E3,"b":[{"c":1180.50,"d":"\\u00E9"}]}', True),
+        (b'{"a":"1180","b":[{"c":1180.5,"d":"\\u00e9"}]}', False),
+        (b'{"a":1180,"b":[{"c":"1180.5","d":"\\u00e9"}]}', False),
+        (b'{"a":1180,"b":[{"c":1180.51,"d":"\\u00e9"}]}', False),
+        (b'{"a":1180,"b":[{"c":1180.5,"d":"e"}]}', False),
+        (b'{"a":1180,"b":[{"c":1180.5,"d":"\\u00e9"},{}]}', False),
+        (b'{"a":true,"b":[{"c":1180.5,"d":"\\u00e9"}]}', False),
+    ],
+)
+def test_a_body_is_the_same_where_its_values_are(body: bytes, is_same: bool) -> None:
+    """Whatever the order of names, the spaces, and the spelling of numbers and characters: a till that keeps its request in a database, or builds it anew
+    after a restart, sends other bytes."""
+    key = (b"idempotency-key", b"k")
+    first = call_for(key, body=b'{"a":1180,"b":[{"c":1180.5,"d":"\\u00e9"}]}')
+    assert (call_for(key, body=body).fingerprint == first.fingerprint) == is_same
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "1" * 5000, "1" * 35, "1e400", "0.1e-400", "-0.0"])
+def test_a_number_beyond_all_bounds_has_a_fingerprint(number: str) -> None:
+    """In a field that is ignored it may stand; the same text is the same request."""
+    key, body = (b"idempotency-key", b"k"), f'{{"x":{number}}}'.encode()
+    assert call_for(key, body=body).fingerprint == call_for(key, body=body).fingerprint
+
+
+def test_a_key_of_an_earlier_version_is_found_again() -> None:
+    """Up to 0.18.0 the fingerprint was of the bytes of the body; 0.1.0's had the NIM too."""
+    body = b'{"b": 1, "a": 2}'
+    call = call_for((b"idempotency-key", b"k"), path="/v1/mcf/EL02000015-1/certify", body=body)
+    for path in ("/v1/mcf//certify", "/v1/mcf/EL02000015-1/certify", "/v1/mcf/EL02000015/certify"):
+        stored = hashlib.sha256(b"\n".join((b"POST", path.encode(), body))).digest()[:16]
+        assert call.is_request(stored), path
+    other = hashlib.sha256(b'POST\n/v1/mcf//certify\n{"a": 2}').digest()[:16]
+    assert not call.is_request(other)

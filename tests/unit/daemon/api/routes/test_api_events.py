@@ -105,7 +105,7 @@ async def test_a_stream_ends_properly_at_the_stop(serve: Serve, deps: dict[str, 
 
 @pytest.mark.usefixtures("quick_beats")
 async def test_what_was_written_without_notifying_is_found(serve: Serve, deps: dict[str, Any], till: Till) -> None:
-    """A command of the command line writes to the ledger beside the daemon: it is told with the next beat."""
+    """A command of the command line writes to the ledger beside the daemon: it is sent with the next beat."""
     async with listening(await serve(**deps)) as reader:
         await reader.readuntil(b": mcfd\n\n")
         await till.sell()

@@ -17,7 +17,7 @@ from daemon.usecases.worker.machine_workers import MachineWorkers
 
 
 async def test_ready_says_which_machine_is_not(served: Served, workers: MachineWorkers) -> None:
-    """503 until the live machine answers; the sandbox does not count, and no path of the box is told."""
+    """503 until the live machine answers; the sandbox does not count, and no path of the box is in the answer."""
     worker = workers.get(NIM, "live")
     worker.offline_reason = Text("cannot open /dev/mcf-EL02000015")
     answer = await served.client.get("/health/ready")
@@ -85,7 +85,7 @@ async def test_strangers_are_not_told_what_headquarters_said(serve: Serve) -> No
 
 
 async def test_a_key_has_two_reports_by_article_at_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third is told to come back; once one has ended there is room again."""
+    """A third gets 429; once one has ended there is room again."""
     begun, may_end = asyncio.Semaphore(0), asyncio.Event()
 
     async def report(*_: object) -> dict[str, str]:

@@ -55,7 +55,7 @@ async def test_a_machine_that_comes_and_goes_is_written_down_first() -> None:
 
 
 async def test_what_the_ledger_wrote_itself_rings_at_once() -> None:
-    """It is told after its commit, and is not written twice."""
+    """It is published after its commit, and is not written twice."""
     events = Events()
     event_bus = EventBus(events, lambda: 0)
     heard: list[BookEvent] = []

@@ -1,4 +1,4 @@
-"""One line: from what the till sent to what the machine is told (decisions 1, 2, 3 and 24)."""
+"""One line: from what the till sent to what the machine gets (decisions 1, 2, 3 and 24)."""
 
 from decimal import Decimal
 

@@ -30,7 +30,7 @@ def due(total: int, lines: int, rounded: int) -> Due:
 )
 def test_what_comes_to_the_total_is_taken(amounts: list[int | Fraction], wanted: Due, taken: list[int]) -> None:
     """To the total or to what the till added up, a franc more or less for each amount of its own that was not whole; the largest is adjusted,
-    which the till is told."""
+    which is in the till's receipt."""
     errors: list[FieldError] = []
     payments, warned = adjust_payments([Paid("p", "E", amount) for amount in amounts], wanted, errors)
     assert errors == []

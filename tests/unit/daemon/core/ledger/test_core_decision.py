@@ -122,7 +122,7 @@ def test_what_stands_on_paper_has_to_be_this_invoice_s(what, last, paper, is_tak
 
 
 def test_paper_belongs_to_certified_alone():
-    """Another decision with a code is a mistake of whoever typed it."""
+    """Another decision with a code is a mistake of the person who typed it."""
     assert doubtful(OTHER).obstacle("not-certified", PAPER) == "paper not needed"
     assert case(OTHER, doubt=False).obstacle("adopt", PAPER) == "paper not needed"
     assert case(OTHER, doubt=False).obstacle("certified", PAPER) == "does not fit"
@@ -199,7 +199,7 @@ def test_a_case_is_another_when_anything_that_was_shown_is(changes):
 
 
 def test_a_fresh_look_at_the_machine_makes_no_other_case():
-    """Whoever asked it himself has seen more than the ledger has; its clock goes on."""
+    """A person who looked at the machine has seen more than the ledger has; its clock goes on."""
     earlier = doubtful(OTHER)
     later = msgspec.structs.replace(earlier.evidence.state, time="20260105100009")
     assert earlier.is_still(msgspec.structs.replace(earlier, evidence=Evidence(2_000_000_000_000, later)))

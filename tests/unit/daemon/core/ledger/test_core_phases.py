@@ -26,7 +26,7 @@ def test_the_end_can_be_reached_from_everywhere() -> None:
 
 
 def test_an_end_is_not_taken_back() -> None:
-    """What has ended takes no step any more. An answer without 38h is a mistake, told before anything comes of it."""
+    """What has ended takes no step any more. An answer without 38h is a mistake, an error before any effect."""
     for step in Step:
         with pytest.raises(NotInTheTable, match=f"^an attempt that is 'ended' cannot take the step '{step.value}'$"):
             after(Phase.ENDED, step)

@@ -85,7 +85,7 @@ OTHER = LastInvoice("X-7", "XCODE", "20260105100001", "FV", 500)
     ],
 )
 def test_anything_else_is_not_guessed_at(why, last, seen):
-    """An operator is told what was found: our invoice, what the ledger knows and what the machine says."""
+    """An operator reads what was found: our invoice, what the ledger knows and what the machine says."""
     verdict = judge(attempt(), LEDGER, seen, last)
     assert isinstance(verdict, Disputed), why
     for part in ("'FV-1'", "15000", "TC 10, FVC 8, FRC 1", f"FVC {seen.counters.fvc}"):
@@ -213,6 +213,12 @@ def test_in_a_ledger_that_was_put_back_each_may_have_been():
     assert kinds(found) == [("A", "Disputed", None), ("C", "Disputed", None), ("FV-1", "Certified", None)]
 
 
+def test_one_certification_of_the_machine_is_that_of_one_attempt():
+    """0.1.0 took two spellings of a number for two numbers: both attempts are like the machine's last invoice, and a person decides on the second."""
+    found = verdicts(begun("FV-1", "fv-1"), LEDGER, state(11, 9, 1, OURS), "new", is_restored=True)
+    assert kinds(found) == [("fv-1", "Disputed", None), ("FV-1", "Certified", None)]
+
+
 def test_a_later_one_that_the_machine_has_certified_shows_an_older_ledger():
     """Those before it may have been certified too; those after it were not sent."""
     found = verdicts(begun("A", "FV-1", "C"), LEDGER, state(12, 10, 1, OURS), "new")
@@ -229,7 +235,7 @@ def test_a_ledger_that_knows_the_machines_counters_is_not_behind(tc):
 
 
 def test_a_machine_ahead_of_the_ledger_is_told_with_the_evidence():
-    """A restored backup, or another program at the machine; one invoice is told as one."""
+    """A restored backup, or another program at the machine; one invoice is in the singular."""
     assert "has certified an invoice that" in behind(LEDGER, "FV-0", state(11, 9, 1, OURS), "new")
     reason = behind(LEDGER, "FV-0", state(14, 10, 2, OURS), "new")
     assert "has certified 3 invoices that" in reason

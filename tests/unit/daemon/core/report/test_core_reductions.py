@@ -23,7 +23,7 @@ def read(item, *, credit=False, total=10_000, **more):
 
 
 def test_they_change_nothing_that_is_recorded():
-    """With and without them the machine is told the same."""
+    """With and without them the machine gets the same."""
     plain = read({"unitPrice": 5000, "quantity": 2})
     invoice = read(
         {"unitPrice": 5000, "quantity": 2, "unit": "sac", "discount": 1000, "originalPrice": 5500}, stampDuty=100
@@ -47,7 +47,7 @@ def test_the_reduction_follows_from_the_price_before_it(mode, price, original):
 
 
 def test_x_sums_them_net_of_credit_notes():
-    """SFE 4.3 k and l: what reduced the day's sales. A rebate granted afterwards (RRR) is a reduction; credit notes are told by nature."""
+    """SFE 4.3 k and l: what reduced the day's sales. A rebate granted afterwards (RRR) is a reduction; credit notes are listed by nature."""
     sale = recorded(read({"amountTtc": 10_000, "discount": 1500}))
     correction = {"creditNoteRef": "EL02000015-1-1", "creditNoteNature": "COR"}
     credit = recorded(read({"amountTtc": 10_000, "discount": 500}, credit=True, **correction))

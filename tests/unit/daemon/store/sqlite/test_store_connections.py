@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 
 async def test_only_the_writer_writes(path: Path) -> None:
-    """A look-up on the loop's thread and a long reading are refused by SQLite itself. A file that cannot be opened is told in our words, and its thread is gone by then, which the
+    """A look-up on the loop's thread and a long reading are refused by SQLite itself. A file that cannot be opened is a translated error, and its thread is gone by then, which the
     suite watches. No thread of an open one stands in the way of a process that ends by a mistake of ours."""
     writer, reader, snapshot = await connect_writer(path), await connect_reader(path), connect_snapshot(path)
     with pytest.raises(StorageFull, match="read-only"):

@@ -101,7 +101,7 @@ async def test_the_wal_is_brought_in_after_so_many_jobs_and_not_before(
     for at in range(8):
         await writer.submit(put(f"w{at}"))
         seen.append(checkpoints)
-    # after the third and the sixth job; who waits for that very job may be told before or after
+    # after the third and the sixth job; who waits for that very job may be woken before or after
     assert [seen[at] for at in (0, 1, 3, 4, 6, 7)] == [0, 0, 1, 1, 2, 2]
     await writer.close()
     assert checkpoints == 2

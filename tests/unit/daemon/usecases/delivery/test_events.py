@@ -134,7 +134,7 @@ async def test_a_stream_goes_on_where_it_was(store: Store, till: Till) -> None:
 
 
 async def test_where_a_stream_begins(store: Store, till: Till) -> None:
-    """Without a last event now, with one after it. Events of more than a week ago are gone: whoever comes back from before hears of it, and then all that is kept."""
+    """Without a last event now, with one after it. Events of more than a week ago are gone: a listener that returns from before is notified, and then all that is kept."""
     for _ in range(12):  # retention goes by the book's days
         await till.sell()
         till.at += DAY

@@ -35,7 +35,7 @@ async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_a
 
 
 async def test_what_a_machine_said_within_the_last_second_is_not_asked_again(tmp_path: Path) -> None:
-    """Polling screens do not take the line from tills; what is older is, and whose it is only once. A look waits for its turn: whoever is at the machine finishes first."""
+    """Polling screens do not take the line from tills; what is older is, and whose it is only once. A look waits for its turn: the holder of the machine finishes first."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
         with shop.worker.queue.join():
@@ -80,7 +80,7 @@ async def test_the_shop_is_read_by_itself_and_again_when_the_machine_comes_back(
 
 
 async def test_a_machine_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
-    """Whoever wants an open invoice cancelled, or to know of it, is told so at once, and nothing waits for the machine's return; what it said a
+    """A request to cancel an open invoice, or for its state, is answered at once, and nothing waits for the machine's return; what it said a
     moment ago is not told either."""
     async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=3600.0)) as shop:
         await shop.connected()

@@ -15,7 +15,7 @@ def _soon() -> float:
 
 
 async def test_turns_come_in_the_order_of_joining():
-    """First come, first served: whoever joined first has the machine first, one at a time."""
+    """First come, first served: the entry that joined first has the machine first, one at a time."""
     queue, order = MachineQueue(), []
 
     async def work(name: int) -> None:
@@ -98,7 +98,7 @@ async def test_who_is_sent_away_at_a_stop_prepares_nothing():
 
 
 async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
-    """At the stop the one at the machine keeps its turn; those who wait get MachineBusy, and so does whoever comes."""
+    """At the stop the one at the machine keeps its turn; those who wait get MachineBusy, and so does each new one."""
     queue = MachineQueue()
     holder, waiter = queue.join(), queue.join()
     queue.close("stopping")
@@ -115,7 +115,7 @@ async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
 
 @pytest.mark.parametrize("on_hold", [True, False])
 async def test_who_asks_what_became_of_an_invoice_goes_first(on_hold: bool):
-    """Held turns, while the machine is away, are given to `join_first` alone, before all who wait; they go on in order once released. Nobody is interrupted: whoever has a turn
+    """Held turns, while the machine is away, are given to `join_first` alone, before all who wait; they go on in order once released. No holder is interrupted: one that has a turn
     finishes, then the first comes, then the others."""
     queue = MachineQueue()
     if on_hold:

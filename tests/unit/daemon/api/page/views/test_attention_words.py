@@ -1,4 +1,4 @@
-"""What a machine in attention is told about in plain words."""
+"""What is said of a machine in attention, in plain words."""
 
 from support.core_samples import record
 
@@ -25,7 +25,7 @@ def machine(tc: int, fvc: int, frc: int) -> MachineState:
 
 def test_every_finding_of_the_ledger_has_plain_words() -> None:
     """A lost answer, counters that went down, somebody else's invoices, an activation after an old copy, an empty ledger: each its own sentence, in each language, without
-    a counter in it; what is none of these is told as it was found."""
+    a counter in it; what is none of these is shown as it was found."""
     doubt = judge(record(state="begun", counters=None, code="", base=BEFORE), BEFORE, machine(14, 11, 1), "new")
     assert isinstance(doubt, Disputed)
     findings = (
