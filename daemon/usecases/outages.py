@@ -113,15 +113,14 @@ class OutageWatch:
             await self._end(worker.book)
             return
         reason = await self._reason()
-        if reason is None and not (worker.connected and not worker.obstacle):
-            return  # it returns, and `recover` settles unfinished attempts
+        is_back = reason is None and worker.connected and not worker.obstacle  # else `recover` is at work
         if reason is not None and self._was_met():
             self._found = self._seen(reason)
         lasting = self._lasting()
-        if self._found is not None and lasting is None and self._is_due(self._found, is_back=reason is None):
-            await self._write(self._found, is_over=reason is None and self._found.reason != "blocked")
+        if self._found is not None and lasting is None and self._is_due(self._found, is_back=is_back):
+            await self._write(self._found, is_over=is_back and self._found.reason != "blocked")
             lasting = self._lasting()
-        if reason is None:
+        if is_back:
             await self._back(lasting)
 
     # -- what is found ------------------------------------------------------------------------------------------------

@@ -255,6 +255,30 @@ async def test_a_disk_that_is_full_is_an_outage(tmp_path: Path) -> None:
         await shop.certify("B")
 
 
+async def test_a_full_disk_is_in_the_register_before_the_machine_certifies_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where something else is stored first, and the machine is still returning: its next certification would leave
+    nothing of the outage."""
+    async with selling(tmp_path) as shop:
+        await shop.disk(writable=False)
+        with pytest.raises(StorageFull):
+            await shop.certify("B")
+        with shop.worker.queue.join_first() as entry:
+            await entry.wait_turn(asyncio.get_running_loop().time() + 5.0)
+            await unplug(shop)
+            shop.session.plug()
+            await shop.until(lambda: shop.worker.returning, "the machine's return")
+            monkeypatch.setattr(watch, "LOOK", 0.2)
+            await asyncio.sleep(0.05)
+            await shop.disk(writable=True)
+            await shop.store.ledger.write(outages.give_sign_of_life, shop.worker.book, shop.worker.now())
+            await shop.until(lambda: register(shop), "the outage")
+            assert (lasting(shop).reason, lasting(shop).refused) == ("disk", True)
+            assert not shop.worker.connected
+        await over(shop)
+
+
 async def test_attention_is_an_outage(tmp_path: Path) -> None:
     """Until an operator has decided, the machine certifies nothing, although it answers."""
     async with shop_of(tmp_path, SOON) as shop:
