@@ -133,7 +133,9 @@ def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
     if after.opening is not None:
         grown = after.counters[1] + after.counters[2] - after.opening[1] - after.opening[2]
         total = after.certs + after.unexplained
-        if not total - after.exports <= grown <= total:
+        in_tc_alone = after.counters[0] - after.opening[0] - grown
+        foreign_exports = min(after.unexplained, max(0, in_tc_alone - after.exports))
+        if not total - after.exports - foreign_exports <= grown <= total:
             yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": total})
     fallen = _fallen(before, after)
     if fallen:

@@ -636,7 +636,7 @@ MISTAKES = (
         5,
         "headquarters does not know that a machine may count exports in TC alone",
         "headquarters.core.checks",
-        "        if not total - after.exports <= grown <= total:\n",
+        "        if not total - after.exports - foreign_exports <= grown <= total:\n",
         "        if grown != total:\n",
     ),
     Mistake(

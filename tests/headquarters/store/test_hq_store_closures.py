@@ -227,6 +227,14 @@ def test_exports_that_a_machine_counts_in_tc_alone(store, box):
     assert open_findings(store) == [("counters", 3, "sum", 0, 2)]
 
 
+def test_foreign_exports_that_a_machine_counts_in_tc_alone(store, box):
+    """An invoice of another program may be an export: as many as TC has more are no finding of the counters."""
+    box.close()
+    box.close(unexplained=1, mcf_counters=CounterValues(tc=15, fvc=14, frc=0))
+    take(store, box, *box.closures)
+    assert open_findings(store) == [("unexplained", 2, 1)]
+
+
 def test_counters_that_begin_again_with_an_activation(store, box):
     """In the middle of a period: its end is of another count than its beginning."""
     box.close()
