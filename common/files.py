@@ -62,6 +62,11 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def is_on_read_only_disk(path: Path) -> bool:
+    """Whether nothing can be written there, by any user. Raises OSError."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
 def runtime_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
     """What systemd has made in /run for this service alone (RuntimeDirectory=); None without systemd."""
     name = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]

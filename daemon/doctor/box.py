@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from common.files import CREDENTIALS, read_file, read_secret, secret_path
+from common.files import CREDENTIALS, is_on_read_only_disk, read_file, read_secret, secret_path
 from common.language import Counted, Text, tr
 from common.language.reasons import from_stored
 from common.language.system import reason
@@ -46,7 +46,7 @@ def check_disk(settings: Settings) -> CheckResult:
     folder = settings.storage.path.parent
     try:
         free = shutil.disk_usage(folder).free // MEGABYTE
-        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+        is_read_only = is_on_read_only_disk(folder)
     except OSError as error:
         return Check("disk").fail(
             "{folder}: {why}", "sudo systemd-tmpfiles --create mcfd.conf puts it back", folder=folder, why=reason(error)
@@ -58,7 +58,7 @@ def check_disk(settings: Settings) -> CheckResult:
             from_stored(trouble), "mcfd doctor --disk {folder} looks at the disk itself", folder=folder
         )
     reserve = settings.storage.reserve_mb
-    if read_only:
+    if is_read_only:
         return Check("disk").fail(
             "{folder} is read-only",
             "the card or disk is wearing out: dmesg | tail, sudo mcfd backup --all FILE onto a stick, replace the medium",

@@ -16,7 +16,7 @@ from common.language import Text, tr
 from common.language.reasons import OTHER_MACHINE, PAIR_NOT_COMPARED
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.state import PortReading, Silence, same_machine
-from daemon.core.report.machine_info import ALERT_DAYS, last_contact
+from daemon.core.report.machine_info import ALERT_DAYS, WARN_DAYS, last_contact
 from daemon.doctor import wording
 from daemon.doctor.service import MachineHealth, Service
 from daemon.doctor.wording import Check, CheckResult
@@ -25,8 +25,6 @@ from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
 """Seconds; beyond an hour the ledger uses the machine's time (core.clock)."""
-TAX_SERVER_WARN = 5
-"""Days without contact, as in the page's banner."""
 SWAPPED = Text("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force")
 UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 """Names in /dev that may change."""
@@ -251,7 +249,7 @@ def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> Ch
     summary = Text("{contact}; {waiting} to be sent", contact=last_contact(days), waiting=waiting)
     if error:
         summary = Text(f"{tr(summary)} ({error})")
-    if days is None or days >= TAX_SERVER_WARN:
+    if days is None or days >= WARN_DAYS:
         return Check("tax_server", nim).warn(
             summary,
             "connect the machine to the internet (its SIM, its network cable): after {limit} days without "

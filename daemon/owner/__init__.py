@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from common.files import write_stream
+from common.files import is_on_read_only_disk, write_stream
 
 LEFT = ".mcfd-private-"
 """How the names of private folders begin."""
@@ -85,7 +85,7 @@ def by_owner(target: Path, folder: Path) -> Iterator[Path]:
 def private_folder(within: Path) -> Iterator[Path]:
     """A folder inside of `within`, or of ELSEWHERE, for the owner of `within` alone, gone afterwards; one that a killed process has left goes
     first, here or at the next start of the daemon (`remove_left`). What is decrypted lies nowhere else."""
-    place = next((each for each in (within, *ELSEWHERE) if not os.statvfs(each).f_flag & os.ST_RDONLY), within)
+    place = next((each for each in (within, *ELSEWHERE) if not is_on_read_only_disk(each)), within)
     remove_left(within, place)
     with as_owner(within):
         lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)

@@ -186,10 +186,11 @@ class OutageWatch:
             is_over=is_over,
         )
         found.is_written = True
-        if begun is not None:
-            log.warning("outage.begun", **worker.names, outage=begun.number, reason=begun.reason)
-            worker.publish(OUTAGE, ref=begun.number)
-        if begun is not None and is_over:
+        if begun is None:
+            return
+        log.warning("outage.begun", **worker.names, outage=begun.number, reason=begun.reason)
+        worker.publish(OUTAGE, ref=begun.number)
+        if not begun.is_open:
             self._ended(begun)
 
     async def _back(self, lasting: Outage | None) -> None:

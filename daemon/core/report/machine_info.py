@@ -16,6 +16,8 @@ from daemon.core.ledger.book import Book
 from daemon.core.machine.state import MachineState, ServerLink, short_nim
 from daemon.core.report.report_parts import counter_values
 
+WARN_DAYS = 5
+"""Without contact to the tax server for so long, page and doctor warn."""
 ALERT_DAYS = 7
 """Without contact to the tax server for longer, the law wants a daily warning (protocol 4)."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from common.files import is_on_read_only_disk
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerUnusable
@@ -58,7 +58,7 @@ def _is_still(path: Path) -> bool:
     """Whether nothing can write the file, and no write-ahead log belongs to it: SQLite cannot make there what it reads a
     ledger with."""
     try:
-        return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not path.with_name(f"{path.name}-wal").exists()
+        return is_on_read_only_disk(path) and not path.with_name(f"{path.name}-wal").exists()
     except OSError:
         return False
 

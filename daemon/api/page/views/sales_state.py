@@ -13,12 +13,12 @@ from common.language.reasons import (
     PORT_BUSY,
     PORT_HANGS_UP,
     PORT_PERMISSION,
-    Reason,
+    codes_of,
     from_stored,
 )
 from daemon.core.clock import DAY, HOUR, machine_millis
 from daemon.core.errors import StorageError, StorageFull, ZNumberUnknown, without_paths
-from daemon.core.report.machine_info import tax_server
+from daemon.core.report.machine_info import ALERT_DAYS, WARN_DAYS, tax_server
 from daemon.paper.reports import REASONS
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.deferred import backlog
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from daemon.core.ledger.book import Book
     from daemon.usecases.worker.machine_worker import MachineWorker
 
-AMBER_DAYS, RED_DAYS = 5, 7
+AMBER_DAYS, RED_DAYS = WARN_DAYS, ALERT_DAYS
 """Days without contact to the tax server; the law's limit is seven."""
 DRIFT_AMBER = 60
 COPY_DAYS = 3
@@ -180,7 +180,7 @@ async def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> Sal
 
 def _is_present(reason: Text) -> bool:
     """Whether there is something on the line, so that cable and power are not to blame."""
-    return isinstance(reason, Reason) and any(code in PRESENT for code in reason.codes())
+    return not PRESENT.isdisjoint(codes_of(reason))
 
 
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:

@@ -14,12 +14,18 @@ UNAVAILABLE = 3
 UNPRIVILEGED_UID = 65534
 
 
+def command_on(folder: Path, disk: Path) -> Command:
+    """A box in `folder` whose ledger is on the disk, mounted in it."""
+    box = Command(folder, CONFIG.replace('"mcfd.sqlite3"', '"disk/mcfd.sqlite3"'))
+    box.ledger = disk / "mcfd.sqlite3"
+    return box
+
+
 @pytest.fixture
 async def box(tmp_path: Path) -> AsyncIterator[Command]:
     """A box whose ledger, of one closure, is on a small disk of its own."""
     with small_disk(tmp_path / "disk", 8) as disk:
-        box = Command(tmp_path, CONFIG.replace('"mcfd.sqlite3"', '"disk/mcfd.sqlite3"'))
-        box.ledger = disk / "mcfd.sqlite3"
+        box = command_on(tmp_path, disk)
         async with opened(box.ledger) as store:
             till = await Till.of(store)
             await till.sell()
@@ -92,8 +98,7 @@ async def test_a_ledger_on_a_read_only_disk_is_read_and_copied_to_another(folder
     stick.mkdir(mode=0o700)
     sales = 1 + (end == "killed")
     with small_disk(folder / "disk", 8) as disk:
-        box = Command(folder, CONFIG.replace('"mcfd.sqlite3"', '"disk/mcfd.sqlite3"'))
-        box.ledger = disk / "mcfd.sqlite3"
+        box = command_on(folder, disk)
         async with opened(box.ledger) as store:
             till = await Till.of(store)
             await till.sell()
