@@ -59,7 +59,8 @@ async def enter(
     machine's).
 
     Afterwards the intent and the outcomes of all earlier invoices are durable. On any error, also when the request has
-    expired (`Call.expires`), the open invoice is cancelled and nothing has been certified."""
+    expired (`Call.expires`), the open invoice is cancelled and nothing has been certified; after a refusal the rates are
+    read."""
     agreed, entered = invoice, False
 
     def agreed_payments(subtotal: Subtotal) -> Sequence[Payment]:
@@ -93,10 +94,18 @@ async def enter(
         if (entered or _was_opened(error)) and not was_open and isinstance(error, MachineError):
             # The machine has lost the open invoice, or may have: its error text means nothing.
             raise LineLost(reasons.INVOICE_LOST) from None
+        if was_open and isinstance(error, MachineRefused):
+            await _read_rates(worker, machine)
         raise
     if worker.machine is not machine:
         raise LineLost(reasons.GONE_BEFORE_CLOSE)
     return agreed
+
+
+async def _read_rates(worker: MachineWorker, machine: ConnectedMachine) -> None:
+    """The machine may have refused a line because its VAT rates have changed since they were read."""
+    with contextlib.suppress(MachineError):
+        worker.take_rates((await machine.state()).rates)
 
 
 async def _cancel_left_open(worker: MachineWorker, machine: ConnectedMachine, refused: MachineRefused) -> None:
