@@ -105,9 +105,11 @@ class LineEvents:
             moved = (state.counters.fvc - worker.counters.fvc) + (state.counters.frc - worker.counters.frc)
             if moved:
                 log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
+            if state.rates != stored:
+                log.info("machine.rates_changed", nim=worker.book.nim, mode=worker.book.mode)
             await worker.ledger.reconcile(worker.book, state, unexplained=moved, at=worker.now())
             worker.take_state(worker.ledger.peek(book_state, worker.book))
-        worker.take_rates(state.rates)
+        worker.rates = dict(state.rates)
 
     async def _take_decisions(self) -> None:
         """An operator may have confirmed a clock meanwhile, or decided that a sale of a former taxpayer was not certified."""
