@@ -26,6 +26,7 @@ from common.wire.call import (
     read_later,
 )
 from common.wire.errors import BadEvent, NatsError
+from common.wire.json_values import canonical_of
 from common.wire.keys import seal
 from common.wire.nats_client import Msg
 from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER, Acknowledgement
@@ -94,12 +95,15 @@ class LaterCalls:
         content = encode(
             LaterCall(not_after=until, sealed=await asyncio.to_thread(seal, encode(inner), last.lane.public))
         )
-        digest = hashlib.sha256(b"\n".join((call.path.encode(), call.body))).hexdigest()
+        values = await asyncio.to_thread(canonical_of, call.body)
+        digests = tuple(
+            hashlib.sha256(b"\n".join((call.path.encode(), each))).hexdigest() for each in (values, call.body)
+        )
         identity = f"{nim}\n{key_id}\n{key}"
         try:
             for _ in range(MOST_TRIES):
-                ack = await self._published(nim, identity, digest, content)
-                if not ack.duplicate or await self._is_waiting(ack.seq, digest, until):
+                ack = await self._published(nim, identity, digests[0], content)
+                if not ack.duplicate or await self._is_waiting(ack.seq, digests, until):
                     log.info("later.kept", nim=nim, duplicate=ack.duplicate)
                     return
                 identity += f"\n{ack.seq}"
@@ -117,17 +121,17 @@ class LaterCalls:
             raise QueueFull if ack.error.err_code in FULL else BoxOffline
         return ack
 
-    async def _is_waiting(self, seq: int, digest: str, until: int) -> bool:
+    async def _is_waiting(self, seq: int, digests: tuple[str, ...], until: int) -> bool:
         """Whether the stored message `seq` still waits, with at least half of the new one's remaining time. False
         after its delivery: the result is unknown here, and the box compares the requests. Raises KeyError if it is
-        another request."""
+        another request. `digests`: of the body's values, and of its bytes, as relays up to 0.19.0 stored it."""
         msg = await self._connection.client.request(
             f"$JS.API.DIRECT.GET.{CALLS_STREAM}", msgspec.json.encode({"seq": seq}), ACK_SECONDS
         )
         if msg.headers.status:
             return False
-        if msg.headers.get(DIGEST) not in (None, digest):
-            raise KeyError(digest)
+        if msg.headers.get(DIGEST) not in (None, *digests):
+            raise KeyError(seq)
         now = self._boxes.millis()
         return 2 * (read_later(msg.data).not_after - now) >= until - now
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-CORE_VERSION: Final = "19"
+CORE_VERSION: Final = "20"
 PARTS: Final = (
     "bridge",
     "common/numbers.py",

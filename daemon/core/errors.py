@@ -256,7 +256,7 @@ class EntryDamaged(LedgerUnusable):
         self.number = number if isinstance(number, str) else ""
         super().__init__(
             Text(
-                "entry {seq} (invoice {number!r}) of the ledger cannot be read; put the last backup back with `mcfd restore`",
+                "entry {seq} (invoice {number!r}) of the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`",
                 seq=self.seq,
                 number=self.number,
             )

@@ -22,6 +22,8 @@ LEFT = ".mcfd-private-"
 """How the names of private folders begin."""
 ELSEWHERE = (Path("/tmp"), Path("/dev/shm"))  # noqa: S108  a folder that is made there is its owner's alone
 """Where a private folder is made if the owner's own disk is read-only."""
+MOST_LINKS = 40
+"""As the kernel."""
 
 
 @contextlib.contextmanager
@@ -139,12 +141,20 @@ def _is_misleading(folder: Path) -> bool:
 
 
 def _owner(path: Path) -> tuple[int, int]:
-    """User and group of the first folder or link on the way to `path` that is not root's: from there on it leads where they like."""
-    for each in reversed((path.absolute(), *path.absolute().parents)):
+    """User and group of the first folder or link on the way to `path` that is not root's: from there on it leads where they like. Links of
+    root's are followed, as the kernel does: what they lead to may be in another's folder."""
+    at, ahead, links = Path("/"), [*reversed(path.absolute().parts)], 0
+    while ahead and links < MOST_LINKS:
+        each = at / ahead.pop()
         try:
             found = each.lstat()
+            if found.st_uid != 0:
+                return found.st_uid, found.st_gid
+            if stat.S_ISLNK(found.st_mode):
+                ahead += reversed(each.readlink().parts)
+                links += 1
+            else:
+                at = each.parent.parent if each.name == ".." else each
         except OSError:
             break
-        if found.st_uid != 0:
-            return found.st_uid, found.st_gid
     return 0, 0

@@ -418,7 +418,7 @@ async def test_strangers_lock_nobody_out(patient: RelaySite, http: httpx.AsyncCl
 
 
 async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
-    """Prefer: respond-async: 202, once for each key; handed to the box when it is back, and certified once; other types, strangers' keys and
+    """Prefer: respond-async: 202, once for each key, also for a repeat with the same values in other bytes; handed to the box when it is back, and certified once; other types, strangers' keys and
     Idempotency-Keys that no box takes are 503; nothing of the sale is readable on the server's disk."""
     key = site.key()
     url = await answering(site, http, key)
@@ -430,6 +430,10 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
         answer = await http.post(f"{url}/certify", json=body, headers=later)
         assert (answer.status_code, answer.json()) == (202, {"status": "waiting"}), answer.text
         assert answer.headers["location"] == f"/v1/mcf/{NIM}/requests/k-1"
+    anew = json.dumps({"note": None, **dict(reversed(body.items()))}, indent=1)
+    same = await http.post(f"{url}/certify", content=anew, headers={**later, "Content-Type": "application/json"})
+    assert same.status_code == 202, same.text
+    assert await waiting(site) == 1
     other = await http.post(f"{url}/certify", json=invoice("F-2"), headers=later)
     assert (other.status_code, other.json()["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
     stranger = await http.post(

@@ -244,7 +244,7 @@ RANGE: Final = (
 )
 ONCE: Final = header(
     IDEMPOTENCY_KEY,
-    "Chosen by the till, one for each invoice; the same key with the same body (the order of names does not matter) gets the first answer "
+    "Chosen by the till, one for each invoice; the same key with the same body (the order of names and what is null do not matter) gets the first answer "
     "again, for 30 days on which the shop works, after a restart too.",
     Schema(type=OpenAPIType.STRING, min_length=1, max_length=200, pattern="^[ -~]+$"),
     required=True,

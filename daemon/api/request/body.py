@@ -11,7 +11,6 @@ import contextlib
 import json
 import re
 from collections.abc import Mapping
-from decimal import Context, Decimal
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote_to_bytes
 
@@ -19,6 +18,7 @@ from litestar.types import Receive
 
 from common.language import Text, by_weight
 from common.numbers import whole_number
+from common.wire.json_values import read_decimal, read_integer
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import BodyTimeout, InvalidJson, TooLarge, UnsupportedMediaType
@@ -37,18 +37,6 @@ MAX_FIELDS: Final = 200
 MAX_GROUPS: Final = 4096
 MAX_VALUES: Final = 50_000
 """Objects, arrays and values in one body: four times an invoice of 1 000 items with a dozen fields each."""
-MAX_DIGITS: Final = 40
-"""Digits of a number that becomes an `int`."""
-MOST_DIGITS: Final = 1000
-"""Digits of a number that is parsed; a longer one becomes `BEYOND`."""
-MAX_EXPONENT_DIGITS: Final = 6
-BEYOND: Final = Decimal("1E+999999")
-"""Replaces a number with an impossible exponent. The core refuses it by the field's name, as `1e400`, or ignores it
-where malformed numbers are ignored (decisions 1 and 4)."""
-
-
-_EXACT: Final = Context(prec=MOST_DIGITS)
-_EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)$")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MESSAGES = {
     str(text): text
@@ -144,18 +132,6 @@ def parse(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def canonical(body: dict[str, Any]) -> bytes:
-    """A parsed body as bytes that depend on its values alone: not on the order of names, spaces, or the spelling of
-    numbers and characters."""
-    return json.dumps(body, sort_keys=True, default=_canonical_number).encode()
-
-
-def _canonical_number(number: Decimal) -> int | str:
-    exact = _EXACT.normalize(number)
-    is_whole = number.adjusted() < MAX_DIGITS and exact == exact.to_integral_value()
-    return int(exact) if is_whole else repr(exact)
-
-
 def _check_values(text: str) -> None:
     """Counts values before decoding: two bytes of JSON can become a hundred in memory. InvalidRequest (decision 3)."""
     groups = text.count("{"), text.count("[")
@@ -193,21 +169,6 @@ def _check_length(headers: Headers, most: int) -> None:
             raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=most))
 
 
-def _integer(text: str) -> int | Decimal:
-    if len(text) <= MAX_DIGITS:
-        return int(text)
-    return Decimal(text) if len(text) <= MOST_DIGITS else BEYOND
-
-
-def _decimal(text: str) -> Decimal:
-    if len(text) > MOST_DIGITS:
-        return BEYOND
-    exponent = _EXPONENT.search(text)
-    if exponent and len(exponent[1]) > MAX_EXPONENT_DIGITS:
-        return BEYOND
-    return Decimal(text)
-
-
 def _constant(text: str) -> None:
     raise InvalidJson(Text("{text} is not JSON", text=text))
 
@@ -222,7 +183,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=_integer, parse_float=_decimal, parse_constant=_constant, object_pairs_hook=_object
+    parse_int=read_integer, parse_float=read_decimal, parse_constant=_constant, object_pairs_hook=_object
 )
 
 

@@ -16,13 +16,14 @@ from common.language.reasons import from_stored
 from common.sockets import is_loopback
 from common.wire.call import IDEMPOTENCY_KEY
 from common.wire.closure import Withholding
+from common.wire.json_values import canonical, with_nulls
 from daemon.api.access.auth import is_strict
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.relayed import relayed
 from daemon.api.http.answers import Answer, Header, Headers, encoded, sent
 from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
-from daemon.api.request.body import canonical, read_empty, read_query
+from daemon.api.request.body import read_empty, read_query
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest, MachineRefused
@@ -57,9 +58,13 @@ def call_of(request: ApiRequest, raw: bytes = b"", body: dict[str, Any] | None =
     before, nim, after = found.groups() if (found := _MACHINE_PATH.fullmatch(path)) else (path, "", "")
 
     def earlier(nims: Iterable[str]) -> Iterator[bytes]:
-        return (_fingerprint(method, before + each + after + query, raw) for each in {"", nim, short_nim(nim), *nims})
+        yield _fingerprint(method, path_alone, with_nulls(body or {}))
+        yield from (
+            _fingerprint(method, before + each + after + query, raw) for each in {"", nim, short_nim(nim), *nims}
+        )
 
-    own = _fingerprint(method, before + after + query, canonical(body or {}))
+    path_alone = before + after + query
+    own = _fingerprint(method, path_alone, canonical(body or {}))
     return Call(own_id, key, own, by, strict, earlier, expires)
 
 

@@ -28,6 +28,7 @@ from daemon.api.request.body import range_of, read_page, read_query
 from daemon.api.request.outcome import call_of, read_optional, sent_once
 from daemon.core.errors import InvalidRequest, NothingToClose, PeriodEnded, ZNumberUnknown
 from daemon.core.invoice.fields import Fields
+from daemon.core.invoice.unknown import refusals_of
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
@@ -107,6 +108,8 @@ with it. A period without certifications may be closed too. `warnings` beside th
 async def z_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     body = await read_optional(request, ClosePeriodBody)
+    if conditions := tuple(each for each in body.unknown if each.near == "afterZ"):
+        raise InvalidRequest(refusals_of(conditions))  # ignored, it would close what it was to leave open
     done = await close_period(worker, call_of(request, body.raw, body.fields), *read_closing(body.fields))
     return sent_once(request, Answered(done.value.body, done.replayed), body.unknown)
 

@@ -12,7 +12,7 @@ from common.language import Text
 from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.ledger.paper import PaperInvoice, as_printed, is_plausible, on_paper
-from daemon.core.ledger.verdict import Evidence, Standing, Verdict, is_last, strangers, verdicts, went_down
+from daemon.core.ledger.verdict import Evidence, Standing, Verdict, counted, is_last, strangers, verdicts, went_down
 from daemon.core.machine.state import NO_COUNTERS, Certified, FiscalCounters, LastInvoice, MachineState, new_name
 
 Decision = Literal["certified", "not-certified", "adopt", "lost"]
@@ -247,8 +247,7 @@ class Case(msgspec.Struct, frozen=True):
         before = self.state.counters
         if before is None or self.evidence is None:
             return 0
-        now = self.evidence.state.counters
-        return max(0, now.fvc - before.fvc + now.frc - before.frc)
+        return max(0, counted(before, self.evidence.state.counters))
 
 
 class Adoption(msgspec.Struct, frozen=True):

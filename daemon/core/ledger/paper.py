@@ -90,7 +90,15 @@ def on_paper(
     )
     if went_down(before, sold) or (now is not None and went_down(sold, now)):
         sold = FiscalCounters(tc, after.fvc, after.frc)
-    return sold if tc > before.tc and (now is None or tc <= now.tc) else None
+    if tc <= before.tc or (now is not None and tc > now.tc):
+        return None
+    return sold if now is None else _at_least(sold, now)
+
+
+def _at_least(counters: FiscalCounters, now: FiscalCounters) -> FiscalCounters:
+    """Raises what paper does not tell: FVC and FRC have moved by no more than TC since."""
+    since = now.tc - counters.tc
+    return FiscalCounters(counters.tc, max(counters.fvc, now.fvc - since), max(counters.frc, now.frc - since))
 
 
 def as_printed(paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:

@@ -64,7 +64,7 @@ def _check_file(connection: sqlite3.Connection) -> None:
 
 
 def file_faults(connection: sqlite3.Connection, tables: Sequence[str] = (), *, most: int) -> Iterator[str]:
-    """What SQLite's own check finds in these tables and their indexes, in the whole file without any."""
+    """What SQLite's own check finds in these tables and their indexes, in the whole file without any; each in one line."""
     checks = [f"integrity_check({table})" for table in tables] or [f"integrity_check({most})"]
     try:
         found = [text for check in checks for (text,) in connection.execute(f"PRAGMA {check}")]
@@ -75,7 +75,7 @@ def file_faults(connection: sqlite3.Connection, tables: Sequence[str] = (), *, m
         names = [name for (name,) in connection.execute(_SQL["tables"])]
         others = [f"integrity_check({name})" for name in names if name != "entry"]
         found = [text for check in (*others, "quick_check(entry)") for (text,) in connection.execute(f"PRAGMA {check}")]
-    yield from (text for text in found if text != "ok")
+    yield from ("; ".join(text.splitlines()) for text in found if text != "ok")
     yield from _constraint_faults(connection, tables)
 
 

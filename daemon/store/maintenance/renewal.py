@@ -175,7 +175,9 @@ def _failing() -> Iterator[None]:
 def _cannot_be_copied(error: sqlite3.Error) -> Exception:
     if is_unreadable(error):
         return LedgerUnusable(
-            Text("after an error of the disk the ledger cannot be read; put the last backup back with `mcfd restore`")
+            Text(
+                "after an error of the disk the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`"
+            )
         )
     return as_storage_error(error)
 

@@ -63,7 +63,7 @@ _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _RUBBISH = ("malformed JSON", "Could not decode to UTF-8")
 """What a damaged value comes to: errors of a statement, without a code of their own."""
 
-DAMAGED = Text("the ledger is damaged; put the last backup back with `mcfd restore`")
+DAMAGED = Text("the ledger is damaged; put the last backup back with `mcfd restore --keep-newer`")
 
 SUFFIX = ".disk-failures"
 COPIED = "copied"

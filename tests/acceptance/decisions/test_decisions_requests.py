@@ -267,3 +267,15 @@ def test_unknown_fields_of_a_closure_are_told_or_refused(
     if path == "reports/z":
         stored = shop.get(f"reports/z/{answers[0].json()['z_number']}").json()
         assert stored == {name: value for name, value in answers[0].json().items() if name != "warnings"}
+
+
+@pytest.mark.parametrize("field", ["after_z", "AfterZ", "afterz", "after"])
+def test_a_misspelt_condition_closes_nothing(shop: Shop, field: str) -> None:
+    """27: `afterZ` prevents a second closure. Ignored with a warning, a misspelt one would close the period that it was to leave open."""
+    before = shop.get("reports").json()["count"]
+    refused = shop.http.post(f"/v1/mcf/{NIM}/reports/z", json={field: 0, "note": "x"}, headers=shop.headers())
+    assert (refused.status_code, refused.json().get("errors")) == (
+        422,
+        [{"field": field, "message": "is not a known field; did you mean afterZ?"}],
+    )
+    assert shop.get("reports").json()["count"] == before

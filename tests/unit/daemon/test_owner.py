@@ -119,6 +119,21 @@ def test_what_root_makes_is_the_owners_and_so_is_what_it_is_led_to(mcfd: Command
     assert (done.returncode, "ermission" in done.stderr) == (1, True), done.stderr
 
 
+def test_a_link_of_roots_to_the_folder_is_followed_as_its_owner(mcfd: Command, etc: Path) -> None:
+    """The ledger is on another disk, where a link of root's leads: what root makes is the owner's there too, and a folder of theirs beyond the
+    link leads to nothing of root's."""
+    home = mcfd.ledger.parent
+    (mcfd.folder / "linked").symlink_to(home)
+    mcfd.config.write_text(CONFIG.replace('"mcfd.sqlite3"', '"linked/mcfd.sqlite3"'))
+    mcfd.ok("keys", "create", "--nim", NIM)
+    mcfd.ok("tls", "init")
+    mcfd.ok("backup", "--into", str(mcfd.folder / "linked/backups"))
+    assert {path.stat().st_uid for path in home.rglob("*")} == {UNPRIVILEGED_UID}
+    (mcfd.folder / "stick").symlink_to("linked/away")
+    (home / "away").symlink_to(etc)
+    assert mcfd.run("backup", "--into", str(mcfd.folder / "stick")).returncode != 0
+
+
 def test_a_private_folder_is_its_owners_alone_and_goes(mcfd: Command) -> None:
     """In the ledger's folder, 0700, the daemon's user's. One that a killed command has left is removed by the next one, not while it is used."""
     home = mcfd.ledger.parent

@@ -31,11 +31,11 @@ from daemon.store.sqlite.file import load
 _WINDOW = -12
 """Raw deflate with a window of 4 KiB: receipts are small, and a small window is faster to set up."""
 
-_UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore`"
-_NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore`"
-_NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore`"
+_UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`"
+_NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`"
+_NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`"
 
-_NO_SEEN = "the last invoice of a machine cannot be read in the ledger; put the last backup back with `mcfd restore`"
+_NO_SEEN = "the last invoice of a machine cannot be read in the ledger; put the last backup back with `mcfd restore --keep-newer`"
 
 _seen = msgspec.json.Decoder(LastSeen)
 _invoices = msgspec.msgpack.Decoder(Invoice)

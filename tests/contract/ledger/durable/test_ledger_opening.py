@@ -165,12 +165,13 @@ async def test_a_command_does_not_migrate_under_a_running_daemon(path: Path, mon
 
 
 async def test_a_damaged_page_is_noticed_at_the_start(path: Path) -> None:
-    """A page overwritten with rubbish: the start is refused, and says what to do."""
+    """A page overwritten with rubbish: the start is refused, and says what to do, in one line: a restore that takes over what the copy lacks."""
     await fill(path, count=60)
     damage(path, page=12)
     text = await refusal(path)
     assert "damaged" in text
-    assert "mcfd restore" in text
+    assert "mcfd restore --keep-newer" in text
+    assert "\n" not in text
 
 
 def flip_in_index(path: Path, index: str, content: bytes) -> None:

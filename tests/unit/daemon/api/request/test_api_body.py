@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 
 from common.language import tell
+from common.wire.json_values import BEYOND, MAX_DIGITS, MAX_EXPONENT_DIGITS, MOST_DIGITS
 from daemon.api.refusals import InvalidJson, TooLarge, UnsupportedMediaType
 from daemon.api.request.body import (
-    BEYOND,
     MAX_BODY,
     MAX_DEPTH,
-    MAX_DIGITS,
-    MAX_EXPONENT_DIGITS,
     MAX_GROUPS,
     MAX_VALUES,
-    MOST_DIGITS,
     json_of,
     parse,
     read_bytes,

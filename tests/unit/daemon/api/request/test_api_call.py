@@ -104,11 +104,13 @@ def test_a_fingerprint_is_of_method_path_query_and_body() -> None:
         (b'{"a":1180,"b":[{"c":1180.5,"d":"e"}]}', False),
         (b'{"a":1180,"b":[{"c":1180.5,"d":"\\u00e9"},{}]}', False),
         (b'{"a":true,"b":[{"c":1180.5,"d":"\\u00e9"}]}', False),
+        (b'{"x":null,"a":1180,"b":[{"c":1180.5,"e":null,"d":"\\u00e9"}]}', True),
+        (b'{"a":1180,"b":[{"c":1180.5,"d":"\\u00e9"},null]}', False),
     ],
 )
 def test_a_body_is_the_same_where_its_values_are(body: bytes, is_same: bool) -> None:
-    """Whatever the order of names, the spaces, and the spelling of numbers and characters: a till that keeps its request in a database, or builds it anew
-    after a restart, sends other bytes."""
+    """Whatever the order of names, the spaces, the spelling of numbers and characters, and fields that are null (39): a till that keeps its request in a
+    database, or builds it anew after a restart, sends other bytes."""
     key = (b"idempotency-key", b"k")
     first = call_for(key, body=b'{"a":1180,"b":[{"c":1180.5,"d":"\\u00e9"}]}')
     assert (call_for(key, body=body).fingerprint == first.fingerprint) == is_same
@@ -122,7 +124,7 @@ def test_a_number_beyond_all_bounds_has_a_fingerprint(number: str) -> None:
 
 
 def test_a_key_of_an_earlier_version_is_found_again() -> None:
-    """Up to 0.18.0 the fingerprint was of the bytes of the body; 0.1.0's had the NIM too."""
+    """Up to 0.18.0 the fingerprint was of the bytes of the body; 0.1.0's had the NIM too. In 0.19.0 a null counted."""
     body = b'{"b": 1, "a": 2}'
     call = call_for((b"idempotency-key", b"k"), path="/v1/mcf/EL02000015-1/certify", body=body)
     for path in ("/v1/mcf//certify", "/v1/mcf/EL02000015-1/certify", "/v1/mcf/EL02000015/certify"):
@@ -130,3 +132,5 @@ def test_a_key_of_an_earlier_version_is_found_again() -> None:
         assert call.is_request(stored), path
     other = hashlib.sha256(b'POST\n/v1/mcf//certify\n{"a": 2}').digest()[:16]
     assert not call.is_request(other)
+    null = call_for((b"idempotency-key", b"k"), path="/v1/mcf/EL02000015-1/certify", body=b'{"b": null, "a": 2}')
+    assert null.is_request(hashlib.sha256(b'POST\n/v1/mcf//certify\n{"a": 2, "b": null}').digest()[:16])

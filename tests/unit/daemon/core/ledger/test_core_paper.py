@@ -87,7 +87,7 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
         ("FV", FiscalCounters(12, 10, 1), FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 12), FiscalCounters(12, 10, 1)),
         ("FA", BEFORE, FiscalCounters(14, 9, 4), (3, 13), FiscalCounters(13, 8, 3)),
-        ("FV", BEFORE, FiscalCounters(14, 12, 1), (3, 12), FiscalCounters(12, 9, 1)),  # FV counted by itself
+        ("FV", BEFORE, FiscalCounters(14, 12, 1), (3, 12), FiscalCounters(12, 10, 1)),  # FV counted by itself
         ("FV", FiscalCounters(12, 9, 2), FiscalCounters(14, 11, 2), (10, 13), FiscalCounters(13, 10, 2)),
         (
             "FV",
@@ -98,6 +98,8 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
         ),  # before what is known
         ("FV", FiscalCounters(12, 9, 2), FiscalCounters(14, 11, 2), (9, 12), FiscalCounters(12, 9, 1)),
         ("FV", BEFORE, None, (9, 11), FiscalCounters(11, 9, 1)),
+        ("FA", BEFORE, FiscalCounters(18, 14, 2), (2, 16), FiscalCounters(16, 12, 2)),  # sales between, not printed
+        ("FV", BEFORE, FiscalCounters(18, 10, 7), (9, 16), FiscalCounters(16, 9, 5)),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 15), None),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 10), None),
     ],
