@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, literal, or_, select, update
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
