@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple, TypeVar
@@ -204,12 +204,6 @@ class MachineWorker(MachinePair):
         self.time.take_book(state)
         if is_news and state.attention:
             self.publish("mcf.attention", detail=state.attention)
-
-    def take_rates(self, rates: Mapping[str, int]) -> None:
-        """Takes over the machine's VAT rates."""
-        if rates != self.rates:
-            log.info("machine.rates_changed", nim=self.book.nim, mode=self.book.mode)
-            self.rates = dict(rates)
 
     def take_name(self, nim: str) -> None:
         """Takes over the NIM of the last certification, with which the ledger has begun a new epoch."""
