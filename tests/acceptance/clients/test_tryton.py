@@ -100,8 +100,9 @@ class LossyLine:
 
 
 def test_in_the_shop(own_shop: Shop, tryton: Path) -> None:
-    """Straight to the box: the code and the QR code stand on the sale and on its receipt; what mcfd refuses stands on the sale, which is opened, corrected and
-    certified; one that is certified is not opened again. What is no fault of the sale waits, cannot be opened either, and is certified by itself once that is put right."""
+    """Straight to the box: the code and the QR code stand on the sale and on its receipt; what mcfd refuses stands on the sale, which is opened, corrected
+    and certified; one that is certified is not opened again. What is no fault of the sale waits, cannot be opened either, and is certified by itself once
+    that is put right."""
     found = sold(tryton, f"http://127.0.0.1:{own_shop.port}", own_shop.key(), wrong=True)
     state, error, again = found["wrong"]
     assert again == ["certified", None]
