@@ -165,10 +165,11 @@ class Expectations:
     def begin_decision(self) -> None:
         """An operator decides on what the older ledger lacks: until now neither machine of a pair has certified anything but what it was sent before."""
         early = [
-            f"{world.nim} {number}"
+            f"{world.nim} {entry.number}"
             for world in ([self.world] if self._is_pair_unknown else self.worlds)
-            for at, number in world.certified
-            if self.owed_a_question and at > self._put_back_at and number not in self._under_way
+            for at, entry in world.certified
+            if self.owed_a_question and at > self._put_back_at
+            if self.name_of(entry.number, entry.total) not in self._under_way
         ]
         assert not early, f"certified before the question: {', '.join(early)}"
         self.owed_a_question = False
@@ -271,7 +272,7 @@ def nothing_late(expected: Expectations) -> None:
     """What a till outside gave a limit was begun before it, and what it was told to be over is so."""
     world = expected.world
     slack = CLOSING_AGAIN if world.faults else CLOSING
-    certified_at = {number: at for at, number in world.certified}
+    certified_at = {entry.number: at for at, entry in world.certified}
     for number, limit in expected.limits.items():
         late = certified_at.get(number, limit) - limit - world.unsure_by.get(number, 0.0)
         assert late <= slack or expected.is_abandoned(number), f"{number}: certified {late:.1f} s after its limit"

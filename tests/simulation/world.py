@@ -47,8 +47,8 @@ class World:
         self.is_unsure_of_foreign = False
         """Some were there before a new ledger met the machine: it begins with what it finds."""
         self.has_met = False
-        self.certified: list[tuple[float, str]] = []
-        """What mcfd had the machine certify: seconds of the loop, and number."""
+        self.certified: list[tuple[float, CertifiedInvoice]] = []
+        """What mcfd had the machine certify, each with its seconds of the loop."""
         self.unsure_by: dict[str, float] = {}
         """By how many seconds the box could take a call for younger than it was when that number was certified."""
         self.names: dict[str, str] = {}
@@ -69,7 +69,7 @@ class World:
     def _certified(self, entry: CertifiedInvoice) -> None:
         self.names[entry.code] = self.session.machine.options.nim
         if not entry.foreign:
-            self.certified.append((self.box.loop.now, entry.number))
+            self.certified.append((self.box.loop.now, entry))
         if self.box.lane is not None and self.box.life is not None:
             self.unsure_by[entry.number] = self.box.lane.unsure_by(self.box.life)
 

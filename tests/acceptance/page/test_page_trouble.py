@@ -39,6 +39,10 @@ window.fetch = async (...asked) => {
   return ask(...asked);
 };"""
 """A screen that opens another by itself waits as long as it is looked at. A route of the browser would do it too, but without its cache."""
+NO_ANSWER = (
+    "The box has not answered, and may have done it all the same. What was typed is still here: press the button again once the box is back, "
+    "it is done only once."
+)
 CHANGED = "the case is not the one that was shown any more: look at it again"
 WENT_DOWN = "The machine has counted less than the ledger knows: it is another machine, or it was reset."
 
@@ -123,6 +127,52 @@ def test_a_box_that_is_silent_is_seen(person: People, shop: Shop) -> None:
     expect(silent).to_be_hidden(timeout=2 * PATIENCE_MS)
     expect(state).to_have_attribute("data-state", "ready", timeout=PATIENCE_MS)
     tech.complaints.clear()  # Chromium notes what was not answered
+
+
+def test_a_sale_without_an_answer_stays_in_its_form_and_is_certified_once(person: People, shop: Shop) -> None:
+    """The browser showed its own error, and back at the form it was empty, with another key: what was certified already was typed and certified again.
+    Without a connection, and where the box dies after the machine has certified, the form stays as it is, and is sent again under its key."""
+    awa = person("technician", FRENCH_PHONE)
+    form = awa.go("/ui/sale").locator("#sale")
+    for name, value in {"name1": "Natte", "price1": "1250"}.items():
+        form.locator(f"[name={name}]").fill(value)
+    form.locator("[name=group1]").select_option("A")
+    form.locator("[name=client]").select_option("CC")
+    before = len(shop.machines[0].certified())
+    note = awa.page.get_by_text(awa.view.say(NO_ANSWER))
+    awa.context.set_offline(True)
+    awa.press("Certify")
+    expect(note).to_be_visible()
+    expect(awa.page.get_by_test_id("box-silent")).to_be_visible()
+    usable(awa.page)
+    awa.context.set_offline(False)
+    shop.machines[0].order("pause-at", next=6, when="after", direction="in")
+    awa.press("Certify")
+    expect(note).to_be_hidden()
+    wait_for(shop.machines[0].is_stopped, "38h")
+    shop.kill_daemon()
+    expect(note).to_be_visible()
+    shop.machines[0].order("resume")
+    shop.start_daemon()
+    awa.press("Certify")
+    awa.page.wait_for_url("**/ui/journal/*")
+    expect(awa.page.locator("main")).to_contain_text("1\N{NARROW NO-BREAK SPACE}250")
+    assert len(shop.machines[0].certified()) == before + 1
+    awa.complaints.clear()  # Chromium notes what was not answered
+
+
+def test_what_is_refused_is_shown_in_its_form_with_its_total(person: People) -> None:
+    """The answer takes the place of the screen: the fault stands above it, the fields are as they were typed, and the total is made as before."""
+    awa = person("technician")
+    page = awa.go("/ui/sale")
+    page.fill("[name=name1]", "Natte")
+    page.fill("[name=price1]", "0")
+    page.locator("[name=client]").select_option("CC")
+    awa.press("Certify")
+    expect(page.get_by_role("alert").first).to_be_focused()
+    page.fill("[name=price1]", "1 250")
+    expect(page.locator("#total")).to_contain_text("250")
+    awa.complaints.clear()  # Chromium notes what was refused
 
 
 @pytest.mark.parametrize("path", ["/ui/", "/ui/journal"])
