@@ -62,10 +62,16 @@ box = screen("/ui/box", "administer")(_box)
 async def _keys(visit: Visit) -> Reply:
     keys, authority = await visit.page.ledger.read(list_keys), await authority_link(visit)
     former = await visit.page.ledger.read(of_another_taxpayer)
-    form_key = visit.form.get("form") or secrets.token_urlsafe(9)
-    done = _done(visit)
-    values = {"keys": keys, "former": former, "roles": ROLES, "authority": authority, "form_key": form_key}
-    return await render(visit, "box_keys.html", **values, done=done)
+    return await render(
+        visit,
+        "box_keys.html",
+        keys=keys,
+        former=former,
+        roles=ROLES,
+        authority=authority,
+        done=_done(visit),
+        form_key=visit.form.get("form") or secrets.token_urlsafe(9),
+    )
 
 
 keys_screen = screen("/ui/box/keys", "administer")(_keys)
