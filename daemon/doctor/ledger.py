@@ -220,8 +220,17 @@ async def _check_left_open(store: Store, book: Book, now: int, *, is_spare: bool
 
 
 def _check_attention(store: Store, book: Book) -> list[CheckResult]:
-    found = from_stored(store.ledger.peek(book_state, book).attention)
-    return [Check("attention", book.nim).fail(found, "sudo mcfd machine settle {nim}")] if found else []
+    state, found = store.ledger.peek(book_state, book), []
+    if attention := from_stored(state.attention):
+        found.append(Check("attention", book.nim).fail(attention, "sudo mcfd machine settle {nim}"))
+    if state.needs_last_z:
+        found.append(
+            Check("last_z", book.nim).warn(
+                "not known after a restore: until it is, no Z is made",
+                "sudo mcfd machine last-z {nim} NUMBER, the number on the last Z on paper",
+            )
+        )
+    return found
 
 
 async def _last_outcome(store: Store, book: Book, now: int) -> CheckResult:

@@ -29,6 +29,7 @@ NAMES: Mapping[str, Text] = {
     "ledger": Text("ledger"),
     "keys": Text("keys"),
     "attention": Text("to be settled"),
+    "last_z": Text("last Z"),
     "deferred": Text("sales that wait"),
     "outage": Text("outage"),
     "last_invoice": Text("last invoice"),
