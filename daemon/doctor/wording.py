@@ -43,6 +43,7 @@ NAMES: Mapping[str, Text] = {
     "logo": Text("logo"),
     "printer": Text("printer"),
     "spare": Text("spare machine"),
+    "left_open": Text("Z still to be made"),
     "test_mode": Text("test mode"),
     "upgrade": Text("upgrade"),
 }
