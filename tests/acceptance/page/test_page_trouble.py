@@ -1,6 +1,7 @@
 """The shop's page when something is wrong: a machine that needs a decision, or is switched off, a closure that was refused."""
 
 import asyncio
+import html
 import os
 import shutil
 import signal
@@ -27,6 +28,7 @@ from support.ledgers.ledger import tamper
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import NIM, Shop, invoice, running_shop, wait_for
 
+from daemon.operations import CreateKey
 from daemon.store.tables.audit import newest_entries
 
 pytestmark = pytest.mark.long
@@ -266,6 +268,30 @@ def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> N
             state = seller.look("/ui/state")
             assert "la machine sur cette ligne est EL09000009-1" in state, state
             assert "alimentation" not in state
+
+
+def test_another_taxpayer_leaves_the_tills_without_a_key(tmp_path: Path) -> None:
+    """Keys of the taxpayer before are refused (decision 33): the banner was green while no till could sell. It is red, and says who is to be called, until
+    a till has a new key; the list of keys says which are the former taxpayer's."""
+    with running_shop(tmp_path, first=HURRIED) as shop:
+        create_users(shop, ["technician", "seller"])
+        assert shop.certify(invoice("R-1")).status_code == 200
+        shop.machines[0].order("options", ifu="00099999Z")
+        shop.machines[0].order("reboot", seconds=0.1)
+        with Visitor(shop, "seller") as seller, Visitor(shop, "technician") as technician:
+            wait_for(lambda: "Les caisses sont refusées" in seller.look("/ui/state"), "the banner")
+            assert shop.certify(invoice("R-2")).status_code == 401
+            state = html.unescape(seller.look("/ui/state"))
+            assert 'data-level="bad"' in state
+            assert (
+                "chaque caisse a besoin d'une nouvelle clé\N{NO-BREAK SPACE}; appelez la personne qui s'occupe du boîtier."
+                in state
+            )
+            assert 'href="/ui/box/keys"' in technician.look("/ui/state")
+            assert "d'un autre contribuable" in html.unescape(technician.look("/ui/box/keys"))
+            shop.use_key(shop.change(CreateKey(NIM, "live", "till")))
+            assert shop.certify(invoice("R-2")).status_code == 200
+            assert 'data-level="good"' in seller.look("/ui/state")
 
 
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:
