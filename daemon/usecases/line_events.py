@@ -21,7 +21,7 @@ from daemon.store.tables.events import last_event_at
 from daemon.usecases.certification.recover import is_activated, recover
 from daemon.usecases.deferred.accept import refuse_former_sales
 from daemon.usecases.reports.close_period import close_former_periods
-from daemon.usecases.reports.inspect import take_taxpayer
+from daemon.usecases.reports.inspect import read_taxpayer
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -80,7 +80,7 @@ class LineEvents:
                 await self._notice(state)
                 await self._check_server(machine)
                 if not worker.taxpayer and worker.compose_letterhead:  # paper needs it, also where the machine dies
-                    await take_taxpayer(worker, machine)
+                    await read_taxpayer(worker, machine)
         except MachineBusy:
             return  # the worker is closing
         except (MachineError, StorageError) as error:
@@ -97,13 +97,13 @@ class LineEvents:
     async def _notice(self, state: MachineState) -> None:
         """What the machine did while the daemon was not at it: its own daily reports, invoices of another program."""
         worker = self._worker
-        worker.time.take_machine(state.time)
+        worker.time.apply_machine(state.time)
         if not worker.attention and not worker.attempts.ending and state.counters != worker.counters:
             moved = (state.counters.fvc - worker.counters.fvc) + (state.counters.frc - worker.counters.frc)
             if moved:
                 log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
             await worker.ledger.reconcile(worker.book, state, unexplained=moved, at=worker.now())
-            worker.take_state(worker.ledger.peek(book_state, worker.book))
+            worker.apply_state(worker.ledger.peek(book_state, worker.book))
         if state.rates != worker.rates:
             log.info("machine.rates_changed", nim=worker.book.nim, mode=worker.book.mode)
             worker.rates = dict(state.rates)
@@ -112,7 +112,7 @@ class LineEvents:
         """An operator may have confirmed a clock meanwhile, or decided that a sale of a former taxpayer was not certified."""
         worker = self._worker
         with contextlib.suppress(StorageError):
-            worker.time.take_book(worker.ledger.peek(book_state, worker.book))
+            worker.time.apply_book(worker.ledger.peek(book_state, worker.book))
             await refuse_former_sales(worker)
 
     async def _reconsider(self) -> None:

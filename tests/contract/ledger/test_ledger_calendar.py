@@ -23,7 +23,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
 from daemon.store.store import Store
-from daemon.store.tables.book.calendar_closures import calendar_list, most_numbers
+from daemon.store.tables.book.calendar_closures import calendar_list, highest_numbers
 from daemon.store.tables.book.closures import close_period, closures_between, find_closure
 from daemon.store.tables.book.entries import repair_time
 from daemon.store.tables.book.totals import tally_between
@@ -196,7 +196,7 @@ async def test_how_many_months_and_years_a_later_state_may_have_closed(
         await till.sell(1000)
         await till.close()
     when = at(*day) // DAY * DAY + ms
-    assert store.ledger.peek(most_numbers, till.book, when) == expected
+    assert store.ledger.peek(highest_numbers, till.book, when) == expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from support.hq.store import NOW, open_findings, presence_word, take
 
 from common.wire.instants import instant_text
 from common.wire.presence import WantedClosures
-from headquarters.core.checks import MOST_RANGES, MOST_TIMES, machine_of
+from headquarters.core.checks import MAX_RANGES, MAX_TIMES, machine_of
 from headquarters.core.wording import Fact
 
 MINUTE = 60_000
@@ -31,7 +31,7 @@ def test_what_is_refused_for_good_is_not_asked_for_for_ever(store, box):
     times = [NOW + (2**n - 1) * HOUR + minutes * MINUTE for n in range(13) for minutes in (-5, 0, 5)]
     times_wanted = [at for at in times[1:] if _is_wanted(store, box, at, [WantedClosures("live", 3, 3)])]
     hours = [(at - NOW) // HOUR for at in times_wanted]
-    assert hours == [2**n - 1 for n in range(MOST_TIMES)]
+    assert hours == [2**n - 1 for n in range(MAX_TIMES)]
     assert open_findings(store) == [("gap", 3, 3)]
 
 
@@ -48,7 +48,7 @@ def test_a_box_that_goes_on(store, box):
     for day in range(60):
         box.close()
         query += bool(say(store, box, NOW + round(day * DAY)))
-    assert query <= MOST_TIMES
+    assert query <= MAX_TIMES
 
 
 def test_what_goes_missing_later_is_asked_for(store, box):
@@ -77,7 +77,7 @@ def test_many_gaps(store, box):
     """Every second one: so many in an answer as fit, the others in the next."""
     lacking(store, box, *range(1, 100, 2), of=100)
     first, second = say(store, box, NOW), say(store, box, NOW + 5 * MINUTE)
-    assert [wanted.from_z for wanted in (*first, *second)] == list(range(1, 4 * MOST_RANGES, 2))
+    assert [wanted.from_z for wanted in (*first, *second)] == list(range(1, 4 * MAX_RANGES, 2))
 
 
 def test_our_clock_was_a_year_ahead(store, box):

@@ -13,7 +13,7 @@ from support.hq.store import NOW, UTC, evidence_of, open_findings, presence_word
 from common.wire.closure import CounterValues, TypeTotal
 from headquarters.core.reception import KeysOfRevision, Message, receive
 from headquarters.store import tables
-from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.closures import StoreOutcome
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.revision import StaleRing
 from headquarters.store.store import HqStore
@@ -81,8 +81,8 @@ def test_two_instances_migrate_at_once(new_url):
 def test_once_by_id(store, box):
     """A closure that comes twice, in one batch or another, is one row; the second time it is known."""
     closure = box.close()
-    assert take(store, box, closure, closure) == [TakeOutcome.STORED, TakeOutcome.DUPLICATE]
-    assert take(store, box, closure) == [TakeOutcome.DUPLICATE]
+    assert take(store, box, closure, closure) == [StoreOutcome.STORED, StoreOutcome.DUPLICATE]
+    assert take(store, box, closure) == [StoreOutcome.DUPLICATE]
     assert len(store.figures.lines()) == 1
     assert open_findings(store) == []
 
@@ -137,7 +137,7 @@ def test_same_number_twice_is_a_fork(store, box):
     """A ledger that was put back closes Z 3 again: the second is evidence, not in the table, and is not said to be delivered."""
     take(store, box, *(box.close() for _ in range(3)))
     box.forget(2)
-    assert take(store, box, box.close(5)) == [TakeOutcome.FORK]
+    assert take(store, box, box.close(5)) == [StoreOutcome.FORK]
     assert [line.certs for line in store.figures.lines()] == [2, 2, 2]
     assert [kind for kind, *_ in open_findings(store)] == ["fork"]
     [sample] = store.evidence.samples()
@@ -149,14 +149,14 @@ def test_fork_in_one_batch(store, box):
     """Two closures with one number in the same batch: the first one stays."""
     first = box.close()
     box.forget(0)
-    assert take(store, box, first, box.close(7)) == [TakeOutcome.STORED, TakeOutcome.FORK]
+    assert take(store, box, first, box.close(7)) == [StoreOutcome.STORED, StoreOutcome.FORK]
 
 
 def test_same_id_with_other_figures_is_a_fork(store, box):
     """An id that is known with other figures in it was altered."""
     closure = box.close()
     take(store, box, closure)
-    assert take(store, box, msgspec.structs.replace(closure, body="", total_ttc=1)) == [TakeOutcome.FORK]
+    assert take(store, box, msgspec.structs.replace(closure, body="", total_ttc=1)) == [StoreOutcome.FORK]
     assert store.figures.lines()[0].ttc == 16000
 
 
@@ -164,7 +164,7 @@ def test_replay_by_a_later_version_is_no_fork(store, box):
     """The same closure from a box that got another label, key and version is known."""
     closure = box.close()
     take(store, box, closure)
-    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [TakeOutcome.DUPLICATE]
+    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [StoreOutcome.DUPLICATE]
 
 
 def test_two_that_follow_the_same_one_are_a_fork(store, box):
@@ -173,7 +173,7 @@ def test_two_that_follow_the_same_one_are_a_fork(store, box):
     fourth = box.closures[3]
     box.forget(2)
     again = box.close(z_number=5)
-    assert take(store, box, again) == [TakeOutcome.STORED]
+    assert take(store, box, again) == [StoreOutcome.STORED]
     assert again.previous_report_id != fourth.report_id
     assert open_findings(store) == [("counters", 5, "down", "TC, FVC"), ("fork", 5, "previous", 3)]
 
@@ -189,7 +189,7 @@ def test_chain_that_does_not_continue(store, box):
 def test_head_that_is_not_its_own(store, box):
     """A closure whose head is not the hash of its figures is kept, and found."""
     closure = box.close()
-    assert take(store, box, msgspec.structs.replace(closure, chain_head="cd" * 32)) == [TakeOutcome.STORED]
+    assert take(store, box, msgspec.structs.replace(closure, chain_head="cd" * 32)) == [StoreOutcome.STORED]
     assert open_findings(store) == [("chain", 1, "head", "cd" * 8)]
     assert store.figures.lines()[0].proven is False
 
@@ -249,8 +249,8 @@ def test_another_shop_cannot_take_an_id(store, box):
     store.register.add(thief.nim, thief.key.public, now=NOW)
     closure = box.close()
     stolen = thief.close(report_id=closure.report_id)
-    assert take(store, thief, stolen) == [TakeOutcome.STORED]
-    assert take(store, box, closure) == [TakeOutcome.STORED]
+    assert take(store, thief, stolen) == [StoreOutcome.STORED]
+    assert take(store, box, closure) == [StoreOutcome.STORED]
 
 
 def test_revoked_between_look_and_commit(store, box):
@@ -282,7 +282,7 @@ def test_a_batch_is_all_or_nothing(store, box):
         store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9]))
     event.remove(store.database.engine, "commit", cut)
     assert (len(store.figures.lines()), open_findings(store), lacks(store)) == (0, [], [(1, 9)])
-    assert store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [TakeOutcome.STORED] * 2
+    assert store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [StoreOutcome.STORED] * 2
     assert (open_findings(store), lacks(store)) == ([("gap", 2, 2)], [(1, 7)])
 
 
@@ -355,7 +355,7 @@ def test_what_was_taken_of_a_stream(store):
     assert missing(store.taken.ranges("CLOSURES", "2027"), 4) == [(1, 4)]
     store.taken.forget("CLOSURES", "2026")
     assert lacks(store) == [(1, 9)]
-    store.taken.keep("CLOSURES", "2026", 1, 9)
+    store.taken.add("CLOSURES", "2026", 1, 9)
     assert lacks(store) == []
 
 

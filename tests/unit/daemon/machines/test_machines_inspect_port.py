@@ -7,7 +7,7 @@ from support.line.terminal import Terminal
 from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.link import Timers
 from daemon.core.machine.state import PortReading, ServerLink, Silence
-from daemon.machines.inspect_port import look
+from daemon.machines.inspect_port import inspect
 
 pytestmark = pytest.mark.quick_timers
 
@@ -39,7 +39,7 @@ async def read(link: bytes | None, taxpayer: bytes | None) -> tuple[PortReading,
     terminal = Terminal()
     machine = Scripted(terminal, {0xC1: STATE, 0xC2: link, 0x2B: taxpayer})
     try:
-        found = await look(Path(terminal.path), timers=QUICK)
+        found = await inspect(Path(terminal.path), timers=QUICK)
     finally:
         terminal.hang_up()
     assert isinstance(found, PortReading)
@@ -81,6 +81,6 @@ async def test_a_device_server_that_hangs_up_is_busy() -> None:
         writer.close()
 
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
-        found = await look(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        found = await inspect(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     assert isinstance(found, Silence)
     assert (found.why, "another program" in found.reason) == ("busy", True)
