@@ -25,14 +25,14 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
         Message(via="nats", headers=headers, body=body, nim=box.nim, stream_seq=seq)
         for seq, (headers, body) in enumerate(map(box.sent, closures), 1)
     ]
-    take = store.closures.take
+    take = store.closures.store
 
     def choosy(batch, **options):
         if any(received.record.z == 7 for received in batch):
             raise trouble
         return take(batch, **options)
 
-    monkeypatch.setattr(store.closures, "take", choosy)
+    monkeypatch.setattr(store.closures, "store", choosy)
     reception = Reception(store, threads, UTC)
     results = await reception.closures(messages, StreamName("CLOSURES", "2026"))
     assert [result for result in results if result is not StoreOutcome.STORED] == [results[6]]
@@ -45,14 +45,14 @@ async def test_several_senders_over_https(store, box, threads, monkeypatch):
     """They are gathered into one transaction: the one whose content is refused gets an error, and the others are kept."""
     other = PaperBox("EL02000016-1")
     store.register.add(other.nim, other.key.public, now=1)
-    take = store.closures.take
+    take = store.closures.store
 
     def choosy(batch, **options):
         if any(received.data.nim == other.nim for received in batch):
             raise OverflowError("too large")
         return take(batch, **options)
 
-    monkeypatch.setattr(store.closures, "take", choosy)
+    monkeypatch.setattr(store.closures, "store", choosy)
     reception = Reception(store, threads, UTC)
     async with reception.running():
         sent = [(box, box.close()), (other, other.close()), (box, box.close())]

@@ -25,7 +25,7 @@ class Heard:
         word = presence_word(self.box, presence)
         if stream:
             word = msgspec.structs.replace(word, heard_at=at, quiet=-1)
-        self.store.presences.take([word], now=at)
+        self.store.presences.store([word], now=at)
 
     @property
     def findings(self):

@@ -90,7 +90,7 @@ async def test_who_ends_later_counts_later(store, box):
     closure = received(box, box.close(), store)
     async with pages(store) as client:
         log_in(client, store)
-        thread = threading.Thread(target=store.closures.take, args=([closure],), kwargs={"now": NOW})
+        thread = threading.Thread(target=store.closures.store, args=([closure],), kwargs={"now": NOW})
         with store.database.write() as connection:
             first = next_arrival(connection, NOW)
             thread.start()

@@ -87,7 +87,7 @@ def test_late_until_it_closes(store):
     watch.check(now + MINUTE)
     assert len(store.findings.listed()) == 2
     presence = box.presence(at=now)
-    store.presences.take([presence_word(box, presence)], now=now + 2 * MINUTE)
+    store.presences.store([presence_word(box, presence)], now=now + 2 * MINUTE)
     assert late() == []
     watch.check(now + 30 * MINUTE)
     assert late() == []
@@ -102,7 +102,7 @@ def test_a_new_shop_that_falls_silent(store):
     for nim in (box.nim, "EL02000016-1"):
         store.register.add(nim, box.key.public, now=1)
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
-    store.presences.take([presence_word(box, box.presence(at=now))], now=now)
+    store.presences.store([presence_word(box, box.presence(at=now))], now=now)
 
     def late_at(moment):
         watch.check(moment)
@@ -112,7 +112,7 @@ def test_a_new_shop_that_falls_silent(store):
     assert late_at(now + 2 * DAY + HOUR) == late_at(now + 3 * DAY) == [(box.nim, "2026-03-03 20:30")]
     store.findings.solve(store.findings.listed()[0].id, "Awa", "the shop moves", now + 3 * DAY)
     assert late_at(now + 9 * DAY) == []
-    store.presences.take([presence_word(box, box.presence(at=now + 9 * DAY))], now=now + 9 * DAY)
+    store.presences.store([presence_word(box, box.presence(at=now + 9 * DAY))], now=now + 9 * DAY)
     assert late_at(now + 10 * DAY) == []
     assert late_at(now + 12 * DAY) == [(box.nim, "2026-03-12 20:30")]
 
@@ -136,7 +136,7 @@ def test_what_a_person_has_solved_stays_so(store):
     assert late_at(now + MINUTE) == late_at(now + HOUR) == []
     assert late_at(now + DAY) == late_at(now + DAY + HOUR) == ["2026-03-04"]
     solve()
-    store.presences.take([presence_word(box, box.presence(at=now + DAY + HOUR))], now=now + DAY + HOUR)
+    store.presences.store([presence_word(box, box.presence(at=now + DAY + HOUR))], now=now + DAY + HOUR)
     assert late_at(now + DAY + 3 * HOUR) == ["2026-03-04"]
     assert [finding.note for finding in store.findings.listed()] == [None, "on holiday", "on holiday"]
 
@@ -158,7 +158,7 @@ def test_a_chain_that_is_late_as_a_whole(store):
             watch.check(moment)
             counted.setdefault(shops, []).append(len(statements))
         assert len(store.findings.listed(is_open=True)) == shops
-        store.presences.take([presence_word(box, box.presence(at=now + DAY)) for box in boxes], now=now + DAY)
+        store.presences.store([presence_word(box, box.presence(at=now + DAY)) for box in boxes], now=now + DAY)
     assert store.findings.listed(is_open=True) == []
     assert max(counted[40]) <= max(counted[1])
 
@@ -179,7 +179,7 @@ def test_a_look_while_late_shops_speak(store):
         with store.database.write() as connection:
             one = "UPDATE finding SET note = 'seen' WHERE id = {}"
             connection.exec_driver_sql(one.format(ids["EL02000010"]))
-            speaking = thread.submit(store.presences.take, words, now=now)
+            speaking = thread.submit(store.presences.store, words, now=now)
             waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
             while not connection.scalar(waiting):
                 time.sleep(0.01)

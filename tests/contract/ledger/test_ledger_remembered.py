@@ -88,7 +88,7 @@ async def test_a_z_is_reserved_before_it_and_given_after_it(
     await till.close()
     assert marked(path)[BOOK] == Mark(1)
     if is_cut_off:
-        monkeypatch.setattr(HighWater, "give", refused)
+        monkeypatch.setattr(HighWater, "count_number", refused)
     assert (await till.close()).z_number == 2
     assert marked(path)[BOOK] == mark
 

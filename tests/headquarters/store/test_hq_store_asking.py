@@ -13,7 +13,7 @@ YEAR = 365 * DAY
 
 
 def say(store, box, at, **changes):
-    [wanted] = store.presences.take([presence_word(box, box.presence(at=at, **changes))], now=at)
+    [wanted] = store.presences.store([presence_word(box, box.presence(at=at, **changes))], now=at)
     return wanted
 
 
@@ -86,21 +86,21 @@ def test_our_clock_was_a_year_ahead(store, box):
     take(store, box, closures[0], closures[2], now=NOW + YEAR)
     say(store, box, NOW + YEAR)
     assert say(store, box, NOW) == [WantedClosures("live", 2, 2)]
-    assert store.presences.last_words()[machine_of(box.nim)].received_at == NOW
+    assert store.presences.latest()[machine_of(box.nim)].received_at == NOW
     assert say(store, box, NOW + 2 * HOUR) == [WantedClosures("live", 2, 2)]
 
 
 def test_a_box_whose_clock_was_a_year_ahead(store, box):
     """It is put right: the next word counts, and ends the finding of the clock; an older one that comes late does not."""
     say(store, box, NOW)
-    store.presences.take([presence_word(box, box.presence(at=NOW + YEAR))], now=NOW + 5 * MINUTE)
+    store.presences.store([presence_word(box, box.presence(at=NOW + YEAR))], now=NOW + 5 * MINUTE)
     assert [finding[0] for finding in open_findings(store)] == ["clock"]
     word = presence_word(box, box.presence(at=NOW + MINUTE))
-    store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW + MINUTE)], now=NOW + 6 * MINUTE)
+    store.presences.store([type(word)(word.presence, word.content, word.key_id, -1, NOW + MINUTE)], now=NOW + 6 * MINUTE)
     assert [finding[0] for finding in open_findings(store)] == ["clock"]
     say(store, box, NOW + 10 * MINUTE)
     assert open_findings(store) == []
-    assert store.presences.last_words()[machine_of(box.nim)].received_at == NOW + 10 * MINUTE
+    assert store.presences.latest()[machine_of(box.nim)].received_at == NOW + 10 * MINUTE
 
 
 def test_a_silent_box_that_spoke_while_our_clock_was_ahead(store, box):
@@ -132,8 +132,8 @@ def test_a_word_that_waited(store, box):
     machine = machine_of(box.nim)
     store.watching.settle_late({machine: Fact("late", "", {"what": "never", "day": "2025-12-06"})}, NOW)
     word = presence_word(box, box.presence(at=NOW - DAY))
-    store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW - DAY)], now=NOW)
-    assert store.presences.last_words()[machine].received_at == NOW - DAY
+    store.presences.store([type(word)(word.presence, word.content, word.key_id, -1, NOW - DAY)], now=NOW)
+    assert store.presences.latest()[machine].received_at == NOW - DAY
     assert [finding[0] for finding in open_findings(store)] == ["late"]
     assert [silent.machine for silent in store.watching.silent(NOW - HOUR, NOW)] == [machine]
     say(store, box, NOW)

@@ -93,8 +93,8 @@ def test_kept_with_its_proof(store, box, subject):
     closure = box.close(3)
     headers, body = box.sent(closure)
     message = Message(via="nats", headers=headers, body=body, nim=subject, stream_seq=7)
-    store.closures.take([receive(message, store.register.ring(), now=0, zone=UTC)], now=NOW)
-    whole = store.figures.whole("EL02000015", closure.report_id)
+    store.closures.store([receive(message, store.register.ring(), now=0, zone=UTC)], now=NOW)
+    whole = store.figures.proven_closures("EL02000015", closure.report_id)
     assert (whole.headers, whole.body, whole.via, whole.key_id) == (headers, body, "nats", box.key.id)
     line = whole
     assert (line.z, line.certs, line.ttc, line.day, line.proven) == (1, 3, 24000, "2025-12-06", True)
@@ -260,7 +260,7 @@ def test_revoked_between_look_and_commit(store, box):
     one = received(box, closure, store)
     assert store.register.revoke("EL02000015", box.key.id, NOW)
     with pytest.raises(StaleRing):
-        store.closures.take([one], now=NOW, revision=ring.revision)
+        store.closures.store([one], now=NOW, revision=ring.revision)
     assert len(store.figures.lines()) == 0
     assert isinstance(store.register.ring(), KeysOfRevision)
     assert store.register.ring().keys_of("EL02000015") == ()
@@ -279,10 +279,10 @@ def test_a_batch_is_all_or_nothing(store, box):
 
     event.listen(store.database.engine, "commit", cut)
     with pytest.raises(Cut):
-        store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9]))
+        store.closures.store(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9]))
     event.remove(store.database.engine, "commit", cut)
     assert (len(store.figures.lines()), open_findings(store), lacks(store)) == (0, [], [(1, 9)])
-    assert store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [StoreOutcome.STORED] * 2
+    assert store.closures.store(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [StoreOutcome.STORED] * 2
     assert (open_findings(store), lacks(store)) == ([("gap", 2, 2)], [(1, 7)])
 
 
@@ -296,7 +296,7 @@ def test_two_instances_with_closures_of_one_shop(store, box):
     def run(store, batch):
         try:
             for start in range(0, len(batch), 3):
-                store.closures.take(batch[start : start + 3], now=NOW)
+                store.closures.store(batch[start : start + 3], now=NOW)
         except StoreError as error:
             errors.append(error)
 
@@ -322,9 +322,9 @@ def test_no_look_reads_every_closure(store, box):
             calls.append((statement, parameters))
 
     event.listen(store.database.engine, "before_cursor_execute", note)
-    store.closures.take(batch, now=NOW)
+    store.closures.store(batch, now=NOW)
     presence = box.presence(at=NOW)
-    store.presences.take([presence_word(box, presence)], now=NOW)
+    store.presences.store([presence_word(box, presence)], now=NOW)
     event.remove(store.database.engine, "before_cursor_execute", note)
     assert len(calls) > 3
     is_sqlite = store.database.is_sqlite
@@ -341,7 +341,7 @@ def test_no_look_reads_every_closure(store, box):
 
 def test_a_batch_in_which_all_was_refused(store):
     """Nothing is kept, and how far the stream was read is."""
-    assert store.closures.take([], now=NOW, taken=Taken("CLOSURES", "2026", [7])) == []
+    assert store.closures.store([], now=NOW, taken=Taken("CLOSURES", "2026", [7])) == []
     assert lacks(store) == [(1, 6), (8, 9)]
 
 
@@ -349,7 +349,7 @@ def test_what_was_taken_of_a_stream(store):
     """Batches of any order, twice or beside each other: what is between them is missing. A stream that was made anew has other messages; one
     that was restored itself is forgotten."""
     for numbers in ([5, 6], [1], [5], [2], [9, 8]):
-        store.closures.take([], now=NOW, taken=Taken("CLOSURES", "2026", numbers))
+        store.closures.store([], now=NOW, taken=Taken("CLOSURES", "2026", numbers))
     assert lacks(store) == [(3, 4), (7, 7)]
     assert missing(store.taken.ranges("CLOSURES", "2026"), 3) == [(3, 3)]
     assert missing(store.taken.ranges("CLOSURES", "2027"), 4) == [(1, 4)]
@@ -395,8 +395,8 @@ def test_a_person_sees_and_solves(store, box):
     closure = box.close(unexplained=1)
     take(store, box, closure)
     [finding] = store.findings.listed(is_open=True)
-    assert store.findings.see(finding.id, "Awa", NOW)
-    assert not store.findings.see(finding.id, "Issa", NOW)
+    assert store.findings.mark_seen(finding.id, "Awa", NOW)
+    assert not store.findings.mark_seen(finding.id, "Issa", NOW)
     assert store.findings.solve(finding.id, "Issa", "a test invoice", NOW + 5)
     take(store, box, closure)
     [solved] = store.findings.listed()

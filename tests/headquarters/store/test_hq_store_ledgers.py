@@ -26,7 +26,7 @@ def another_ledger(box):
 def say(store, box, now=LATER):
     """Its presence; what it is asked for."""
     presence = box.presence(at=now)
-    [wanted] = store.presences.take([presence_word(box, presence)], now=now)
+    [wanted] = store.presences.store([presence_word(box, presence)], now=now)
     return wanted
 
 

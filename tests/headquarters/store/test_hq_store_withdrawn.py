@@ -48,7 +48,7 @@ def forged(store, box):
 
 def test_what_was_read_from_the_stream_again(store, box):
     """A database that was put back has read it today; the stream had received it before the theft: it stays."""
-    assert store.closures.take([received(box, box.close(), store, NOW)], now=LATER) == [StoreOutcome.STORED]
+    assert store.closures.store([received(box, box.close(), store, NOW)], now=LATER) == [StoreOutcome.STORED]
     old = renewed(store, box)
     assert store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER) == 0
     assert closures_of(store) == [(1, 16000)]
@@ -72,7 +72,7 @@ def test_what_the_thief_made_up_goes_and_what_the_shop_made_comes(store, box, fo
     assert closures_of(store) == [(1, 16000), (2, 16000)]
     assert open_findings(store) == []
     presence = presence_word(box, box.presence(at=LATER + 1))
-    assert store.presences.take([presence], now=LATER + 1) == [[WantedClosures("live", 3, 4)]]
+    assert store.presences.store([presence], now=LATER + 1) == [[WantedClosures("live", 3, 4)]]
     assert take(store, box, *true, now=LATER + 2) == [StoreOutcome.STORED] * 2
     assert closures_of(store) == [(z, 16000) for z in (1, 2, 3, 4)]
     assert open_findings(store) == []

@@ -124,7 +124,7 @@ def received(box, closure, store, at=None):
 
 
 def take(store, box, *closures, now=NOW):
-    return store.closures.take([received(box, closure, store) for closure in closures], now=now)
+    return store.closures.store([received(box, closure, store) for closure in closures], now=now)
 
 
 def presence_word(box, presence, key=None):
