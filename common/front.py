@@ -97,8 +97,7 @@ class FrontServer:
 
     async def start(self) -> None:
         if not self._is_child:
-            is_changed = self._write(_unit_binds(self._host, self.port))
-            if is_changed and (self._folder / "master.sock").exists():
+            if self._write(_unit_binds(self._host, self.port)):
                 await self._reload()
             return
         haproxy = program()
@@ -169,6 +168,8 @@ class FrontServer:
     async def _reload(self) -> None:
         try:
             await _command(self._folder / "master.sock", "reload\n")
+        except FileNotFoundError:
+            return  # HAProxy's unit starts later, and reads the file then
         except OSError as error:
             log.warning("front.unreachable", reason=error.strerror or str(error))
 

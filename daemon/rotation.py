@@ -1,10 +1,12 @@
-"""Retention of nightly backups: the newest of each of the last days, and of each of the last months."""
+"""Retention of nightly backups: the newest of each of the last days, and of each of the last months; and no unfinished
+ones."""
 
 from __future__ import annotations
 
 import _strptime  # type: ignore[import-not-found]  # noqa: F401  loaded now, as root: a later user may not read it
+import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 PREFIX = "mcfd-"
@@ -12,6 +14,10 @@ SUFFIX = ".sqlite3"
 BOX_SUFFIX = ".box.age"
 """Suffixes: of the ledger alone, and of the whole box before 0.17 (`box_suffix`)."""
 _STAMP = "%Y%m%dT%H%M%SZ"
+_UNFINISHED = re.compile(r"\.?(mcfd-.+)(\.part(-journal|-wal|-shm)?|\.[a-z0-9_]{8})")
+"""Names beside a backup's own while it is written (`in_the_making`, `replacing`)."""
+_LONGEST = timedelta(days=1)
+"""Of one that is still written."""
 
 
 def box_suffix(fingerprint: str) -> str:
@@ -62,3 +68,12 @@ def rotate(newest: Path, *, keep_daily: int, keep_monthly: int, suffixes: Sequen
     for name in gone:
         (directory / name).unlink(missing_ok=True)
     return [directory / name for name in gone]
+
+
+def remove_unfinished(folder: Path, now: datetime, suffixes: Sequence[str] = (SUFFIX,)) -> None:
+    """Deletes what killed backups have left in `folder`: each has a name of its own, so no later one replaces it. OSError."""
+    for entry in folder.iterdir():
+        if found := _UNFINISHED.fullmatch(entry.name):
+            times = [timestamp_of(found[1], suffix) for suffix in suffixes]
+            if any(at and at < now - _LONGEST for at in times):
+                entry.unlink(missing_ok=True)

@@ -163,7 +163,7 @@ def _decoded(content: bytes, shape: type[T], most: int) -> T:
 
 
 def key_id_of(headers: Mapping[str, str]) -> str:
-    """As the box names the key in its presence (`common.wire.keys.LaneWord`), not checked; empty for what can be none."""
+    """As the box names the key in its presence (`common.wire.keys.LaneHeader`), not checked; empty for what can be none."""
     if signed := _KEY_ID.search(headers.get("signature-input", "")):
         return signed[1]
     scheme, _, token = headers.get("authorization", "").partition(" ")

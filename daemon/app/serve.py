@@ -223,7 +223,7 @@ def _api_deps(
         paper=paper,
         stopping=stopping,
         logins=Logins(runtime.store.ledger, now_millis),
-        sandbox=SandboxShare(let_pass=runtime.tills_first.yield_to_tills),
+        sandbox=SandboxShare(yield_to_tills=runtime.tills_first.yield_to_tills),
         sandboxes=runtime.sandboxes,
         damage=lambda: runtime.store.retention.peek(read_damage).all,
         disk=runtime.disk_trouble,

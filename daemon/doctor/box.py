@@ -140,7 +140,9 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
     upstream = settings.upstream
     if upstream is not None:
         try:
-            read_keys([secret_path(path) for path in (upstream.secret_file, upstream.key_file) if path])
+            for path in filter(None, (upstream.secret_file, upstream.key_file)):
+                with as_owner(path.parent):
+                    read_keys([secret_path(path)])
         except BadOptions as error:
             todo = Text("put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen")
             found.append(check.fail(error, todo))

@@ -17,6 +17,7 @@ from daemon.core.ledger.deferred import DeferredBacklog
 from daemon.core.ledger.entries import Recipient
 from daemon.core.ledger.outage import Outage
 from daemon.core.machine.state import short_nim
+from daemon.core.report.fiscal_reports import x_report
 from daemon.core.report.journal import Page
 from daemon.doctor.line import User, daemon_user
 from daemon.doctor.wording import Check, CheckResult
@@ -27,7 +28,7 @@ from daemon.store.maintenance.health import SMALL_BYTES
 from daemon.store.maintenance.lost_writes import read_lost
 from daemon.store.maintenance.verify import examine_shape, verify
 from daemon.store.store import Store
-from daemon.store.tables.book import deferred, outages
+from daemon.store.tables.book import deferred, outages, take_overs
 from daemon.store.tables.book.books import all_books, book_state, find_book
 from daemon.store.tables.keys import list_keys
 from daemon.store.tables.meta import read_damage
@@ -113,6 +114,7 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
             found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
         if book := store.ledger.peek(find_book, machine.nim, "live"):
             found += await _look_in_book(store, others.pop(book.id), now)
+            found += await _check_left_open(store, book, now, is_spare=bool(machine.spare_for))
     for book in others.values():
         found += _check_attention(store, book)
         if (waiting := await store.ledger.read(deferred.backlog, book)).count:
@@ -201,9 +203,34 @@ async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]
     return [*found, *_check_attention(store, book), await _last_outcome(store, book, now)]
 
 
+async def _check_left_open(store: Store, book: Book, now: int, *, is_spare: bool) -> list[CheckResult]:
+    """A till closes the book that is in use alone: what the other machine of a pair has certified since its last Z is
+    in no closure, month or file of headquarters."""
+    stands = store.ledger.peek(take_overs.lasting, book)
+    is_in_use = not is_spare if stands is None else stands.spare.id == book.id
+    count = 0 if is_in_use else x_report(book, await store.ledger.aggregated(book), now).certs_count
+    if not count:
+        return []
+    found = Counted(
+        "{count} invoice since its last Z, and the other machine certifies now",
+        "{count} invoices since its last Z, and the other machine certifies now",
+        count,
+    )
+    return [Check("left_open", book.nim).warn(found, "page, Z: it closes both machines; a till closes one alone")]
+
+
 def _check_attention(store: Store, book: Book) -> list[CheckResult]:
-    found = from_stored(store.ledger.peek(book_state, book).attention)
-    return [Check("attention", book.nim).fail(found, "sudo mcfd machine settle {nim}")] if found else []
+    state, found = store.ledger.peek(book_state, book), []
+    if attention := from_stored(state.attention):
+        found.append(Check("attention", book.nim).fail(attention, "sudo mcfd machine settle {nim}"))
+    if state.needs_last_z:
+        found.append(
+            Check("last_z", book.nim).warn(
+                "not known after a restore: until it is, no Z is made",
+                "sudo mcfd machine last-z {nim} NUMBER, the number on the last Z on paper",
+            )
+        )
+    return found
 
 
 async def _last_outcome(store: Store, book: Book, now: int) -> CheckResult:

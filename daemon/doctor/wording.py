@@ -29,6 +29,7 @@ NAMES: Mapping[str, Text] = {
     "ledger": Text("ledger"),
     "keys": Text("keys"),
     "attention": Text("to be settled"),
+    "last_z": Text("last Z"),
     "deferred": Text("sales that wait"),
     "outage": Text("outage"),
     "last_invoice": Text("last invoice"),
@@ -42,6 +43,7 @@ NAMES: Mapping[str, Text] = {
     "logo": Text("logo"),
     "printer": Text("printer"),
     "spare": Text("spare machine"),
+    "left_open": Text("Z still to be made"),
     "test_mode": Text("test mode"),
     "upgrade": Text("upgrade"),
 }

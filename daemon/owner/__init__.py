@@ -86,7 +86,7 @@ def by_owner(target: Path, folder: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def private_folder(within: Path) -> Iterator[Path]:
     """A folder inside of `within`, or of ELSEWHERE, for the owner of `within` alone, gone afterwards; one that a killed process has left goes
-    first, here or at the next start of the daemon (`remove_left`). What is decrypted lies nowhere else."""
+    first, here or at the next start of the daemon (`remove_leftovers`). What is decrypted lies nowhere else."""
     place = next((each for each in (within, *ELSEWHERE) if not is_on_read_only_disk(each)), within)
     remove_leftovers(within, place)
     with as_owner(within):

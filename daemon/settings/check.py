@@ -19,6 +19,7 @@ from common.wire.upstream_kinds import KINDS
 from daemon.core.clock import zone
 from daemon.core.invoice.number import is_pattern
 from daemon.core.machine.state import short_nim
+from daemon.owner import as_owner
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook
 from daemon.settings.paper import LABELS, LETTERS
 
@@ -228,7 +229,9 @@ def unreadable_files(settings: Settings, environ: Mapping[str, str]) -> Problems
     for key, path in files_of_start(settings):
         place = secret_path(path, environ)
         try:
-            if not read_secret(path, environ):
+            with as_owner(place.parent):
+                is_empty = not read_secret(path, environ)
+            if is_empty:
                 yield key, tr("{path} is empty", path=place)
         except OSError as error:
             # The folder is root's alone: what a service lacks in it is refused as if it were there.

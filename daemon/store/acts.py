@@ -53,12 +53,7 @@ class CalendarAccess(LedgerAccess):
 
     async def close_over_months(self, book: Book, at: int, *, upto_z: bool = False) -> None:
         """Closes what is over at `at` (ms) and not closed yet; nothing is written when there is nothing."""
-
-        def is_due(connection: sqlite3.Connection) -> bool:
-            month = calendar_closures.open_month(connection, book, self._open.zone)
-            return bool(month) and month < month_of(at, self._open.zone)
-
-        if self._open.high_water is not None and self.peek(is_due):
+        if self.peek(calendar_closures.open_month, book, self._open.zone) < month_of(at, self._open.zone):
             await self.write(self.close_over, book=book, at=at, upto_z=upto_z)
             await self.count_calendar(book)
 

@@ -261,18 +261,18 @@ class SandboxLedger(Ledger):
     """The ledger for the sandbox's books: each write lets live sales go first. `meta` stores by how many ms the
     sandbox's time is ahead of the box's."""
 
-    def __init__(self, parts: OpenLedger, let_pass: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, parts: OpenLedger, yield_to_tills: Callable[[], Awaitable[None]]) -> None:
         super().__init__(parts)
-        self._let_pass = let_pass
+        self._yield_to_tills = yield_to_tills
 
     async def write(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> T:
-        await self._let_pass()
+        await self._yield_to_tills()
         return await super().write(function, *args, **named)
 
     async def check_free_space(self, book: Book) -> None:
-        await self._let_pass()
+        await self._yield_to_tills()
         await super().check_free_space(book)
 
     def time_ahead(self, book: Book) -> int:

@@ -61,9 +61,9 @@ class Store:
         self.key_ring = ApiKeyRing(parts.snapshot)
         self.outbox = self.outbox_for(UPSTREAM)
 
-    def sandbox_ledger(self, let_pass: Callable[[], Awaitable[None]]) -> SandboxLedger:
-        """A ledger for the sandbox: each write waits for `let_pass` first."""
-        return SandboxLedger(self._open, let_pass)
+    def sandbox_ledger(self, yield_to_tills: Callable[[], Awaitable[None]]) -> SandboxLedger:
+        """A ledger for the sandbox: each write waits for `yield_to_tills` first."""
+        return SandboxLedger(self._open, yield_to_tills)
 
     @classmethod
     async def open(

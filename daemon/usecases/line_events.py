@@ -95,18 +95,21 @@ class LineEvents:
         self._worker.lost(reason)
 
     async def _notice(self, state: MachineState) -> None:
-        """What the machine did while the daemon was not at it: its own daily reports, invoices of another program."""
+        """What the machine did while the daemon was not at it: its own daily reports, invoices of another program, other
+        rates. The ledger has the rates for sales that are deferred after a restart without the machine."""
         worker = self._worker
         worker.time.apply_machine(state.time)
-        if not worker.attention and not worker.attempts.ending and state.counters != worker.counters:
+        stored = worker.ledger.peek(book_state, worker.book).rates
+        has_news = state.counters != worker.counters or state.rates != stored
+        if not worker.attention and not worker.attempts.ending and has_news:
             moved = (state.counters.fvc - worker.counters.fvc) + (state.counters.frc - worker.counters.frc)
             if moved:
                 log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
+            if state.rates != stored:
+                log.info("machine.rates_changed", nim=worker.book.nim, mode=worker.book.mode)
             await worker.ledger.reconcile(worker.book, state, unexplained=moved, at=worker.now())
             worker.apply_state(worker.ledger.peek(book_state, worker.book))
-        if state.rates != worker.rates:
-            log.info("machine.rates_changed", nim=worker.book.nim, mode=worker.book.mode)
-            worker.rates = dict(state.rates)
+        worker.rates = dict(state.rates)
 
     async def _take_decisions(self) -> None:
         """An operator may have confirmed a clock meanwhile, or decided that a sale of a former taxpayer was not certified."""

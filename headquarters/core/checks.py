@@ -155,6 +155,14 @@ def joined(before: ClosureRecord, after: ClosureRecord) -> bool:
     return after.previous_id == before.id and (not before.head or after.previous_head == before.head)
 
 
+def has_sales_of(after: ClosureRecord, other: ClosureRecord) -> bool:
+    """Of two closures that follow the same one, `after` of a restored ledger: whether it begins with a sale that
+    `other` has. A machine gives each sale of an activation another FVC."""
+    credit_notes = after.counters[2] - after.opening[2] if after.opening else 0
+    is_comparable = after.nim == other.nim and other.certs > 0 and after.certs > credit_notes
+    return is_comparable and other.fvc_start <= after.fvc_start <= other.fvc_end
+
+
 def _fallen(before: ClosureRecord, after: ClosureRecord) -> str:
     names = ("TC", "FVC", "FRC")
     fallen = [name for name, was, now in zip(names, before.counters, after.counters, strict=True) if now < was]

@@ -47,6 +47,9 @@ _SENTENCES: Final[dict[str, Text]] = {
     "fork.number": Text("two closures have the number Z {z}: {other} and {id}"),
     "fork.calendar": Text("{period} was closed a second time with other figures ({id})"),
     "fork.previous": Text("Z {other} and Z {z} follow the same closure: the ledger was put back"),
+    "fork.again": Text(
+        "Z {other} and Z {z} follow the same closure, and Z {z} has sales of Z {other} again: the ledger was put back; the totals count these sales twice"
+    ),
     "fork.behind": Text("the box knows of Z {knows} only, headquarters has Z {z}: the ledger was put back"),
     "fork.ledger": Text("the box has a new ledger ({ledger}); headquarters holds up to Z {z} of another one"),
     "fork.head": Text("the box has another head ({has}) for Z {z} than headquarters ({held})"),

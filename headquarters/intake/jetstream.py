@@ -74,7 +74,7 @@ class JetStreamIntake:
             self._lacks_presences.clear()
             try:
                 async for messages in read_stream(client, 1, f"mcf.*.{PRESENCE}", PRESENCE_STREAM):
-                    await asyncio.gather(*map(self._store_presence, await self._reception.without_known(messages)))
+                    await asyncio.gather(*map(self._store_presence, await self._reception.new_presences(messages)))
             except NatsError as error:
                 log.warning("presence.not_readable", reason=str(error))
 

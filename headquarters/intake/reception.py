@@ -183,7 +183,7 @@ class Reception:
                     raise
         raise StoreError(TOO_FAST)
 
-    async def without_known(self, messages: Sequence[Message]) -> list[Message]:
+    async def new_presences(self, messages: Sequence[Message]) -> list[Message]:
         """Without messages that equal, byte for byte, the stored presence of their box: those were verified and have
         no further effect."""
         nims = {message.nim for message in messages if message.nim is not None}

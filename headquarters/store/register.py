@@ -202,7 +202,7 @@ class Register(RegisterPart):
 
     @contextlib.contextmanager
     def copied(self, since: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The revision and the pieces of a `RegisterContent`, streamed because of its size. Raises PutBack if the
+        """The revision and the pieces of a `RegisterContent`, streamed because of its size. Raises RevisionLost if the
         database does not descend from revision `since`."""
         with self._database.read() as connection:
             revision = check_descent(connection, since)

@@ -41,7 +41,7 @@ def revision_of(connection: Connection) -> int:
 
 
 def check_descent(connection: Connection, last: int) -> int:
-    """The current revision. Raises PutBack if the database does not descend from `last`; also if there were more than
+    """The current revision. Raises RevisionLost if the database does not descend from `last`; also if there were more than
     `MAX_TRAIL` changes since."""
     revision = revision_of(connection)
     if last not in (0, revision) and str(last) not in _trail(connection):

@@ -99,6 +99,7 @@ class POSSale(metaclass=PoolMeta):
                 cls.__queue__.mcf_send([sale])
 
     @classmethod
+    @ModelView.button
     def open(cls, sales):
         """A sale that is or may be certified cannot be changed any more: it is corrected by a return."""
         for sale in sales:
@@ -139,9 +140,9 @@ class POSSale(metaclass=PoolMeta):
                     "mcf_error": None,
                 }
         except (Refused, ValueError) as error:
-            return {"mcf_state": "refused", "mcf_error": _words(error)}
+            return {"mcf_state": "refused", "mcf_error": str(error)}
         except McfError as error:  # not the sale's fault (no answer, wrong key, box); it may be certified
-            return {"mcf_state": "waiting", "mcf_error": _words(error)}
+            return {"mcf_state": "waiting", "mcf_error": str(error)}
 
     def mcf_invoice(self):
         """The sale in mcfd's format (docs/integrate.md). Raises ValueError if it is not a sale."""
@@ -192,12 +193,3 @@ def _item(line):
 def _number(amount: Decimal) -> int | float:
     """For JSON; mcfd reads the decimals as written."""
     return int(amount) if amount == amount.to_integral_value() else float(amount)
-
-
-def _words(error: Exception) -> str:
-    """For the document: mcfd's message and the faulty fields."""
-    problem = getattr(error, "problem", None)
-    if problem is None:
-        return str(error)
-    faults = [f"{fault.field}: {fault.message}" for fault in getattr(problem, "errors", ())]
-    return "\n".join([f"{problem.code}: {problem.detail}", *faults])

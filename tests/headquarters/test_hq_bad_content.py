@@ -92,4 +92,4 @@ async def test_a_subject_that_no_database_takes(store, box, threads):
     refused, outcome = await reception.closures(messages, StreamName("CLOSURES", "2026"))
     assert isinstance(refused, MessageRefused)
     assert outcome is StoreOutcome.STORED
-    assert await reception.without_known(messages[:1]) == messages[:1]
+    assert await reception.new_presences(messages[:1]) == messages[:1]

@@ -317,7 +317,9 @@ async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
     other = HqStore(store.url)
     async with Listener(http(lambda: 200, go_on)) as listener:
         notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watches = [Watch(each, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,))) for each in (store, other)]
+        watches = [
+            Watch(each, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,))) for each in (store, other)
+        ]
         telling = [asyncio.ensure_future(watch.notify(NOW)) for watch in watches]
         while len(listener.heard) < 2:  # noqa: ASYNC110  both wait for an answer
             await asyncio.sleep(0.001)

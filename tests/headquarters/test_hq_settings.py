@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.box.mounts import fill, small_disk
 from support.hq.paper_box import PaperBox
 from support.shop import run_program
 
@@ -117,6 +118,16 @@ def test_keys_of_nats_below_a_file(tmp_path):
     (tmp_path / "file").touch()
     done = run_program("mcfd-hq", ["nats", "init", f"{tmp_path}/file/keys"], os.environ)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+
+
+def test_keys_of_nats_that_find_no_room_leave_no_file(tmp_path):
+    """An empty file of keys would be in the way of the next try."""
+    with small_disk(tmp_path / "disk", 1) as disk:
+        filler = fill(disk)
+        done = run_program("mcfd-hq", ["nats", "init", str(disk)], os.environ)
+        assert (done.returncode, "No space" in done.stderr, [*disk.iterdir()]) == (2, True, [filler]), done.stderr
+        filler.unlink()
+        assert run_program("mcfd-hq", ["nats", "init", str(disk)], os.environ).returncode == 0
 
 
 def test_a_closing_time_that_is_none(tmp_path):

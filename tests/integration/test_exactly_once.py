@@ -16,6 +16,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.decision import Case, DecisionRefused
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.audit import newest_entries
 from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
@@ -138,6 +139,8 @@ async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(shop: Mem
     with pytest.raises(DecisionRefused, match="time not plausible"):
         await shop.store.decisions.carry_out(case, "certified", reason="x", at=3, paper=paper)
     await decide(shop, "certified", msgspec.structs.replace(paper, as_printed=True))
+    [noted] = shop.store.ledger.peek(newest_entries, 1)
+    assert dict(noted.detail)["as_printed"] == "yes"
     await shop.until(lambda: not shop.worker.attention, "service")
     again = await shop.certify("F-1", key="key of F-1")
     assert (again.replayed, again.value.code, again.value.counters.fvc) == (True, paper.code, 3)

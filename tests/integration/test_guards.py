@@ -172,6 +172,23 @@ async def test_the_stamp_duty_is_on_what_the_machine_has_in_cash(tmp_path: Path)
         assert (named.total_ttc, named.invoice.stamp_duty) == (5000, 40)
 
 
+@pytest.mark.parametrize(("is_charged", "duty"), [(True, 30), (False, 0)])
+async def test_a_duty_that_begins_at_the_machines_total_is_of_sales_alone(
+    tmp_path: Path, *, is_charged: bool, duty: int
+) -> None:
+    """847 F without VAT are 999.46 F: of a machine that rounds up 1 000, where the duty begins. None on a credit note, nor where the shop charges none."""
+    defaults = msgspec.structs.replace(DEFAULTS, rules=Rules(stamp_duty=StampDuty(is_charged=is_charged)))
+    options = SimulatorOptions(vat="up", credit_check=0)
+    async with in_service(tmp_path / "ledger", options=options, defaults=defaults) as shop:
+        line: dict[str, Any] = {"priceMode": "HT", "items": [{"name": "x", "taxGroup": "B", "unitPrice": 847}]}
+        paid = [{"method": "E", "amount": 999}]
+        sale = (await shop.certify("A", **line, payments=paid)).value
+        assert (sale.total_ttc, sale.invoice.stamp_duty) == (1000, duty)
+        credit: dict[str, Any] = {"credit": True, "invoiceType": "FA", "creditNoteRef": "EL02000015-1-1"}
+        note = (await shop.certify("K", **line, payments=paid, **credit)).value
+        assert (note.total_ttc, note.invoice.stamp_duty) == (1000, 0)
+
+
 async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(shop: MemoryShop) -> None:
     """Neither a sale nor a rebate on no single invoice is warned about an original; a credit note of an unknown one is."""
     sale = (await shop.certify("A", 1000)).value

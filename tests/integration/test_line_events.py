@@ -114,6 +114,14 @@ async def test_rates_and_a_clock_of_now_are_taken_at_a_look(shop: MemoryShop) ->
     assert abs(shop.worker.drift_seconds + 3600) < 60
 
 
+async def test_other_rates_are_in_the_ledger(shop: MemoryShop) -> None:
+    """After a restart without the machine, sales that are deferred are read with them."""
+    machine = shop.session.machine
+    machine.change(rates={**machine.options.rates, "B": 2000})
+    await looked_at(shop)
+    assert shop.store.ledger.peek(book_state, shop.worker.book).rates["B"] == shop.worker.rates["B"] == 2000
+
+
 @pytest.mark.parametrize("is_answered", [True, False])
 async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path, is_answered: bool) -> None:
     """The request at the machine finishes first; then the machine is asked, and serves again. Where it gives no answer, it serves no till until

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from support.memory_shop import LAST, MemoryShop, broken_once, in_service
 from support.shop import NIM
 
-from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
+from daemon.core.errors import CreditExceedsOriginal, LineLost, MachineAttention, MachineRefused, StorageFull
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.books import book_state
@@ -185,6 +185,21 @@ async def test_a_machine_that_lost_the_invoice_has_nothing_against_it(shop: Memo
         await shop.certify("A", key="k")
     await shop.connected()
     assert (await shop.certify("A", key="k")).value.code == shop.on_machine[0].code
+
+
+async def test_a_line_that_is_lost_at_a_cancellation_has_that_as_its_reason(tmp_path: Path) -> None:
+    """The machine's total of a credit note is above the sale's, and the cable is pulled before it is cancelled."""
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        line, note = {"name": "x", "taxGroup": "B", "unitPrice": 3}, {"credit": True, "invoiceType": "FA"}
+        await shop.certify("F-1", priceMode="HT", items=[line], payments=[{"method": "E", "amount": 4}])
+        shop.session.plan.add("unplug-before:0.05@38#1")
+        with pytest.raises(CreditExceedsOriginal):
+            await shop.certify(
+                *("A-1",), priceMode="HT", items=[line | {"unitPrice": 4}], payments=[{"method": "E", "amount": 5}],
+                creditNoteRef=f"{NIM}-1", **note,
+            )  # fmt: skip
+        assert "could not be cancelled" in shop.worker.offline_reason
+        await shop.until(lambda: shop.session.machine.invoice is None, "the cancellation at the next connection")
 
 
 async def test_a_refusal_of_38h_is_told_in_the_machines_words(tmp_path: Path) -> None:

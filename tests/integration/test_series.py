@@ -239,3 +239,21 @@ async def test_nor_one_of_another_type(tmp_path: Path, since: tuple[str, ...], n
         }
     numbers = [entry.number for entry in shop.on_machine]
     assert len(set(numbers)) == len(numbers)
+
+
+async def test_a_free_number_stays_free_where_an_older_ledger_lacks_none_of_its_series(tmp_path: Path) -> None:
+    """The invoice that it lacks explains what the counters moved by."""
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+    async with MemoryShop(path, defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        free: Any = numbered(shop.worker, invoice("", invoiceType="FT"), credit=False)[0]
+        second = f"{free['invoiceNumber'][:-1]}2"
+        await certify(shop.worker, invoice(second, invoiceType="FT"), shop.call({}))
+        backup(path, copy, at=1)
+        assert await place(shop.worker, shop) == 2
+    restore(copy, path, at=2)
+    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+        await shop.until(lambda: shop.store.ledger.peek(read_evidence, shop.worker.book), "what the machine says")
+        await shop.adopt(unexplained=1)
+        assert numbered(shop.worker, invoice("", invoiceType="FT"), credit=False)[0] == free

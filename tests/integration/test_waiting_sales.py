@@ -12,7 +12,7 @@ from support.memory_shop import LAST, MemoryShop, quick
 from support.shop import NIM, invoice
 
 from daemon.core.audit import Actor, key_hash_of
-from daemon.core.errors import MachineNonsense, RequestExpired
+from daemon.core.errors import MachineNonsense, MachineRefused, RequestExpired
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting, NumberWaits
@@ -232,6 +232,34 @@ async def test_rates_that_changed_while_sales_waited(tmp_path: Path) -> None:
         (line,) = in_ht.record.invoice.taxes
         assert (in_ht.record.invoice.price_mode, line.rate, line.ht, line.tva, line.ttc) == ("TTC", 500, 1048, 52, 1100)
     assert verify(tmp_path / "ledger").clean
+
+
+async def test_rates_that_changed_since_the_last_look_at_the_machine(tmp_path: Path) -> None:
+    """The machine refuses the line. That is no reason to give up a sale that was paid: it is certified at the rates that the machine has now."""
+    async with working(tmp_path / "ledger", heartbeat=NEVER) as shop:
+        await shop.connected()
+        machine = shop.session.machine
+        machine.change(rates={**machine.options.rates, "B": 2000})
+        await defer(shop, "A")
+        await shop.until(lambda: state(shop, "A") in ("certified", "refused"), "its end")
+        assert [(entry.number, entry.total) for entry in shop.on_machine] == [("A", 15000)]
+        use = shop.store.ledger.peek(uniqueness.find_key, shop.worker.book, key_hash_of("A"))
+        assert use
+        assert use.record
+        assert [warn.code for warn in use.record.invoice.warnings] == ["VAT_RATE_CHANGED"]
+    assert verify(tmp_path / "ledger").clean
+
+
+async def test_a_till_meets_rates_that_changed_once(tmp_path: Path) -> None:
+    """The machine's refusal shows them: the next request is read with the new ones."""
+    async with MemoryShop(tmp_path / "ledger", heartbeat=NEVER) as shop:
+        await shop.connected()
+        machine = shop.session.machine
+        machine.change(rates={**machine.options.rates, "B": 2000})
+        with pytest.raises(MachineRefused):
+            await shop.certify("A")
+        sold = (await shop.certify("A")).value
+        assert [line.rate for line in sold.invoice.taxes] == [2000]
 
 
 async def test_a_credit_note_shows_too_that_the_machine_is_well(

@@ -98,7 +98,7 @@ MISTAKES = (
         242,
         "the heartbeat does not take over what somebody else did (fault 7)",
         "daemon.usecases.line_events",
-        "not worker.attempts.ending and state.counters != worker.counters",
+        "not worker.attempts.ending and has_news",
         "not worker.attempts.ending and worker.attention",
     ),
     Mistake(

@@ -89,7 +89,7 @@ def main() -> None:
         product.template.name = "Riz " * 200
         product.template.save()
         wrong = sell(pos, product, cash, 1)
-        found["wrong"] = [wrong.mcf_state, wrong.mcf_error]
+        found["wrong"] = [wrong.mcf_state, wrong.mcf_error, corrected(wrong, product)]
         try:
             sales[0].click("open")
         except UserError as error:
@@ -102,10 +102,18 @@ def main() -> None:
     sys.stdout.write(json.dumps(found) + "\n")
 
 
-def locked_out(pos: Any, product: Any, cash: Any) -> list[str]:
-    """A sale whose key is not taken: what becomes of it, whether it can be opened, and what becomes of it once the key is right again."""
+def corrected(sale: Any, product: Any) -> list[Any]:
+    """What becomes of a refused sale that is opened, corrected and paid again."""
     product.template.name = "Riz"
     product.template.save()
+    sale.click("open")
+    sale.click("process")
+    sale.reload()
+    return [sale.mcf_state, sale.mcf_error]
+
+
+def locked_out(pos: Any, product: Any, cash: Any) -> list[str]:
+    """A sale whose key is not taken: what becomes of it, whether it can be opened, and what becomes of it once the key is right again."""
     key, pos.mcf_key = pos.mcf_key, "ak_live_wrong"
     pos.save()
     sale = sell(pos, product, cash, 1)

@@ -30,7 +30,7 @@ from daemon.api.page.visit import (
 )
 from daemon.api.refusals import Refusal
 from daemon.api.request.body import SMALL_BODY, fields, read_bytes
-from daemon.core.errors import NotFound
+from daemon.core.errors import NotFound, StorageError
 from daemon.core.people import Session, may
 
 A_YEAR: Final = 31_536_000
@@ -69,7 +69,7 @@ async def login(request: AnyRequest) -> Reply:
         assert deps.logins is not None  # noqa: S101  the page is only there with people
         device = cookie_of(headers, DEVICE, tls=page.tls)
         session = await deps.logins.log_in(name, form.get("password", ""), address_of(request.scope), device)
-    except (Foreign, Refusal) as error:
+    except (Foreign, Refusal, StorageError) as error:
         fault = fault_of(error)
         problem = fault.message(Speaker(language_of(request, page.language)))
         return await html(request, page, "login.html", status=fault.status, name=name, problem=problem)
@@ -91,7 +91,10 @@ async def logout(request: AnyRequest) -> Reply:
     tls = request.app.state["page"].tls
     session = cookie_of(request.scope["headers"], COOKIE, tls=tls)
     if security.is_own_form(request.headers) and deps.logins and session:
-        await deps.logins.log_out(session, address_of(request.scope))
+        try:
+            await deps.logins.log_out(session, address_of(request.scope))
+        except StorageError as error:
+            return await fault_page(request, error)
         return redirect("/ui/login", session_cookie("", tls=tls), FORGET_RETURN_URL)
     return redirect("/ui/login")
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from common.files import secret_path
@@ -18,6 +20,7 @@ from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog, Outgoing, UpstreamReceiver
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
+from daemon.owner import as_owner
 from daemon.settings import Settings, Upstream
 from daemon.settings.model import Webhook
 from daemon.settings.source import is_joined
@@ -168,8 +171,12 @@ def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) 
 def headquarters(
     upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys, nims: Sequence[str] = ()
 ) -> UpstreamReceiver:
-    """Opens the receiver of headquarters. Raises BadOptions if the configuration does not work."""
-    return open_receiver(upstream.kind, _options(upstream, lane_keys, nims))
+    """Opens the receiver of headquarters. Raises BadOptions if the configuration does not work. Root reads its files as their owner: those of
+    a joined one are the daemon's."""
+    files = (upstream.key_file, upstream.credentials_file, upstream.secret_file)
+    import_module(f"daemon.upstream.{upstream.kind}")  # as root: that owner may not read the program's files
+    with as_owner(next((file.parent for file in files if file), Path("/"))):
+        return open_receiver(upstream.kind, _options(upstream, lane_keys, nims))
 
 
 def subject_names(settings: Settings) -> tuple[str, ...]:

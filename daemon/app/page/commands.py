@@ -41,6 +41,7 @@ FRESH_SECONDS = 5.0
 LONG_SECONDS = 6 * 3600.0
 """Time limit for a command that reads a whole ledger on a slow card."""
 MAX_LOG_LINES = 500
+LOCALES: dict[Language, str] = {"en": "en_US.UTF-8", "fr": "fr_FR.UTF-8"}
 IN_USE = Text(
     "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
 )
@@ -97,18 +98,19 @@ async def _command(
     settings: Settings,
     *arguments: str,
     seconds: float = LONG_SECONDS,
-    language: Language = "en",
+    language: Language | None = None,
     accepted: tuple[int, ...] = (0,),
     tell: Tell = lambda _, __: None,
 ) -> bytes:
-    """Runs mcfd and returns its stdout. The process has always ended on return. Raises BoxFailed."""
+    """Runs mcfd, by default in `server.language`, and returns its stdout. The process has always ended on return.
+    Raises BoxFailed with its last message."""
     file = ("--config", str(settings.file)) if settings.file else ()
     process = await asyncio.create_subprocess_exec(
         *(*MCFD, *arguments, *file),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "LC_ALL": "en_US.UTF-8" if language == "en" else "fr_FR.UTF-8"},
+        env={**os.environ, "LC_ALL": LOCALES[language or settings.server.language]},
     )
     assert process.stdout  # noqa: S101  a pipe, above
     assert process.stderr  # noqa: S101
@@ -124,7 +126,8 @@ async def _command(
             await process.wait()
     if process.returncode not in accepted:
         log.error("page.command_failed", command=arguments[0], output=messages)
-        raise BoxFailed(f"mcfd {arguments[0]} failed")
+        last = messages.strip().rpartition("\n")[2].removeprefix("mcfd: ")
+        raise BoxFailed(last or f"mcfd {arguments[0]} failed")
     return out
 
 

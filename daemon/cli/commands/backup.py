@@ -36,7 +36,7 @@ from daemon.ledger_access import change, existing
 from daemon.operations import NoteBackup
 from daemon.owner import as_owner, by_owner, new_file, private_folder
 from daemon.paper.logo import qr_for_terminal
-from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, box_suffix, rotate
+from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, box_suffix, remove_unfinished, rotate
 from daemon.settings import Settings
 from daemon.store.maintenance.backup import backup
 from daemon.store.maintenance.verify import VerifyResult
@@ -122,7 +122,7 @@ def command(
     ledger = existing(settings)
     lock = sealing(settings, recipients, passphrase_file) if whole else None
     suffixes = _suffixes(settings, whole=whole)
-    target = file or _dated(into or Path(), suffixes[0])
+    target = file or _dated(into or Path(), suffixes)
     if target.exists() and (not force or target.samefile(ledger)):
         raise Failure("{path} exists already", path=target)
     with Progress(with_progress=with_progress) as progress:
@@ -186,10 +186,12 @@ def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) ->
         complain("the copy is made, but not in the audit log: {why}", why=translate(error, ambient()))
 
 
-def _dated(folder: Path, suffix: str) -> Path:
+def _dated(folder: Path, suffixes: Sequence[str]) -> Path:
+    now = datetime.now(UTC)
     with writing(folder), as_owner(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return folder / backup_name(datetime.now(UTC), suffix)
+        remove_unfinished(folder, now, suffixes)
+    return folder / backup_name(now, suffixes[0])
 
 
 def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Path | None) -> tuple[Sequence[str], str]:

@@ -10,6 +10,7 @@ from common.files import secret_path
 from common.language import tr
 from daemon.cli.options import config_option, explained, json_option, settings_option
 from daemon.cli.output import WRONG_USE, Failure, print_json
+from daemon.owner import as_owner
 from daemon.settings import Settings, SettingsError, check_files, load
 
 FRONT_FOLDER = Path("/run/mcfd-front")
@@ -63,7 +64,9 @@ def _check_contents(settings: Settings) -> None:
         if upstream is not None:
             for name in ("secret_file", "key_file"):
                 key, path = f"upstream.{name}", getattr(upstream, name)
-                read_keys([secret_path(path)] if path else [])
+                if path:
+                    with as_owner(path.parent):
+                        read_keys([secret_path(path)])
             key = ""
             headquarters(upstream)
         for number, webhook in enumerate(settings.webhook):

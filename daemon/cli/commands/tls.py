@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from common.language import tr
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import Failure, complain, print_json, print_pairs, record_json, say, writing
+from daemon.cli.output import Failure, complain, new_output, print_json, print_pairs, record_json, say
 from daemon.core.errors import StorageError
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -20,6 +21,9 @@ from daemon.tls import SERVER_PAIR, AuthorityError
 if TYPE_CHECKING:
     from daemon.tls.authority import CertificateInfo
 
+
+FOR_ALL = 0o644
+"""Mode of an exported certificate."""
 
 command = click.Group("tls")
 
@@ -83,7 +87,8 @@ def export_ca(settings: Settings, file: Path | None) -> None:
     if file is None:
         click.echo(content, nl=False)
     else:
-        with writing(file), as_owner(file.parent), file.open("xb") as target:
+        with new_output(file) as target:
+            os.fchmod(target.fileno(), FOR_ALL)
             target.write(content)
     complain("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint)
 

@@ -6,6 +6,7 @@ thousandths; VAT rates are hundredths of a percent (18 % is 1800).
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
@@ -73,9 +74,14 @@ class Customer(msgspec.Struct, frozen=True, array_like=True):
     email: Annotated[str, Meta(description="E-mail")] = ""
     rccm: Annotated[str, Meta(description="Trade register number")] = ""
 
-    def is_named(self, folded: str) -> bool:
-        """Whether that text (`str.casefold`) stands in name, IFU or phone."""
-        return folded in f"{self.name} {self.ifu} {self.phone}".casefold()
+    def is_named(self, plain: str) -> bool:
+        """Whether that text (`without_accents`) stands in name, IFU or phone."""
+        return plain in without_accents(f"{self.name} {self.ifu} {self.phone}")
+
+
+def without_accents(text: str) -> str:
+    """In small letters without accents: many tills and people write Kaboré as KABORE."""
+    return "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each)).casefold()
 
 
 class Item(msgspec.Struct, frozen=True, array_like=True):

@@ -63,7 +63,7 @@ def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:
     if wanted is None:
         raise InvalidRequest.at(FIELD, Text("lacks the activation counter: <NIM>-<ACTIVATION>-<FVC of the original>"))
     activations = [activation for name in names if (activation := activation_of(name.nim)) is not None]
-    if wanted == 0 or (activations and wanted > max(activations)):
+    if wanted == 0 or wanted > max(activations, default=wanted):
         message = Text("names the activation {wanted}, which this machine never had", wanted=wanted)
         raise InvalidRequest.at(FIELD, message)
     return _numbering(names, [name for name in names if name.is_present and activation_of(name.nim) is None])

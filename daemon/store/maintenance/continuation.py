@@ -18,7 +18,7 @@ from daemon.store.sqlite.disk_failure import as_storage_error
 from daemon.store.sqlite.file import UNREADABLE, load, open_to_read, value_of
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.book.settlements import has_code
-from daemon.store.tables.meta import LEDGER_ID, read_damage, read_meta
+from daemon.store.tables.meta import LEDGER_ID, Damage, read_damage, read_meta, write_damage
 
 _SQL = load(__name__)
 _LOST = (*UNREADABLE, LedgerUnusable, OSError)
@@ -184,6 +184,7 @@ def _take_rows(copy: sqlite3.Connection) -> list[Text]:
     live = "book_id IN (SELECT id FROM main.book WHERE mode = 'live')"
     _replace(copy, "book", "mode = 'live'")
     _replace(copy, "meta", "true")
+    write_damage(copy, Damage())  # what is known of it is of the ledger that gives way
     for table in NEEDED:
         _replace(copy, table, live)
     for row_id in unended:

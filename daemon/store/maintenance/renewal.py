@@ -78,7 +78,8 @@ def _make_room(ledger: Path) -> None:
     old = sorted(ledger.parent.glob(f"{ledger.name}{OLD}*[0-9Z]"))
     for file in old[: -(MAX_FILES - 1)]:
         _remove(file)
-    needed = sum(_size(ledger.with_name(ledger.name + suffix)) for suffix in ("", "-wal"))
+    files = (ledger, ledger.with_name(f"{ledger.name}-wal"))
+    needed = sum(file.stat().st_size for file in files if file.exists())
     for file in old:
         if _free(ledger) < needed:
             _remove(file)
@@ -193,7 +194,3 @@ def _free(ledger: Path) -> int:
     except OSError as error:
         raise StorageFull(Text("the ledger's disk cannot be read ({why})", why=reason(error))) from error
     return disk.f_bavail * disk.f_frsize
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0

@@ -88,6 +88,11 @@ def list_keys(connection: sqlite3.Connection) -> list[ApiKey]:
     return [_key(row) for row in connection.execute(_SQL["list"])]
 
 
+def of_another_taxpayer(connection: sqlite3.Connection) -> frozenset[int]:
+    """Ids of keys that were not revoked and do not work, since their machine has another taxpayer (decision 33)."""
+    return frozenset(number for (number,) in connection.execute(_SQL["of_another_taxpayer"]))
+
+
 def _key(row: tuple[Any, ...]) -> ApiKey:
     number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, strict, lane, public, rate = row
     times = (expires_at, used_at)

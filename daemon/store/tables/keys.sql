@@ -28,6 +28,15 @@ WHERE hash BETWEEN ? AND ? AND public_key IS NOT NULL AND revoked_at IS NULL
 -- name: of_the_relay
 SELECT hash, nim FROM api_key WHERE lane = 'relay' AND revoked_at IS NULL ORDER BY id DESC;
 
+-- name: of_another_taxpayer
+SELECT id FROM api_key
+WHERE revoked_at IS NULL AND taxpayer <> '' AND taxpayer <> (
+          SELECT ifu FROM book
+          WHERE book.mode = api_key.mode AND in_use
+                AND substr(book.nim, 1, 10) = substr(api_key.nim, 1, 10)
+          ORDER BY book.id DESC LIMIT 1
+      );
+
 -- name: revoke
 UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL;
 

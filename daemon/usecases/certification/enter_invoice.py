@@ -59,7 +59,8 @@ async def enter(
     machine's).
 
     Afterwards the intent and the outcomes of all earlier invoices are durable. On any error, also when the request has
-    expired (`Call.expires`), the open invoice is cancelled and nothing has been certified."""
+    expired (`Call.expires`), the open invoice is cancelled and nothing has been certified; after a refusal the rates are
+    read."""
     agreed, entered = invoice, False
 
     def agreed_payments(subtotal: Subtotal) -> Sequence[Payment]:
@@ -89,7 +90,7 @@ async def enter(
     except LineLost:
         raise
     except McfdError as error:
-        was_open = await _cancel(worker, machine)
+        was_open = await _cancel(worker, machine, error)
         if (entered or _was_opened(error)) and not was_open and isinstance(error, MachineError):
             # The machine has lost the open invoice, or may have: its error text means nothing.
             raise LineLost(reasons.INVOICE_LOST) from None
@@ -97,6 +98,12 @@ async def enter(
     if worker.machine is not machine:
         raise LineLost(reasons.GONE_BEFORE_CLOSE)
     return agreed
+
+
+async def _read_rates(worker: MachineWorker, machine: ConnectedMachine) -> None:
+    """The machine may have refused a line because its VAT rates have changed since they were read."""
+    with contextlib.suppress(MachineError):
+        worker.rates = dict((await machine.state()).rates)
 
 
 async def _cancel_left_open(worker: MachineWorker, machine: ConnectedMachine, refused: MachineRefused) -> None:
@@ -173,13 +180,16 @@ def _log_habit(worker: MachineWorker, invoice: Invoice, agreed: Invoice) -> None
         log.info("machine.habit", nim=worker.book.nim, mode=worker.book.mode, habit="VAT", machine_and_ours=habit)
 
 
-async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | None:
+async def _cancel(worker: MachineWorker, machine: ConnectedMachine, why: McfdError) -> bool | None:
     """Whether an invoice was open; None if the machine did not answer (`recover` cancels at the next connection)."""
     try:
-        return await machine.cancel()
+        was_open = await machine.cancel()
     except MachineError as error:
         worker.drop(machine, reasons.INVOICE_NOT_CANCELLED(error=error))
         return None
+    if was_open and isinstance(why, MachineRefused):
+        await _read_rates(worker, machine)
+    return was_open
 
 
 def patience(longest: float, *, is_credit: bool) -> float:

@@ -122,8 +122,9 @@ class SalesThatWait:
             await withdraw(worker, sale, sentence(error), by=DAEMON)
             return
         except (MachineRefused, MachineNonsense) as error:
-            await self._refused(sale, error)
-            return
+            if sale.invoice is None or at_present_rates(sale.invoice, worker.rates) == invoice:
+                await self._refused(sale, error)
+            return  # else with the rates that the machine has now
         self.refused.pop(sale.id, None)
         self.pauses = 0
 

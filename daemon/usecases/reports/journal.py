@@ -14,6 +14,7 @@ import msgspec
 
 from common.language import Language, Text
 from daemon.core.errors import NotFound
+from daemon.core.invoice.invoice import without_accents
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book
@@ -247,7 +248,8 @@ async def search(worker: MachineWorker, query: Search) -> Found:
         return await _found(worker, records, page)
     if page.state in OPEN:
         open_ones = await worker.journal.page(worker.book, page)
-        named = [record for record in open_ones if record.invoice.customer.is_named(query.text.casefold())]
+        plain = without_accents(query.text)
+        named = [record for record in open_ones if record.invoice.customer.is_named(plain)]
         return await _found(worker, named, page)
     return await _of_customer(worker, query.text, page)
 

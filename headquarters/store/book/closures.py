@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, literal, or_, select, update
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
@@ -184,18 +184,19 @@ class _Storing:
             if sibling is None:
                 yield fact
             else:
-                yield Fact("fork", f"{after.z}:previous", {"z": after.z, "what": "previous", "other": sibling})
+                what = "again" if checks.has_sales_of(after, sibling) else "previous"
+                yield Fact("fork", f"{after.z}:previous", {"z": after.z, "what": what, "other": sibling.z})
 
-    def _sibling(self, book: LockedBook, record: ClosureRecord) -> int | None:
-        """Number of another closure with the same predecessor: the ledger was restored in between. None if there is
-        none."""
+    def _sibling(self, book: LockedBook, record: ClosureRecord) -> ClosureRecord | None:
+        """Another closure with the same predecessor: the ledger was restored in between. None if there is none."""
         if record.previous_id is None:
             return None
         table = tables.closure.c
         followers = (table.machine == book.machine, table.mode == book.mode, table.previous_id == record.previous_id)
-        found = self._connection.scalar(select(func.min(table.z)).where(*followers, table.z != record.z))
-        new = [each.z for each in self._new_of(book) if each.previous_id == record.previous_id]
-        return next((z for z in (found, *new) if z is not None and z != record.z), None)
+        query = select(table.held).where(*followers, table.z != record.z).order_by(table.z).limit(1)
+        found = self._connection.scalar(query)
+        new = [each for each in self._new_of(book) if each.previous_id == record.previous_id and each.z != record.z]
+        return read_record(found) if found is not None else next(iter(new), None)
 
     def _new_of(self, book: LockedBook) -> list[ClosureRecord]:
         """New closures of this batch."""

@@ -181,6 +181,22 @@ async def test_a_ledger_that_waits_for_somebody(mcfd: Command) -> None:
     assert checks["ledger"]["state"] == "ok"
 
 
+async def test_a_ledger_whose_last_z_is_not_known(mcfd: Command, tmp_path: Path) -> None:
+    """Restored where nothing else knows its machine: the Z is refused until somebody says the number on paper."""
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await till.sell()
+        await till.close()
+    mcfd.ok("backup", str(tmp_path / "copy"))
+    for file in mcfd.ledger.parent.glob(f"{mcfd.ledger.name}*"):
+        file.unlink()
+    mcfd.ok("restore", str(tmp_path / "copy"))
+    found = (await doctor(mcfd))["last_z"]
+    assert (found["state"], found["todo"].startswith(f"sudo mcfd machine last-z {NIM} ")) == ("warn", True)
+    mcfd.ok("machine", "last-z", NIM, "1", "--yes")
+    assert "last_z" not in await doctor(mcfd)
+
+
 async def test_a_damaged_ledger(mcfd: Command) -> None:
     """Not a word of SQLite's: that it is damaged, and how a copy is put back."""
     async with opened(mcfd.ledger) as store:

@@ -42,6 +42,7 @@ def test_a_closed_month_its_paper_and_the_archive_of_its_year(tmp_path: Path) ->
         with Visitor(shop, "technician") as client:
             screen = client.get("/ui/closures", params={"month": "2025-12"}).text
             assert screen.count('data-testid="calendar-closure"') == 4
+            assert ">décembre 2025</a>" in screen
             for kind, period in (("month", "2025-12"), ("year", "2025")):
                 for number in (1, 2):
                     assert re.search(rf"/ui/paper/{kind}/{number}\b", screen)

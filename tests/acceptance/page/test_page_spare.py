@@ -198,14 +198,15 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     expect(banner).to_contain_text(f"{NIM} ne répond pas")
     expect(page).to_have_title(re.compile("^⛔ Aujourd'hui"))
     pattern = (
-        rf"Ventes arrêtées depuis \d\d:\d\d\xa0: {NIM} ne répond pas\xa0; vérifiez son câble et son alimentation\."
+        rf"Ventes arrêtées depuis \d\d:\d\d\xa0: {NIM} ne répond pas\xa0; vérifiez son câble et son alimentation\xa0; "
+        r"appelez la personne qui s'occupe du boîtier\."
     )
     assert re.fullmatch(pattern, banner.inner_text())
     assert shop.certify(invoice(fresh())).status_code == 503
     with Visitor(shop, "technician") as technician:
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         try:
-            expect(banner).to_contain_text(f": la machine de secours {SPARE} certifie à la place de {NIM}.")
+            expect(banner).to_contain_text(f": la machine de secours {SPARE} certifie à la place de {NIM}")
             assert certified(shop.certify(invoice(sold)))["nim"] == SPARE
             expect(page.locator("#details")).to_contain_text(sold)
             expect(page).to_have_title(re.compile("^⚠ Aujourd'hui"))

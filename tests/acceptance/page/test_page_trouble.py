@@ -1,6 +1,7 @@
 """The shop's page when something is wrong: a machine that needs a decision, or is switched off, a closure that was refused."""
 
 import asyncio
+import html
 import os
 import shutil
 import signal
@@ -27,6 +28,7 @@ from support.ledgers.ledger import tamper
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import NIM, Shop, invoice, running_shop, wait_for
 
+from daemon.operations import CreateKey
 from daemon.store.tables.audit import newest_entries
 
 pytestmark = pytest.mark.long
@@ -39,6 +41,10 @@ window.fetch = async (...asked) => {
   return ask(...asked);
 };"""
 """A screen that opens another by itself waits as long as it is looked at. A route of the browser would do it too, but without its cache."""
+NO_ANSWER = (
+    "The box has not answered, and may have done it all the same. What was typed is still here: press the button again once the box is back, "
+    "it is done only once."
+)
 CHANGED = "the case is not the one that was shown any more: look at it again"
 WENT_DOWN = "The machine has counted less than the ledger knows: it is another machine, or it was reset."
 
@@ -123,6 +129,52 @@ def test_a_box_that_is_silent_is_seen(person: People, shop: Shop) -> None:
     expect(silent).to_be_hidden(timeout=2 * PATIENCE_MS)
     expect(state).to_have_attribute("data-state", "ready", timeout=PATIENCE_MS)
     tech.complaints.clear()  # Chromium notes what was not answered
+
+
+def test_a_sale_without_an_answer_stays_in_its_form_and_is_certified_once(person: People, shop: Shop) -> None:
+    """The browser showed its own error, and back at the form it was empty, with another key: what was certified already was typed and certified again.
+    Without a connection, and where the box dies after the machine has certified, the form stays as it is, and is sent again under its key."""
+    awa = person("technician", FRENCH_PHONE)
+    form = awa.go("/ui/sale").locator("#sale")
+    for name, value in {"name1": "Natte", "price1": "1250"}.items():
+        form.locator(f"[name={name}]").fill(value)
+    form.locator("[name=group1]").select_option("A")
+    form.locator("[name=client]").select_option("CC")
+    before = len(shop.machines[0].certified())
+    note = awa.page.get_by_text(awa.view.say(NO_ANSWER))
+    awa.context.set_offline(True)
+    awa.press("Certify")
+    expect(note).to_be_visible()
+    expect(awa.page.get_by_test_id("box-silent")).to_be_visible()
+    usable(awa.page)
+    awa.context.set_offline(False)
+    shop.machines[0].order("pause-at", next=6, when="after", direction="in")
+    awa.press("Certify")
+    expect(note).to_be_hidden()
+    wait_for(shop.machines[0].is_stopped, "38h")
+    shop.kill_daemon()
+    expect(note).to_be_visible()
+    shop.machines[0].order("resume")
+    shop.start_daemon()
+    awa.press("Certify")
+    awa.page.wait_for_url("**/ui/journal/*")
+    expect(awa.page.locator("main")).to_contain_text("1\N{NARROW NO-BREAK SPACE}250")
+    assert len(shop.machines[0].certified()) == before + 1
+    awa.complaints.clear()  # Chromium notes what was not answered
+
+
+def test_what_is_refused_is_shown_in_its_form_with_its_total(person: People) -> None:
+    """The answer takes the place of the screen: the fault stands above it, the fields are as they were typed, and the total is made as before."""
+    awa = person("technician")
+    page = awa.go("/ui/sale")
+    page.fill("[name=name1]", "Natte")
+    page.fill("[name=price1]", "0")
+    page.locator("[name=client]").select_option("CC")
+    awa.press("Certify")
+    expect(page.get_by_role("alert").first).to_be_focused()
+    page.fill("[name=price1]", "1 250")
+    expect(page.locator("#total")).to_contain_text("250")
+    awa.complaints.clear()  # Chromium notes what was refused
 
 
 @pytest.mark.parametrize("path", ["/ui/", "/ui/journal"])
@@ -216,6 +268,30 @@ def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> N
             state = seller.look("/ui/state")
             assert "la machine sur cette ligne est EL09000009-1" in state, state
             assert "alimentation" not in state
+
+
+def test_another_taxpayer_leaves_the_tills_without_a_key(tmp_path: Path) -> None:
+    """Keys of the taxpayer before are refused (decision 33): the banner was green while no till could sell. It is red, and says who is to be called, until
+    a till has a new key; the list of keys says which are the former taxpayer's."""
+    with running_shop(tmp_path, first=HURRIED) as shop:
+        create_users(shop, ["technician", "seller"])
+        assert shop.certify(invoice("R-1")).status_code == 200
+        shop.machines[0].order("options", ifu="00099999Z")
+        shop.machines[0].order("reboot", seconds=0.1)
+        with Visitor(shop, "seller") as seller, Visitor(shop, "technician") as technician:
+            wait_for(lambda: "Les caisses sont refusées" in seller.look("/ui/state"), "the banner")
+            assert shop.certify(invoice("R-2")).status_code == 401
+            state = html.unescape(seller.look("/ui/state"))
+            assert 'data-level="bad"' in state
+            assert (
+                "chaque caisse a besoin d'une nouvelle clé\N{NO-BREAK SPACE}; appelez la personne qui s'occupe du boîtier."
+                in state
+            )
+            assert 'href="/ui/box/keys"' in technician.look("/ui/state")
+            assert "d'un autre contribuable" in html.unescape(technician.look("/ui/box/keys"))
+            shop.use_key(shop.change(CreateKey(NIM, "live", "till")))
+            assert shop.certify(invoice("R-2")).status_code == 200
+            assert 'data-level="good"' in seller.look("/ui/state")
 
 
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:

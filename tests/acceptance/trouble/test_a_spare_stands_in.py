@@ -1,6 +1,7 @@
 """A spare machine beside one that dies: real processes, the command line, the page, and tills that are not touched."""
 
 import contextlib
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -155,6 +156,32 @@ def test_the_receipt_of_a_regularised_sale_names_the_machine_whose_outage_it_was
         assert (receipt["nim"], receipt["deferred"]["outageNim"]) == (NIM, SPARE)
         (outage,) = shop.get("outages", nim=SPARE).json()["outages"]
         assert (outage["id"], outage["sales"]["count"]) == (receipt["deferred"]["outage"], 1)
+
+
+def left_open(shop: PairShop) -> list[str]:
+    """Machines of which the doctor says that a Z is still to be made."""
+    checks = json.loads(shop.mcfd("doctor", "--json").stdout)["checks"]
+    return [check["nim"] for check in checks if check["check"] == "left_open"]
+
+
+def test_what_a_till_leaves_without_a_z_is_told(tmp_path: Path) -> None:
+    """A till closes the book that is in use. What the other machine has certified since its last Z would come to no month and not to headquarters
+    until somebody closes it: the doctor names that machine."""
+    with paired(tmp_path) as shop:
+        shop.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        certified(shop.certify(invoice("L-1")))
+        shop.x_with(1)
+        assert left_open(shop) == []
+        shop.take_over()
+        certified(shop.certify(invoice("L-2")))
+        shop.x_with(1)
+        assert left_open(shop) == [NIM]
+        shop.take_back()
+        assert shop.closed()["nim"] == NIM
+        assert left_open(shop) == [SPARE]
+        assert shop.close_period(nim=SPARE).json()["certs_count"] == 1
+        assert left_open(shop) == []
 
 
 def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 The daemon's `time.time_ns` is moved, as `settimeofday` would move it; the machine's clock stays right.
 """
 
+import html
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from support.browser import Visitor, create_users
 from support.crash.crashing import armed
-from support.shop import Machine, Shop, invoice
+from support.shop import Machine, Shop, invoice, wait_for
 
 from daemon.store.maintenance.verify import verify
 
@@ -67,3 +69,23 @@ def test_a_box_that_wakes_up_in_1970_takes_the_machines_time(tmp_path: Path) -> 
         assert box.drift < -20 * 365 * 24 * HOUR
         assert len(box.shop.events("clock.drift")) == 1
         assert box.shop.get("reports").json()["count"] == 1
+
+
+def test_the_page_shows_what_both_clocks_say(tmp_path: Path) -> None:
+    """The difference was said in minutes, fourteen million of them for a box in 2000: nobody saw which clock was wrong. Last night's copy is no copy of years
+    ago on a box that takes it to be 2040."""
+    ahead = datetime(2040, 6, 1, 10, tzinfo=UTC).timestamp() - time.time()
+    with opened(tmp_path, 0.0) as box:
+        create_users(box.shop, ["seller"])
+        box.shop.mcfd("backup", "--into", str(tmp_path / "backups"), check=True)
+        with Visitor(box.shop, "seller") as seller:
+            assert 'data-level="good"' in seller.look("/ui/state")
+        box.jump(ahead)
+        wait_for(lambda: abs(box.drift) > HOUR, "the difference")
+        with Visitor(box.shop, "seller") as seller:
+            state = html.unescape(seller.look("/ui/state"))
+            today = html.unescape(seller.look("/ui/"))
+        assert "celle du boîtier dit 01/06/2040 10:" in state, state
+        assert f"celle de la machine {datetime.now(UTC):%d/%m/%Y} " in state, state
+        assert "copie" not in state
+        assert f"son horloge\N{NO-BREAK SPACE}: {datetime.now(UTC):%d/%m/%Y} " in today

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.box.mounts import fill, small_disk
-from support.browser import create_users, session_of
+from support.browser import PASSWORD, Visitor, create_users, session_of
 from support.crash.lane import Lane
 from support.processor import within
 from support.shop import invoice, running_shop, wait_for
@@ -86,3 +86,24 @@ def test_a_ledger_that_was_moved_away_is_named_and_not_a_full_disk(tmp_path: Pat
             wait_for(lambda number=number: shop.certify(invoice(number), key=number).status_code == 200, "service")
         assert shop.stop_daemon() == 0
         shop.verify()
+
+
+def test_a_disk_without_a_byte_is_a_screen_for_who_logs_in_and_who_copies(tmp_path: Path) -> None:
+    """A login, which is noted in the ledger, answered with JSON, and a copy that failed said in English which command it was: both say that the disk
+    is full, and a logout too."""
+    with (
+        small_disk(tmp_path / "disk", DISK_MB) as disk,
+        running_shop(tmp_path, config={"storage": {"path": str(disk / "mcfd.sqlite3"), "reserve_mb": 8}}) as shop,
+    ):
+        create_users(shop, ["technician"])
+        with Visitor(shop, "technician") as inside, Visitor(shop) as outside:
+            fill(disk)
+            login = outside.submit("/ui/login", name="technician", password=PASSWORD)
+            assert login.status_code == 507
+            assert "disque est plein" in login.text
+            assert 'name="name" value="technician"' in login.text
+            inside.submit("/ui/box/backup")
+            wait_for(
+                lambda: "copié\N{NO-BREAK SPACE}: le disque est plein" in inside.look("/ui/box/backups"), "the cause"
+            )
+            assert "disque est plein" in inside.submit("/ui/logout").text

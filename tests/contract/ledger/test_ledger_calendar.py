@@ -19,11 +19,12 @@ from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
+from daemon.core.report.report_parts import digest_of
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
 from daemon.store.store import Store
-from daemon.store.tables.book.calendar_closures import calendar_list, highest_numbers
+from daemon.store.tables.book.calendar_closures import calendar_list, highest_numbers, store_letterhead
 from daemon.store.tables.book.closures import close_period, closures_between, find_closure
 from daemon.store.tables.book.entries import repair_time
 from daemon.store.tables.book.totals import tally_between
@@ -278,6 +279,15 @@ async def test_the_month_of_a_spare_names_the_machine_in_whose_place_it_has_cert
     named = [report.stands_for for report in await reports(store, spare) if report.z_count]
     assert named == [till.book.nim, msgspec.UNSET]
     assert {report.stands_for for report in await reports(store, till)} == {msgspec.UNSET}
+
+
+async def test_a_month_names_the_newest_letterhead(store: Store, till: Till) -> None:
+    """By its digest, for the paper."""
+    digest = digest_of(b"a letterhead")
+    await store.ledger.write(store_letterhead, till.book, digest, b"a letterhead", till.at)
+    await till.close()
+    await store.ledger.close_over_months(till.book, till.at + 31 * DAY)
+    assert {report.letterhead for report in await reports(store, till)} == {digest.hex()}
 
 
 @pytest.mark.parametrize("sales", [3, 70])

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import IFU, NIM, START, Till, opened, opened_till, query
+from support.ledgers.ledger import IFU, NIM, START, Till, opened, opened_till, query, tamper
 
 from daemon.core.clock import DAY
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
@@ -356,3 +356,19 @@ async def test_a_taxpayer_that_0_1_0_has_emptied_is_known_from_the_last_certific
     await till.sell()
     await store.ledger.write(lambda connection: connection.execute("UPDATE book SET ifu = ''"))
     assert (store.ledger.peek(book_state, till.book)).ifu == IFU
+
+
+async def test_a_start_that_fails_in_the_middle_of_a_gap_leaves_none(path: Path, tmp_path: Path) -> None:
+    """The next start finds the older copy as it was, and skips the numbers once."""
+    await close(path, 1)
+    backup(path, tmp_path / "copy", at=START)
+    await close(path, 2)
+    restore(tmp_path / "copy", path, at=START)
+    tamper(path, "CREATE TRIGGER full BEFORE UPDATE OF z_number ON book BEGIN SELECT RAISE(ABORT, 'full'); END")
+    with pytest.raises(Exception, match="full"):
+        await close(path, 1)
+    tamper(path, "DROP TRIGGER full")
+    assert await close(path, 1) == [4]
+    async with opened(path) as store:
+        found = await store.ledger.read(entries.entries, (await Till.of(store)).book)
+    assert [placed.entry for placed in found] == [Gap(2, 3, "ledger.high-water")]

@@ -285,6 +285,8 @@ async def from_paper(store: Store, till: Till) -> dict[str, Any]:
     outcome = Outcome(word, first, first.total_ttc, till.at + 1, line_ms=1, duration_ms=1, reason="its paper")
     after = store.ledger.peek(book_state, till.book)
     await store.ledger.write(settlements.settle_certified, till.book, ids[0], outcome, after)
+    state = store.ledger.peek(book_state, till.book)
+    assert (state.counters, state.last_number, state.seen) == (after.counters, after.last_number, after.seen)
     await store.ledger.write(EventWriter({}).write, till.book, CERTIFIED, till.at + 1, ref=ids[0])
     return msgspec.json.decode((await till.close()).body)
 

@@ -96,7 +96,9 @@ def test_a_box_whose_clock_was_a_year_ahead(store, box):
     store.presences.store([presence_word(box, box.presence(at=NOW + YEAR))], now=NOW + 5 * MINUTE)
     assert [finding[0] for finding in open_findings(store)] == ["clock"]
     word = presence_word(box, box.presence(at=NOW + MINUTE))
-    store.presences.store([type(word)(word.presence, word.content, word.key_id, -1, NOW + MINUTE)], now=NOW + 6 * MINUTE)
+    store.presences.store(
+        [type(word)(word.presence, word.content, word.key_id, -1, NOW + MINUTE)], now=NOW + 6 * MINUTE
+    )
     assert [finding[0] for finding in open_findings(store)] == ["clock"]
     say(store, box, NOW + 10 * MINUTE)
     assert open_findings(store) == []

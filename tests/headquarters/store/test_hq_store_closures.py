@@ -175,7 +175,31 @@ def test_two_that_follow_the_same_one_are_a_fork(store, box):
     again = box.close(z_number=5)
     assert take(store, box, again) == [StoreOutcome.STORED]
     assert again.previous_report_id != fourth.report_id
-    assert open_findings(store) == [("counters", 5, "down", "TC, FVC"), ("fork", 5, "previous", 3)]
+    assert open_findings(store) == [("counters", 5, "down", "TC, FVC"), ("fork", 5, "again", 3)]
+
+
+def test_sales_that_a_restored_ledger_closes_again(store, box):
+    """The backup was made before Z 3 and has its sales: Z 4 holds them as well. The finding says that the totals count them twice."""
+    take(store, box, *(box.close() for _ in range(3)))
+    third = box.closures[2]
+    box.forget(2)
+    take(store, box, box.close(3, z_number=4))
+    assert box.closures[-1].fvc_start == third.fvc_start
+    assert ("fork", 4, "again", 3) in open_findings(store)
+    assert sum(line.ttc for line in store.figures.lines()) == 8000 * (3 * 2 + 3)
+
+
+@pytest.mark.parametrize("is_credit", [True, False])
+def test_a_restored_ledger_that_lacks_the_sales_of_a_closure(store, box, is_credit):
+    """The backup was made after Z 2: Z 4 has later sales, or credit notes alone, so nothing is counted twice."""
+    take(store, box, *(box.close() for _ in range(3)))
+    third = box.closures[2]
+    box.forget(2)
+    tc, fvc = third.mcf_counters.tc, third.mcf_counters.fvc
+    after = CounterValues(tc=tc + 2, fvc=fvc, frc=2) if is_credit else CounterValues(tc=tc + 2, fvc=fvc + 2, frc=0)
+    numbers = {"fvc_start": fvc if is_credit else fvc + 1, "fvc_end": after.fvc}
+    take(store, box, box.close(z_number=4, mcf_counters=after, unexplained=2, **numbers))
+    assert ("fork", 4, "previous", 3) in open_findings(store)
 
 
 def test_chain_that_does_not_continue(store, box):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator
@@ -13,6 +14,8 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from structlog.testing import capture_logs
+from support.ports import free_port
 from support.processor import within
 from support.receivers.authority import Authority
 from support.tools import need
@@ -295,3 +298,39 @@ async def test_without_a_server_haproxy_says_so() -> None:
                 await server.stop()
     finally:
         await front.stop()
+
+
+async def test_haproxy_of_the_unit_reloads_a_configuration_that_has_changed(haproxy: str) -> None:
+    """It then serves the new port; with the same configuration it is left as it is."""
+    folder, ports = Path(tempfile.mkdtemp(prefix="front-")), [free_port(), free_port()]
+    master = folder / "master.sock"
+
+    async def reloads() -> list[str]:
+        reader, writer = await asyncio.open_unix_connection(master)
+        writer.write(b"show proc\n")
+        listed = (await reader.readuntil(b"# programs")).decode()
+        writer.close()
+        return [line.split()[2] for line in listed.splitlines() if "master" in line]
+
+    front, moved = (FrontServer(folder, "127.0.0.1", port) for port in ports)
+    with capture_logs() as logged:
+        await front.start()
+    assert logged == []  # that HAProxy is not running yet is no warning
+    command = [haproxy, "-W", "-q", "-f", str(folder / "haproxy.cfg"), "-S", str(master)]
+    process = await asyncio.create_subprocess_exec(*command, start_new_session=True)
+    try:
+        listed: list[str] = []
+        async with asyncio.timeout(30):
+            while not listed:
+                with contextlib.suppress(OSError, EOFError):
+                    listed = await reloads()
+        await front.start()
+        assert await reloads() == ["0"]
+        await moved.start()
+        async with asyncio.timeout(30):
+            while not (await raw(moved, b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 503 "):
+                pass
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        shutil.rmtree(folder)

@@ -179,19 +179,21 @@ def test_the_unit_of_a_stick_writes_the_whole_box_and_lets_go(shop: Shop) -> Non
 
 
 def test_a_purge_leaves_the_ledger_alone_and_a_browser_sets_the_box_up_again(shop: Shop) -> None:
-    """Configuration, secrets, copies, user and program go. The ledger stays, root's own; a new installation is not in its way. Without a
+    """Configuration, secrets, copies, user and program go. The ledger stays, root's own, and so does one of another name; a new installation is not in its way. Without a
     configuration it serves the first start by itself: on the network, encrypted, not as root, to who has the code, which is root's to read,
     in the journal, and shown again by `mcfd setup --page`. What was decided becomes the configuration, the daemon takes its place, on this box
     alone as was decided, and the ledger goes on."""
     shop.sell()
     shop.unplug()
+    other = "/var/lib/mcfd/mcfd-caisse-2.db"
+    shop.box.run("mcfd", "backup", other)
     output = shop.box.run("apt-get", "purge", "-y", "mcfd").stdout
     assert "tout est supprimé sauf le registre fiscal" in output
     assert LEDGER in output
     ours = ("/", "-xdev", "-path", "*mcfd*")
     passing = [f"/{name}/*" for name in ("root", "var/log", "run", "proc", "sys")]
     left = shop.box.run("find", *ours, *(word for path in passing for word in ("-not", "-path", path))).stdout
-    assert set(left.split()) == {"/var/lib/mcfd", LEDGER}
+    assert set(left.split()) == {"/var/lib/mcfd", LEDGER, other}
     assert shop.box.run("stat", "-c", "%U %a", "/var/lib/mcfd").stdout == "root 700\n"
     assert shop.box.run("getent", "passwd", "mcfd", check=False).stdout == ""
 

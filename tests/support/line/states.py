@@ -41,7 +41,9 @@ def chatty_line(link: Path, words: bytes = b"\r\nbox login: ") -> Iterator[Path]
 @contextmanager
 def locked_line(link: Path) -> Iterator[int]:
     """A program that has the port open and never heard of locks; its process id."""
-    with link.open("rb", buffering=0) as port, subprocess.Popen(["sleep", "60"], stdin=port) as process:
+    port = os.open(link, os.O_RDONLY | os.O_NOCTTY)
+    with subprocess.Popen(["sleep", "60"], stdin=port) as process:
+        os.close(port)
         try:
             yield process.pid
         finally:

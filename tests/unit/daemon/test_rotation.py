@@ -4,7 +4,16 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.rotation import BOX_SUFFIX, backup_name, box_suffix, rotate, timestamp_of, to_delete
+from daemon.rotation import (
+    BOX_SUFFIX,
+    SUFFIX,
+    backup_name,
+    box_suffix,
+    remove_unfinished,
+    rotate,
+    timestamp_of,
+    to_delete,
+)
 
 _FIRST = datetime(2025, 1, 1, 2, 15, tzinfo=UTC)
 _TIMES = st.lists(st.integers(0, 1_000_000).map(lambda minutes: _FIRST + timedelta(minutes=minutes)), max_size=60)
@@ -54,6 +63,19 @@ def test_boxes_that_share_a_stick_leave_each_other_alone(tmp_path: Path) -> None
     gone = rotate(tmp_path / new, keep_daily=1, keep_monthly=0, suffixes=[mine, BOX_SUFFIX])
     assert gone == [tmp_path / former, tmp_path / old]
     assert {entry.name for entry in tmp_path.iterdir()} == {*of_other, new}
+
+
+def test_what_a_killed_backup_has_left_goes_and_what_is_written_now_stays(tmp_path: Path) -> None:
+    """Beside the copies, under their names: of earlier nights and of this box. What SQLite has beside a whole copy is no such rest."""
+    mine, other = box_suffix("e69a-6ea5-403a"), box_suffix("1132-bc86-f95b")
+    old, now = _FIRST, _FIRST + timedelta(days=2)
+    copy, box = backup_name(old), backup_name(old, mine)
+    left = [f"{copy}.part", f"{copy}.part-journal", f".{copy}.3au2_ip1", f"{box}.part"]
+    stay = [copy, box, f"{copy}-wal", f"{backup_name(old, other)}.part", f"{backup_name(now)}.part", "note.part"]
+    for name in (*left, *stay):
+        (tmp_path / name).write_bytes(b"")
+    remove_unfinished(tmp_path, now, [mine, SUFFIX])
+    assert {entry.name for entry in tmp_path.iterdir()} == set(stay)
 
 
 @given(_TIMES, st.integers(0, 20), st.integers(0, 20))

@@ -26,7 +26,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.people import ROLES, fault_of_name
 from daemon.store.tables import keys as keys_table
 from daemon.store.tables.audit import newest_entries
-from daemon.store.tables.keys import list_keys
+from daemon.store.tables.keys import list_keys, of_another_taxpayer
 from daemon.store.tables.people import create_person, disable_person, list_people, set_password
 
 ENTRIES: Final = 100
@@ -61,10 +61,16 @@ box = screen("/ui/box", "administer")(_box)
 
 async def _keys(visit: Visit) -> Reply:
     keys, authority = await visit.page.ledger.read(list_keys), await authority_link(visit)
-    form_key = visit.form.get("form") or secrets.token_urlsafe(9)
-    done = _done(visit)
+    former = await visit.page.ledger.read(of_another_taxpayer)
     return await render(
-        visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=done, form_key=form_key
+        visit,
+        "box_keys.html",
+        keys=keys,
+        former=former,
+        roles=ROLES,
+        authority=authority,
+        done=_done(visit),
+        form_key=visit.form.get("form") or secrets.token_urlsafe(9),
     )
 
 

@@ -291,7 +291,7 @@ async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
 
 
 OBSTACLES: dict[Obstacle, Text] = {
-    "does not fit": Text("this decision does not fit any more"),
+    "does not fit": Text("this decision does not fit any more, perhaps since another one was made meanwhile"),
     "machine unknown": Text("it is not known what the machine says: plug it in"),
     "not its last": Text(
         "the machine's last invoice is not this one: its code and time have to come from the machine's paper"

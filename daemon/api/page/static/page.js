@@ -1,6 +1,31 @@
-// A form that changes something is sent once, however often its button is pressed, and again where no answer came for so long.
+// A form that changes something is sent once, however often its button is pressed, and again where no answer came for so long. One with a key is
+// sent in the background: without an answer what was typed stays, and is sent again under the same key, so that it is done once.
 const UNANSWERED = 30000;
 const release = (form) => { delete form.dataset.sent; for (const button of form.querySelectorAll("button")) button.removeAttribute("aria-disabled"); };
+const unanswered = document.getElementById("unanswered");
+const answered = (text) => {
+  const main = new DOMParser().parseFromString(text, "text/html").getElementById("main");
+  if (!main) throw new Error("not a screen of this page");
+  document.getElementById("main").replaceWith(main);
+  htmx.process(main);
+  prepare();
+  window.scrollTo(0, 0);
+  main.querySelector("[autofocus]")?.focus();
+};
+const send = async (form) => {
+  unanswered.hidden = true;
+  try {
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "text/html" } });
+    if (answer.redirected) location.assign(answer.url); else answered(await answer.text());
+  } catch {
+    if (!form.isConnected) return;
+    release(form);
+    form.append(unanswered);
+    unanswered.hidden = false;
+    unanswered.focus();
+    document.dispatchEvent(new Event("htmx:sendError"));
+  }
+};
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.classList.contains("once")) return;
@@ -8,6 +33,7 @@ document.addEventListener("submit", (event) => {
   form.dataset.sent = "1";
   for (const button of form.querySelectorAll("button")) button.setAttribute("aria-disabled", "true");
   setTimeout(release, UNANSWERED, form);
+  if (form.elements.key && unanswered) { event.preventDefault(); send(form); }
 });
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) document.querySelectorAll("form.once").forEach(release);
@@ -107,38 +133,42 @@ const whole = (text) => {
   return /^\d{1,3}([.,]\d{3})+$/.test(plain) ? plain.replace(/[.,]/g, "") : plain;
 };
 const francs = (sum) => `${String(sum).replace(/\B(?=(\d{3})+$)/g, "\u00a0")}\u00a0F\u00a0CFA`;
-// Counting the drawer: notes and coins make the sum, and the difference is seen before anything is closed.
-const counted = document.getElementById("counted");
-if (counted) {
-  const expected = Number(document.querySelector("[data-expected]").dataset.expected);
-  const difference = document.getElementById("difference");
-  const number = (text) => Number(whole(text) || 0);
-  document.getElementById("close").addEventListener("input", (event) => {
-    const pieces = [...document.querySelectorAll("[data-piece]")];
-    if (event.target.dataset.piece) counted.value = String(pieces.reduce((sum, each) => sum + each.dataset.piece * number(each.value), 0));
-    else for (const each of pieces) each.value = "";
-    const off = number(counted.value) - expected;
-    difference.textContent = counted.value === "" || Number.isNaN(off) ? "" : difference.dataset.words.replace("@", (off > 0 ? "+" : "") + francs(off));
-    difference.className = off ? "bad" : "good";
-  });
-}
-// An invoice by hand: the total as it is typed, price and group of an article that was sold before, a line more when the last one is in use.
-const sale = document.getElementById("sale");
-if (sale) {
-  const known = new Map([...document.querySelectorAll("#articles option")].map((each) => [each.value, each.dataset]));
-  const number = (text) => Number(text.replace(/\s/g, "").replace(",", ".")) || 0;
-  const lines = [...sale.querySelectorAll(".line")];
-  const look = (event) => {
-    let total = 0, last = 0;
-    lines.forEach((line, at) => {
-      const [name, price, quantity] = line.querySelectorAll("input");
-      const before = known.get(name.value);
-      if (before && event && event.target === name) { price.value = before.price; line.querySelector("select").value = before.group; }
-      if (name.value) { last = at + 1; total += Math.round(number(whole(price.value)) * number(quantity.value)); }
+// Of the screen, also where the answer to a form took its place.
+const prepare = () => {
+  // Counting the drawer: notes and coins make the sum, and the difference is seen before anything is closed.
+  const counted = document.getElementById("counted");
+  if (counted) {
+    const expected = Number(document.querySelector("[data-expected]").dataset.expected);
+    const difference = document.getElementById("difference");
+    const number = (text) => Number(whole(text) || 0);
+    document.getElementById("close").addEventListener("input", (event) => {
+      const pieces = [...document.querySelectorAll("[data-piece]")];
+      if (event.target.dataset.piece) counted.value = String(pieces.reduce((sum, each) => sum + each.dataset.piece * number(each.value), 0));
+      else for (const each of pieces) each.value = "";
+      const off = number(counted.value) - expected;
+      difference.textContent = counted.value === "" || Number.isNaN(off) ? "" : difference.dataset.words.replace("@", (off > 0 ? "+" : "") + francs(off));
+      difference.className = off ? "bad" : "good";
     });
-    lines.forEach((line, at) => { line.hidden = at > last; });
-    document.getElementById("total").textContent = francs(total);
-  };
-  sale.addEventListener("input", look);
-  look();
-}
+  }
+  // An invoice by hand: the total as it is typed, price and group of an article that was sold before, a line more when the last one is in use.
+  const sale = document.getElementById("sale");
+  if (sale) {
+    const known = new Map([...document.querySelectorAll("#articles option")].map((each) => [each.value, each.dataset]));
+    const number = (text) => Number(text.replace(/\s/g, "").replace(",", ".")) || 0;
+    const lines = [...sale.querySelectorAll(".line")];
+    const look = (event) => {
+      let total = 0, last = 0;
+      lines.forEach((line, at) => {
+        const [name, price, quantity] = line.querySelectorAll("input");
+        const before = known.get(name.value);
+        if (before && event && event.target === name) { price.value = before.price; line.querySelector("select").value = before.group; }
+        if (name.value) { last = at + 1; total += Math.round(number(whole(price.value)) * number(quantity.value)); }
+      });
+      lines.forEach((line, at) => { line.hidden = at > last; });
+      document.getElementById("total").textContent = francs(total);
+    };
+    sale.addEventListener("input", look);
+    look();
+  }
+};
+prepare();

@@ -14,7 +14,7 @@ from common.language import Language, Text, reasons
 from common.language.reasons import codes_of
 from common.numbers import money
 from daemon.api.box import LineSlot
-from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS, refuses_since
+from daemon.api.page.views.sales_state import AMBER_DAYS, RED_DAYS, refuses_since, wrong_clock
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
@@ -135,7 +135,8 @@ class MachineView(msgspec.Struct, frozen=True):
     """since the last contact with the tax server; None if there was none"""
     days_colour: str
     unsent: int | None
-    drift: int | None
+    clock: str
+    """what its clock says, if it is not what the box's says"""
     doubts: str
     """invoices in doubt"""
     unnotified: int
@@ -147,7 +148,6 @@ def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:
     link = None if worker.server_link is None else tax_server(worker.server_link, worker.now())
     days = link.days_since_contact if link else None
     outage = worker.ledger.peek(last_outage, worker.book)
-    drift = None if worker.drift_seconds is None else round(worker.drift_seconds)
     return MachineView(
         name=name_of(worker),
         nim=worker.book.nim,
@@ -158,7 +158,7 @@ def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:
         days=days,
         days_colour="" if days is None or days < AMBER_DAYS else "amber" if days < RED_DAYS else "bad",
         unsent=link.waiting if link else None,
-        drift=drift if drift is not None and abs(drift) >= DRIFT_AMBER else None,
+        clock=wrong_clock(worker, visit),
         doubts="" if worker.connected else ", ".join(f"{r.number} ({money(r.total_ttc)})" for r in worker.unfinished),
         unnotified=outage.number
         if outage and visit.may("close") and _needs_notice(outage, worker, worker.now())

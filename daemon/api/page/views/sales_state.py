@@ -18,11 +18,13 @@ from common.language.reasons import (
 )
 from daemon.core.clock import DAY, HOUR, machine_millis
 from daemon.core.errors import StorageError, StorageFull, ZNumberUnknown, without_paths
+from daemon.core.machine.state import same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, WARN_DAYS, tax_server
 from daemon.paper.reports import REASONS
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.outages import open_outage, out_since
+from daemon.store.tables.keys import list_keys, of_another_taxpayer
 from daemon.usecases.reports.report import latest
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ DRIFT_AMBER = 60
 COPY_DAYS = 3
 """Days without the nightly copy; nothing is said of a box that never had one."""
 PRESENT = frozenset(each.code for each in (OTHER_MACHINE, PORT_BUSY, PORT_HANGS_UP, PORT_PERMISSION))
-ATTENTION, SPARE, WAITING = "/ui/attention", "/ui/spare", "/ui/waiting"
+ATTENTION, SPARE, WAITING, KEYS = "/ui/attention", "/ui/spare", "/ui/waiting", "/ui/box/keys"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
 
@@ -53,7 +55,7 @@ class SalesState(msgspec.Struct, frozen=True):
 
     @property
     def is_to_decide(self) -> bool:
-        return self.href != WAITING
+        return self.href not in (WAITING, KEYS)
 
     @property
     def icon(self) -> str:
@@ -76,8 +78,9 @@ async def sales_state(visit: Visit) -> SalesState:
     stopped = [each for each in live if not _sells(each)]
     if not all(each.defers for each in stopped):
         return await _stopped(visit, stopped, len(live))
-    if later := await _later(visit, live, stopped):
-        return later
+    later = await _later(visit, live, stopped)
+    if found := _without_keys(visit, live, later) or later:
+        return found
     warnings = [
         say("the spare {spare} certifies in the place of {nim}", spare=each.in_use.book.nim, nim=each.book.nim)
         for each in replaced
@@ -97,7 +100,8 @@ async def sales_state(visit: Visit) -> SalesState:
         warnings.append(from_stored(deps.disk()).in_language(visit.language))
     warnings += await _undelivered(visit)
     copies = [each.at for each in visit.page.backups()]
-    if copies and (days := (deps.clock() - max(copies)) // DAY) >= COPY_DAYS:
+    now = min(deps.clock(), visit.worker.now())  # a box that takes it to be 2040 has not lacked copies since
+    if copies and (days := (now - max(copies)) // DAY) >= COPY_DAYS:
         warnings.append(say("the ledger was last copied {days} days ago, and is to be each night", days=days))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
@@ -133,6 +137,29 @@ def refuses_since(worker: MachineWorker) -> int:
     """When a connected machine began to refuse every invoice, as a blocked one does; 0 after a certification."""
     outage = worker.ledger.peek(open_outage, worker.book)
     return outage.since if outage and outage.reason == "blocked" else 0
+
+
+def _without_keys(visit: Visit, live: list[MachineWorker], later: SalesState | None) -> SalesState | None:
+    """Machines whose tills were not given keys of the new taxpayer yet, and what waits besides."""
+    refused = [each.book.nim for each in live if _has_former_keys(each)]
+    if not refused:
+        return None
+    cause = visit.say("{nims} has another taxpayer now: each till needs a new key", nims=", ".join(refused))
+    detail = visit.say("; ").join([cause, later.detail]) if later else _call(visit, cause)
+    href = KEYS if visit.may("administer") else later.href if later else ""
+    return SalesState("bad", visit.say("The tills are refused"), detail, href)
+
+
+def _has_former_keys(worker: MachineWorker) -> bool:
+    """Whether tills have keys, all of them of the machine's taxpayer before this one (decision 33)."""
+    if not worker.former:
+        return False
+    book, now = worker.book, worker.now()
+    keys = [
+        each for each in worker.ledger.peek(list_keys) if each.mode == book.mode and same_machine(each.nim, book.nim)
+    ]
+    keys = [each for each in keys if not each.revoked_at and each.works_at(now)]
+    return bool(keys) and worker.ledger.peek(of_another_taxpayer).issuperset(each.id for each in keys)
 
 
 async def _has_met_server(worker: MachineWorker) -> bool:
@@ -232,6 +259,8 @@ def _call(visit: Visit, *causes: str) -> str:
     """The causes, and the contact (`[company] support`), its telephone number on one line."""
     support = re.sub(r"(?<=\d) (?=\d)", "\N{NO-BREAK SPACE}", visit.page.support)
     call = [visit.say("call {support}", support=support)] if support else []
+    if not support and not visit.may("administer"):
+        call = [visit.say("call who looks after the box")]
     return visit.say("; ").join([*causes, *call]) + "."
 
 
@@ -257,8 +286,21 @@ def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
                 days=days,
             )
         )
-    if worker.drift_seconds is not None and abs(worker.drift_seconds) >= DRIFT_AMBER:
+    if machine := wrong_clock(worker, visit):
+        box = visit.moment(visit.deps.clock())
         found.append(
-            say("the clocks of box and machine are {minutes} min apart", minutes=round(abs(worker.drift_seconds) / 60))
+            say(
+                "the clocks differ, the box's says {box} and the machine's {machine}: have the wrong one set",
+                box=box,
+                machine=machine,
+            )
         )
     return found
+
+
+def wrong_clock(worker: MachineWorker, visit: Visit) -> str:
+    """What the machine's clock says, if it and the box's are more than a minute apart."""
+    drift = worker.drift_seconds
+    if drift is None or abs(drift) < DRIFT_AMBER:
+        return ""
+    return visit.moment(visit.deps.clock() - round(drift * 1000))

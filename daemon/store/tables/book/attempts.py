@@ -104,7 +104,7 @@ def insert_key(
 ) -> None:
     """Stores what the key stands for; KeyReused if it stands for another request that has not failed."""
     values = (book.id, key_hash, fingerprint, at, attempt_id, z_number, answer)
-    if connection.execute(_SQL["keep_key"], values).rowcount != 1:
+    if connection.execute(_SQL["insert_key"], values).rowcount != 1:
         raise KeyReused
 
 
@@ -117,7 +117,7 @@ def insert_answer(
     answer: bytes | None = None,
     z_number: int | None = None,
 ) -> None:
-    """Stores the answer to a call under its key, if it has one; KeyReused as `keep_key`."""
+    """Stores the answer to a call under its key, if it has one; KeyReused as `insert_key`."""
     if call.key:
         insert_key(connection, book, call.key_hash, call.fingerprint, at=at, z_number=z_number, answer=answer)
 

@@ -88,7 +88,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     if row is None:
         raise NotFound(Text("the ledger has no book for {nim} ({mode})", nim=book.nim, mode=book.mode))
     tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
-    epoch, question, accepted_to, repairs, restored_at, seen, begun_at, nim, last_code, lost, in_use = rest
+    epoch, needs_last_z, accepted_to, repairs, restored_at, seen, begun_at, nim, last_code, lost, in_use = rest
     return BookState(
         book=Book(book.id, nim, book.mode),
         counters=counters_of(tc, fvc, frc),
@@ -101,7 +101,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
         unexplained=unexplained,
         z_number=z_number,
         epoch=epoch,
-        needs_last_z=question > 0,
+        needs_last_z=bool(needs_last_z),
         is_restored=bool(restored_at),
         last_code=last_code,
         lost=lost,
@@ -134,7 +134,7 @@ def advance_certified(
     connection.execute(_SQL["advance_certified"], (*head, *values, unexplained, book_id))
 
 
-def store_known_state(connection: sqlite3.Connection, state: BookState) -> None:
+def overwrite_state(connection: sqlite3.Connection, state: BookState) -> None:
     """The machine is known as in `state`, whatever an outcome that was entered late has made of it."""
     counters = (None, None, None) if state.counters is None else msgspec.structs.astuple(state.counters)
     connection.execute(_SQL["know"], (*counters, state.last_number, seen_text(state.seen), state.book.id))

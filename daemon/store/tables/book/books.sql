@@ -33,7 +33,7 @@ SELECT tc, fvc, frc, last_number, last_at, last_seq, rates,
        coalesce(nullif(ifu, ''),
                 (SELECT ifu FROM certification
                  WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND ifu <> '' ORDER BY seq DESC LIMIT 1), ''),
-       attention, unexplained, z_number, epoch, z_asked, accepted_to, repairs, restored_at, seen,
+       attention, unexplained, z_number, epoch, z_asked > 0, accepted_to, repairs, restored_at, seen,
        (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim,
        coalesce((SELECT code FROM certification WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND certification.epoch = book.epoch
                  ORDER BY seq DESC LIMIT 1), ''),

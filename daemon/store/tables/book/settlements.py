@@ -47,7 +47,7 @@ def settle_certified(
     """`book_after`: the machine's state afterwards, if entered from paper and not its last invoice."""
     record = attempts.certify(connection, book, attempt_id, outcome, is_late=book_after is not None)
     if book_after is not None:
-        books.store_known_state(connection, book_after)
+        books.overwrite_state(connection, book_after)
     write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
     return record
 

@@ -20,7 +20,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrations
 from daemon.store.tables.book.entries import hours_ahead, repair_time
-from daemon.store.tables.meta import read_damage
+from daemon.store.tables.meta import read_damage, write_damage
 
 DAMAGE = "UPDATE certification SET payload = x'00' WHERE seq = 2"
 """Of a row that the copy has sound."""
@@ -167,9 +167,11 @@ def test_whichever_page_cannot_be_read(path: Path, copy: Path, image: bytes) -> 
     assert harmless > 0.75 * (len(pages) - unreadable)
 
 
+@pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "new"])
 @pytest.mark.parametrize("what", ["an index", "the rows of the copy", "states", "one of the newer rows"])
-def test_a_page_that_cannot_be_read(path: Path, copy: Path, image: bytes, what: str) -> None:
-    """Of what the copy has or an index, nothing is lost; of states, the copy has an older one; of newer rows, those are named."""
+def test_a_page_that_cannot_be_read(path: Path, copy: Path, image: bytes, what: str, *, is_noted: bool) -> None:
+    """Of what the copy has or an index, nothing is lost; of states, the copy has an older one; of newer rows, those are named. So it is also when
+    `mcfd verify` has noted the damage in the ledger, as it does each night."""
     before = all_rows(path)
     leaves = query(path, "SELECT pageno FROM dbstat WHERE name = 'certification' AND pagetype = 'leaf' ORDER BY pageno")
     name = {"an index": "certification_key", "states": "idempotency"}.get(what)
@@ -180,6 +182,9 @@ def test_a_page_that_cannot_be_read(path: Path, copy: Path, image: bytes, what: 
     )
     assert path.read_bytes() == image
     spoil(path, page)
+    if is_noted:
+        with contextlib.closing(open_file(path, "rw")) as ledger:
+            write_damage(ledger, verify(path).damage)
     assert len(lacking(copy, path)) == 64
     done = restore(copy, path, at=START, keep_newer=True)
     after = all_rows(path)

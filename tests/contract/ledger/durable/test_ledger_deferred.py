@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from support.ledgers.ledger import NIM, Till, invoice, opened_till, tamper
 
+from common.language import Text
 from common.language.reasons import SALE_RESTORED, to_stored
 from daemon.core.audit import Actor, key_hash_of
 from daemon.core.clock import DAY, HOUR
@@ -203,3 +204,11 @@ def test_another_attempt_is_noticed(path: Path) -> None:
         "UPDATE deferred SET attempt_id = (SELECT attempt_id FROM deferred WHERE number = 'R-1') WHERE number = 'C-1'",
     )
     assert verify(path).problems == (STATE.format("C-1", "certified"),)
+
+
+async def test_what_waits_may_have_been_certified_where_the_machine_is_ahead(tmp_path: Path) -> None:
+    """A waiting sale is then not certified by itself, since the machine may have it."""
+    async with opened_till(tmp_path / "ledger") as (store, till):
+        await defer(till, "A")
+        await store.ledger.set_attention(till.book, Text("the machine is ahead"), at=till.at)
+        assert [sale.state for sale in store.ledger.peek(deferred.open_sales, till.book, 0, 9)] == ["doubtful"]

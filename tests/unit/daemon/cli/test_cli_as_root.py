@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.cli.click_paths import path_of, paths
 from support.cli.command import CONFIG, NIM, Command
@@ -13,6 +14,10 @@ from support.shop import Machine
 from bridge.recording.recording import SENT, LineEvent
 from daemon.cli import root
 from daemon.recording.writer import LineFiles, RecordingPlace
+from daemon.settings import Settings
+from daemon.settings.model import Storage
+from daemon.settings.source import AUTHORITY, KEY, RECORD, JoinedHeadquarters
+from daemon.upstream.options import generate
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")]
 
@@ -168,6 +173,27 @@ def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
     assert wrote == {"keys", "users", "time", "tls", "upstream", "verify", "backup", "restore"}
     theirs = [path for path in (mcfd.folder / "var").rglob("*") if path.lstat().st_uid != UNPRIVILEGED_UID]
     assert theirs == []
+
+
+def test_root_leaves_the_files_of_a_joined_headquarters_alone(mcfd: Command) -> None:
+    """They are the daemon's, which joins from its page: key and authority are read as its user, whoever checks them or sends with them."""
+    home = Settings(storage=Storage(path=mcfd.ledger)).joined_home
+    home.mkdir()
+    joined = JoinedHeadquarters(kind="https", url="https://127.0.0.1:9/closures", headquarters="https://127.0.0.1:9")
+    (home / RECORD).write_bytes(msgspec.json.encode(joined))
+    generate(home / KEY)
+    (home / AUTHORITY).write_text("none")
+    for path in (home, *home.iterdir()):
+        os.chown(path, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
+    mcfd.config.write_text(mcfd.config.read_text().replace(RECEIVERS, ""))
+    for command in (
+        ("doctor",),
+        ("config", "check"),
+        ("upstream", "status"),
+        ("upstream", "test"),
+        ("backup", "--all", "j.age", *PHRASE),
+    ):
+        assert as_root(mcfd, *command)[2] == [], command
 
 
 def as_root(mcfd: Command, *command: str) -> tuple[int, str, list[str]]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -87,6 +88,18 @@ def test_a_key_for_signatures_that_finds_no_room_leaves_no_file(box: Command) ->
     assert not file.exists()
     filler.unlink()
     assert box.ok("upstream", "keygen", str(file)).startswith("whpk_")
+
+
+def test_a_certificate_for_tills_that_finds_no_room_leaves_no_file(box: Command) -> None:
+    """An empty one would be refused by the till, and be in the way of the next try. The one that is written may be read by all."""
+    file = box.ledger.parent / "mcfd-ca.pem"
+    box.ok("tls", "init")
+    filler = fill(box.ledger.parent)
+    assert "cannot be written" in box.refused(1, "tls", "export-ca", str(file))
+    assert not file.exists()
+    filler.unlink()
+    box.ok("tls", "export-ca", str(file))
+    assert (stat.S_IMODE(file.stat().st_mode), file.read_bytes()) == (0o644, (file.parent / "tls/ca.pem").read_bytes())
 
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])

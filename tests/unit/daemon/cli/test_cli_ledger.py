@@ -64,11 +64,11 @@ def test_a_copy_is_verified_where_it_lies(mcfd):
 
 
 def test_backups_with_a_date_are_thinned_out(mcfd):
-    """`--into` names the copy by its time; `--keep-daily` lets older ones of the same day go."""
+    """`--into` names the copy by its time; `--keep-daily` lets older ones of the same day go, and a rest of one that was killed goes too."""
     folder = mcfd.folder / "backups"
     folder.mkdir()
     old = [folder / f"mcfd-2020010{day}T000000Z.sqlite3" for day in (1, 2, 3)]
-    for file in old:
+    for file in (*old, folder / f"{old[2].name}.part"):
         file.touch()
     content = mcfd.json("backup", "--into", str(folder), "--keep-daily", "2", "--keep-monthly", "1")
     assert content["deleted"] == [str(file) for file in old[:2]]

@@ -95,6 +95,8 @@ def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -
     (tmp_path / "other").write_text(new_identity()[0])
     assert box.ok("backup", "--all", "--into", str(tmp_path / "b"), "--when-configured") == ""
     box.config.write_text(box.config.read_text() + f'\n[backup]\nrecipients = ["{recipient}"]\n')
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/mcfd-20200101T000000Z.box.age.part").touch()  # of one that was killed
     box.ok("backup", "--all", "--into", str(tmp_path / "b"), "--keep-daily", "2", "--when-configured")
     (file,) = (tmp_path / "b").iterdir()
     signed = box.ok("backup", "--all", str(tmp_path / "c"))

@@ -2,10 +2,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support.line.states import locked_line, silent_line
 from support.line.terminal import Terminal
 
 from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.link import Timers
+from common.language.reasons import PORT_USED_BY
 from daemon.core.machine.state import PortReading, ServerLink, Silence
 from daemon.machines.inspect_port import inspect
 
@@ -84,3 +86,9 @@ async def test_a_device_server_that_hangs_up_is_busy() -> None:
         found = await inspect(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     assert isinstance(found, Silence)
     assert (found.why, "another program" in found.reason) == ("busy", True)
+
+
+async def test_a_port_that_another_program_has_open_is_busy(tmp_path: Path) -> None:
+    """Also where that program does not lock it."""
+    with silent_line(tmp_path / "line") as line, locked_line(line) as pid:
+        assert await inspect(line) == Silence(PORT_USED_BY(port=str(line), names=f"sleep ({pid})"), "busy")
