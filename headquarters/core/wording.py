@@ -52,6 +52,9 @@ _SENTENCES: Final[dict[str, Text]] = {
     "fork.again": Text(
         "Z {other} and Z {z} follow the same closure, and Z {z} has sales of Z {other} again: the ledger was put back; the totals count these sales twice"
     ),
+    "fork.replaced": Text(
+        "Z {other} and Z {z} follow the same closure, and Z {z} has all sales of Z {other} again: the ledger was put back; the totals count them once, in Z {z}"
+    ),
     "fork.behind": Text("the box knows of Z {knows} only, headquarters has Z {z}: the ledger was put back"),
     "fork.ledger": Text("the box has a new ledger ({ledger}); headquarters holds up to Z {z} of another one"),
     "fork.head": Text("the box has another head ({has}) for Z {z} than headquarters ({held})"),
