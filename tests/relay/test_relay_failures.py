@@ -340,10 +340,10 @@ async def test_a_key_with_a_rate(site: RelaySite, http: httpx.AsyncClient) -> No
     assert site.shop.machines[0].counters[0] == 3
     assert (await http.get(f"{url}/me", headers=bearer(other))).status_code == 200
 
-    async def is_known() -> bool:
+    async def has_the_key() -> bool:
         return hashlib.sha256(key.encode()).hexdigest()[:16] in await lane_keys(site)
 
-    await until_true(is_known)
+    await until_true(has_the_key)
     async with stored_calls(site) as later:
         await store_sale(later, NIM, "w-1", key)
         await until_true(lambda: asyncio.sleep(0, len(ledger_codes(site.shop.ledger)) == 4), deadline=20)
