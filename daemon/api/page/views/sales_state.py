@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 AMBER_DAYS, RED_DAYS = WARN_DAYS, ALERT_DAYS
 """Days without contact to the tax server; the law's limit is seven."""
 DRIFT_AMBER = 60
+CERTIFICATE_DAYS = 14
 COPY_DAYS = 3
 """Days without the nightly copy; nothing is said of a box that never had one."""
 PRESENT = frozenset(each.code for each in (OTHER_MACHINE, PORT_BUSY, PORT_HANGS_UP, PORT_PERMISSION))
@@ -79,7 +80,7 @@ async def sales_state(visit: Visit) -> SalesState:
     if not all(each.defers for each in stopped):
         return await _stopped(visit, stopped, len(live))
     later = await _later(visit, live, stopped)
-    if found := _without_keys(visit, live, later) or later:
+    if found := _cut_off(visit, live, later) or later:
         return found
     warnings = [
         say("the spare {spare} certifies in the place of {nim}", spare=each.in_use.book.nim, nim=each.book.nim)
@@ -87,26 +88,33 @@ async def sales_state(visit: Visit) -> SalesState:
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
     warnings += last_z_unknown(visit, [each.book for each in live])
-    if damage := deps.damage():
-        warnings.append(
-            say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language))
-        )
-    try:
-        sandbox = msgspec.structs.replace(visit.worker.book, mode="test")  # it reserves four times the space
-        await visit.worker.ledger.check_free_space(sandbox)
-    except StorageFull:
-        warnings.append(say("the disk is nearly full, and sales stop once it is"))
-    if deps.disk():
-        warnings.append(from_stored(deps.disk()).in_language(visit.language))
-    warnings += await _undelivered(visit)
-    copies = [each.at for each in visit.page.backups()]
-    now = min(deps.clock(), visit.worker.now())  # a box that takes it to be 2040 has not lacked copies since
-    if copies and (days := (now - max(copies)) // DAY) >= COPY_DAYS:
-        warnings.append(say("the ledger was last copied {days} days ago, and is to be each night", days=days))
+    warnings += await _box_warnings(visit)
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
+
+
+async def _box_warnings(visit: Visit) -> list[str]:
+    """Of the ledger and its copies, the disk, headquarters, and the certificate."""
+    say, deps, found = visit.say, visit.deps, []
+    if damage := deps.damage():
+        found.append(say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language)))
+    try:
+        sandbox = msgspec.structs.replace(visit.worker.book, mode="test")  # it reserves four times the space
+        await visit.worker.ledger.check_free_space(sandbox)
+    except StorageFull:
+        found.append(say("the disk is nearly full, and sales stop once it is"))
+    if deps.disk():
+        found.append(from_stored(deps.disk()).in_language(visit.language))
+    found += await _undelivered(visit)
+    copies = [each.at for each in visit.page.backups()]
+    if copies and (days := (_now(visit) - max(copies)) // DAY) >= COPY_DAYS:
+        found.append(say("the ledger was last copied {days} days ago, and is to be each night", days=days))
+    if (end := visit.page.certificate_end()) and end - _now(visit) < CERTIFICATE_DAYS * DAY:
+        text = Text("the box's certificate ends on {moment}, and tills refuse it then: have it renewed")
+        found.append(say(text(moment=visit.moment(end))))
+    return found
 
 
 async def _undelivered(visit: Visit) -> list[str]:
@@ -139,15 +147,23 @@ def refuses_since(worker: MachineWorker) -> int:
     return outage.since if outage and outage.reason == "blocked" else 0
 
 
-def _without_keys(visit: Visit, live: list[MachineWorker], later: SalesState | None) -> SalesState | None:
-    """Machines whose tills were not given keys of the new taxpayer yet, and what waits besides."""
-    refused = [each.book.nim for each in live if _has_former_keys(each)]
-    if not refused:
+def _cut_off(visit: Visit, live: list[MachineWorker], later: SalesState | None) -> SalesState | None:
+    """Tills that no machine would refuse, and the box does, or that refuse the box; and what waits besides."""
+    say, href = visit.say, later.href if later else ""
+    has_ended = 0 < visit.page.certificate_end() <= _now(visit)
+    causes = [say("the box's certificate has ended: have it renewed")] if has_ended else []
+    if former := [each.book.nim for each in live if _has_former_keys(each)]:
+        causes.append(say("{nims} has another taxpayer now: each till needs a new key", nims=", ".join(former)))
+        href = KEYS if visit.may("administer") else href
+    if not causes:
         return None
-    cause = visit.say("{nims} has another taxpayer now: each till needs a new key", nims=", ".join(refused))
-    detail = visit.say("; ").join([cause, later.detail]) if later else _call(visit, cause)
-    href = KEYS if visit.may("administer") else later.href if later else ""
-    return SalesState("bad", visit.say("The tills are refused"), detail, href)
+    detail = say("; ").join([*causes, later.detail]) if later else _call(visit, *causes)
+    return SalesState("bad", say("The tills are refused"), detail, href)
+
+
+def _now(visit: Visit) -> int:
+    """By the clock that is less ahead: a box that takes it to be 2040 has lacked no copy since, and no certificate."""
+    return min(visit.deps.clock(), visit.worker.now())
 
 
 def _has_former_keys(worker: MachineWorker) -> bool:
