@@ -300,7 +300,9 @@ class TestTheQueries:
         assert self.ask(folder, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
         assert len(rows(folder)) == 5
         # `later` has the sales of `three`, and of those with one number the first counts.
-        assert sum(total for _, _, total in self.ask(folder, "money")) == sum(each.total_ttc for each in (one, two, later))
+        assert sum(total for _, _, total in self.ask(folder, "money")) == sum(
+            each.total_ttc for each in (one, two, later)
+        )
 
     def test_chain(self, folder, fill):
         """A closure that continues another one than the one before it."""
