@@ -195,7 +195,9 @@ def _without_keys(visit: Visit, live: list[MachineWorker]) -> list[MachineWorker
     former = ledger.peek(of_another_taxpayer)
     by_machine = [[key for key in keys if _is_for(key, worker)] for worker in live]
     found = [each for each, own in zip(live, by_machine, strict=True) if own and former.issuperset(k.id for k in own)]
-    return found if found or not keys or any(by_machine) else live
+    retired = visit.deps.workers.retired()
+    are_gone = keys and all(any(_is_for(key, each) for each in retired) for key in keys)
+    return live if are_gone else found
 
 
 def _is_for(key: ApiKey, worker: MachineWorker) -> bool:
