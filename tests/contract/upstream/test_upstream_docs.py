@@ -299,6 +299,10 @@ class TestTheQueries:
         fill(one, two, three, *(proven(msgspec.structs.replace(each, nim=NIM)) for each in (again, later)))
         assert self.ask(folder, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
         assert len(rows(folder)) == 5
+        # `later` has the sales of `three`, and of those with one number the first counts.
+        assert sum(total for _, _, total in self.ask(folder, "money")) == sum(
+            each.total_ttc for each in (one, two, later)
+        )
 
     def test_chain(self, folder, fill):
         """A closure that continues another one than the one before it."""

@@ -327,7 +327,7 @@ async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_c
 def _invoice(visit: Visit, worker: MachineWorker, record: Record, **query: str) -> Reply:
     """The invoice's screen, in the book of the certifying machine."""
     owner = worker.worker_of(record.id) or worker
-    is_one = len(visit.deps.workers.all()) == 1
+    is_one = len(visit.workers) == 1
     return redirect(visit.link(f"/ui/journal/{record.seq}", **({} if is_one else {"m": name_of(owner)}), **query))
 
 
