@@ -203,9 +203,9 @@ def _unit_binds(host: str, port: int) -> list[str]:
 
 
 def _replace(file: Path, content: bytes) -> bool:
-    """Writes a file readable by the group; returns whether it has changed."""
+    """Writes a file readable by the group, in place of whatever that group has put there; returns whether it has changed."""
     with contextlib.suppress(OSError):
-        if file.read_bytes() == content:
+        if read_file(file, len(content) + 1) == content:
             return False
     write_whole(file, content, 0o640)
     return True

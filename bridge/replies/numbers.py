@@ -54,8 +54,6 @@ def read_counter(text: str, what: str) -> int:
 
 def read_hundredths(text: str, what: str) -> int:
     """`18`, `18.0`, `18,00`, ` 018.00 `, `18 %`: 1800; `15 000`, `15.000`, `15,000.00`: 1500000; empty: 0."""
-    if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
-        return int(text) * 100
     match = _NUMBER.fullmatch(_with_point(_bare(text)))
     if match is None or len(match[1]) > _LONGEST:
         raise nonsense(what, text)

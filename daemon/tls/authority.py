@@ -142,6 +142,16 @@ def main() -> str | int:
     return 0
 
 
+def print_end() -> str | int:
+    """Prints when the certificate in the file of the first argument ends, in ms; for the daemon, as `main`."""
+    try:
+        end = read(Path(sys.argv[1])).not_valid_after_utc
+    except AuthorityError as error:
+        return str(error)
+    sys.stdout.write(str(int(end.timestamp() * 1000)))
+    return 0
+
+
 def _is_valid(folder: Path, now: datetime) -> bool:
     """Whether what is there may be shown for now, whatever is wrong with the authority."""
     try:

@@ -198,6 +198,7 @@ def _closure_json(line: ClosureLine) -> dict[str, object]:
         "by_group": [{"group": group, "ht": ht, "tva": tva, "ttc": ttc} for group, ht, tva, ttc in line.groups],
         "by_payment": [{"label": label, "amount": amount} for label, amount in line.payments],
         "proven": line.proven,
+        "replaced_by": line.replaced_by,
     }
 
 

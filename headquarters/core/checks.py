@@ -6,6 +6,7 @@ because a range may be refused each time. Its finding remains."""
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
@@ -153,6 +154,38 @@ def joined(before: ClosureRecord, after: ClosureRecord) -> bool:
     if not after.ledger_id:
         return True
     return after.previous_id == before.id and (not before.head or after.previous_head == before.head)
+
+
+def replaced(records: Sequence[ClosureRecord]) -> dict[str, int]:
+    """Closures of a ledger, in order of their numbers, whose sales a later one has again, since the ledger was restored
+    in between: by id, the number of the later one."""
+    places = {record.id: place for place, record in enumerate(records)}
+    found: dict[str, int] = {}
+    at = len(records) - 1
+    while at >= 0:
+        after = records[at]
+        before = -1 if after.previous_id is None else places.get(after.previous_id, at)
+        if before >= at:
+            break  # its predecessor is not stored
+        between = records[before + 1 : at]
+        if between and has_all_of(after, records[before] if before >= 0 else None, between):
+            found |= {record.id: after.z for record in between}
+        at = before
+    return found
+
+
+def has_all_of(after: ClosureRecord, before: ClosureRecord | None, between: Sequence[ClosureRecord]) -> bool:
+    """Whether `after`, which follows `before` (None: it is its ledger's first), has all sales of closures with numbers
+    between them: the machine has counted none since `before` that it does not explain."""
+    counted = all(
+        other.nim == after.nim and all(map(operator.le, other.counters, after.counters)) and other.certs <= after.certs
+        for other in between
+    )
+    if after.unexplained or not counted:
+        return False
+    if before is None:
+        return after.opening is None and all(after.fvc_start <= other.fvc_start for other in between)
+    return after.opening == before.counters and after.nim == before.nim
 
 
 def has_sales_of(after: ClosureRecord, other: ClosureRecord) -> bool:

@@ -17,6 +17,8 @@ GONE = "gone"
 """`what` of a gap whose closures belonged to a lost ledger."""
 NEVER = "–"
 """`since` or `silent` of a machine without any closure or presence."""
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+"""In seconds."""
 Value = int | str
 Facts = dict[str, Value]
 KIND: Final[dict[str, Text]] = {
@@ -50,6 +52,9 @@ _SENTENCES: Final[dict[str, Text]] = {
     "fork.again": Text(
         "Z {other} and Z {z} follow the same closure, and Z {z} has sales of Z {other} again: the ledger was put back; the totals count these sales twice"
     ),
+    "fork.replaced": Text(
+        "Z {other} and Z {z} follow the same closure, and Z {z} has all sales of Z {other} again: the ledger was put back; the totals count them once, in Z {z}"
+    ),
     "fork.behind": Text("the box knows of Z {knows} only, headquarters has Z {z}: the ledger was put back"),
     "fork.ledger": Text("the box has a new ledger ({ledger}); headquarters holds up to Z {z} of another one"),
     "fork.head": Text("the box has another head ({has}) for Z {z} than headquarters ({held})"),
@@ -64,14 +69,14 @@ _SENTENCES: Final[dict[str, Text]] = {
     "tax-server": Text("the machine has not reached the tax server for {days} days"),
     "deferred": Text("a sale waits for its certification for {hours} hours; the law leaves 48"),
     "version": Text("version {has}, the newest is {newest}"),
-    "clock.box": Text("the box's clock is {seconds} s off"),
+    "clock.box": Text("the box's clock is off by {time}"),
     "refused": Text(
         "with this shop's NATS key came messages on {day} that are no closure and no presence ({reason}): a fault of the box, or a stolen key"
     ),
     "clone": Text(
         "two boxes speak as this one in turn (starts {first} and {second}): its card was copied; revoke the box, the right one joins by a new code"
     ),
-    "clock.machine": Text("the machine's clock is {seconds} s off the box's"),
+    "clock.machine": Text("the clocks of box and machine differ by {time}"),
 }
 
 
@@ -91,7 +96,21 @@ def sentence(kind: str, facts: Facts, language: Language) -> str:
         name += ".one"
     if name == "late":
         name, facts = _late(facts, language)
+    if kind == "clock":
+        facts = facts | {"time": duration(int(facts["seconds"])).in_language(language)}
     return _SENTENCES[name](**facts).in_language(language)
+
+
+def duration(seconds: int) -> Text:
+    """Its length in the largest unit of which it has two, whatever its sign."""
+    length = abs(seconds)
+    if length < 2 * MINUTE:
+        return Text("{count} s", count=length)
+    if length < 2 * HOUR:
+        return Text("{count} min", count=length // MINUTE)
+    if length < 2 * DAY:
+        return Text("{count} h", count=length // HOUR)
+    return Text("{count} d", count=length // DAY)
 
 
 def _late(facts: Facts, language: Language) -> tuple[str, Facts]:

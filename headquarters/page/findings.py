@@ -18,6 +18,7 @@ from common.web.security import RIGHT
 from common.wire.instants import now_millis
 from common.wire.joining import MAX_MACHINES
 from headquarters.core.checks import machine_of
+from headquarters.core.wording import duration
 from headquarters.intake.joining import JoinService
 from headquarters.page.shared import (
     NO_NAME,
@@ -71,7 +72,7 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     since = (screens.today() - timedelta(days=7)).isoformat()
     refused = await screens.run(screens.store.evidence.counted, since)
     paged: dict[str, Any] = {"boxes": some, "count": count, "page": page, "is_last": (page + 1) * SHOPS >= count}
-    limits: dict[str, Any] = {"amber": AMBER_DAYS, "red": RED_DAYS}
+    limits: dict[str, Any] = {"amber": AMBER_DAYS, "red": RED_DAYS, "duration": duration}
     return screens.render(request, "boxes.html", words=words, refused=refused, **paged, **limits)
 
 

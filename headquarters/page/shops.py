@@ -119,11 +119,11 @@ def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:
     box, days = store.register.box(machine), days_of(month)
     if box is None:
         raise NotFoundException
-    with store.figures.days_read(days[0], days[-1], machines=[machine]) as read:
+    with store.figures.days_read(days[0], days[-1], machines=[machine], replaced=True) as read:
         lines = list(read())
     totals: Counter[str] = Counter()
     for line in lines:
-        totals[line.day] += line.ttc
+        totals[line.day] += line.ttc if line.replaced_by is None else 0
     return {
         "box": box,
         "lines": lines,

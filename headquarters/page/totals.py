@@ -45,8 +45,10 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
     payments: Counter[str] = Counter()
     shops: Counter[str] = Counter()
     by_day: dict[str, list[int]] = {day: [0, 0, 0, 0, 0] for day in days}
+    numbers: dict[str, list[int]] = {}
     with store.figures.days_read(days[0], days[-1], machines=list(boxes) if region else None) as read:
         for line in read():
+            numbers.setdefault(line.machine, []).append(line.z)
             _add(by_day[line.day], 1, line.certs, line.ht, line.tva, line.ttc)
             shops[line.machine] += line.ttc
             for name, *amounts in line.groups:
@@ -55,7 +57,8 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
                 payments[label] += amount
     first = [(machine, boxes.get(machine), ttc) for machine, ttc in shops.most_common(MAX_SHOPS)]
     whole = [sum(column) for column in zip(*by_day.values(), strict=True)]
-    values = {"by_day": by_day, "shops": first, "whole": whole, "regions": store.register.regions()}
+    missing = sum(max(each) - min(each) + 1 - len(set(each)) for each in numbers.values())
+    values = {"by_day": by_day, "shops": first, "whole": whole, "regions": store.register.regions(), "missing": missing}
     return values | {"groups": sorted(groups.items()), "payments": payments.most_common()}
 
 

@@ -54,6 +54,8 @@ class ClosureLine(msgspec.Struct, frozen=True, kw_only=True):
     payments: tuple[tuple[str, int], ...]
     proven: bool | None
     arrival: int
+    replaced_by: int | None
+    """Z of the closure that has its sales again, after the ledger was restored: this one counts in no total"""
 
     def place(self, order: Order) -> CursorPlace:
         return CursorPlace(getattr(self, COLUMNS[order]), self.machine, self.z, self.id)
@@ -115,11 +117,12 @@ class Figures(Part):
 
     @contextlib.contextmanager
     def days_read(
-        self, first: str, last: str, *, machines: Sequence[str] | None = None
+        self, first: str, last: str, *, machines: Sequence[str] | None = None, replaced: bool = False
     ) -> Iterator[Callable[[], Iterator[ClosureLine]]]:
-        """Closures of the days `first` to `last` (inclusive), by shop and Z. The function may be called repeatedly and
-        always reads the same snapshot; rows are streamed, so that a month of 10 000 shops needs little memory."""
-        query = _days(select(*_LINE), first, last, machines)
+        """Closures of the days `first` to `last` (inclusive), by shop and Z; with `replaced` also those that count in no
+        total. The function may be called repeatedly and always reads the same snapshot; rows are streamed, so that a
+        month of 10 000 shops needs little memory."""
+        query = _days(select(*_LINE), first, last, machines, replaced=replaced)
         query = query.order_by(tables.closure.c.machine, tables.closure.c.z, tables.closure.c.id)
         with self._database.read() as connection:
             streamed = query.execution_options(yield_per=READ_AT_ONCE)
@@ -186,9 +189,12 @@ def _whole(halves: Sequence[Any]) -> list[int]:
     return [(int(upper) << _HALF) + int(lower) for upper, lower in zip(halves[::2], halves[1::2], strict=True)]
 
 
-def _days(query: Select[Any], first: str, last: str, machines: Sequence[str] | None) -> Select[Any]:
+def _days(
+    query: Select[Any], first: str, last: str, machines: Sequence[str] | None, *, replaced: bool = False
+) -> Select[Any]:
     table = tables.closure.c
     query = query.where(table.mode == "live", table.day >= first, table.day <= last)
+    query = query if replaced else query.where(table.replaced_by.is_(None))
     return query if machines is None else query.where(table.machine.in_(machines))
 
 

@@ -60,6 +60,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
         "CREATE TABLE join_code (hash TEXT NOT NULL, nims TEXT NOT NULL, label TEXT NOT NULL, region TEXT NOT NULL, made_at BIGINT NOT NULL, ends_at BIGINT NOT NULL, made_by TEXT NOT NULL, used_by TEXT, used_at BIGINT, PRIMARY KEY (hash))",
         "ALTER TABLE presence ADD COLUMN boots {bytes}",
     ),
+    "0009": ("ALTER TABLE closure ADD COLUMN replaced_by BIGINT",),
 }
 HEAD: Final = max(STEPS)
 _VERSION: Final = "alembic_version"
@@ -130,7 +131,8 @@ ledger = _table("ledger", "machine ledger_id", number="accepted_at", text="accep
 
 # In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.checks.ClosureRecord`.
 # The key includes the machine, so that no shop can occupy another one's id. arrival: number of the storing
-# transaction; 0: before this was numbered.
+# transaction; 0: before this was numbered. replaced_by: Z of the closure of a restored ledger that has all its sales
+# again (`core.checks.replaced`); it counts in no total.
 closure = _table(
     "closure",
     "machine id",
@@ -142,7 +144,7 @@ closure = _table(
     text="nim mode ledger_id day key_id via",
     text_or_none="previous_id",
     number="epoch z period_start period_end created_at received_at certs ttc ht tva",
-    number_or_none="stream_seq",
+    number_or_none="stream_seq replaced_by",
     bytes="groups payments held",
     flag_or_none="proven",
 )

@@ -161,6 +161,28 @@ async def test_two_payments_of_one_label(store):
     assert (row["'=1"], row["''=1"]) == ("2", "3")
 
 
+async def test_a_closure_that_a_restored_ledger_replaced(store):
+    """The shop's page shows it, with the Z that has its sales again; the month's file, the totals and the shop's chart count those sales once."""
+    box = PaperBox()
+    store.register.add(box.nim, box.key.public, now=1, label="Bobo")
+    first = [box.close(), box.close()]
+    box.forget(1)
+    closures = [*first, box.close(3, z_number=3)]
+    store.closures.take([received(box, closure, store) for closure in closures], now=10)
+    async with pages(store) as client:
+        log_in(client, store)
+        month = {"month": "2025-12"}
+        file = (await client.get("/ui/exports/closures.csv", params=month)).content
+        shop = (await client.get(f"/ui/shops/{box.nim}", params=month)).text
+        page = (await client.get("/ui/totals", params=month)).text
+        content = (await client.get("/v1/closures")).json()["closures"]
+    rows = list(csv.DictReader(io.StringIO(file.decode("utf-8-sig")), delimiter=";"))
+    assert [(row["Z"], row["Total TTC"]) for row in rows] == [("1", "16000"), ("3", "24000")]
+    assert "de nouveau dans le Z 3" in unescape(shop)
+    assert sum(number(row[1]) for row in list(tables(page))[3]) == 40_000
+    assert [(one["z_number"], one["replaced_by"]) for one in content] == [(1, None), (2, 3), (3, None)]
+
+
 @pytest.mark.long
 def test_a_day_of_more_than_a_number_of_the_database_holds(store):
     """1 030 closures of the greatest amount, and of the smallest, in a day: their sums are exact."""

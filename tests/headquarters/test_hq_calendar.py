@@ -8,32 +8,16 @@ import msgspec
 import pytest
 from support.hq.in_process import log_in, pages
 from support.hq.store import NOW, evidence_of, open_findings
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import Till, opened, sent_by_a_box
 
 from common.wire.calendar_closure import read_calendar
 from common.wire.errors import BadEvent
 from common.wire.keys import PrivateKey
 from common.wire.signing import sign
 from daemon.core.clock import millis
-from daemon.core.delivery import Outgoing
 from daemon.upstream.options import compose
 from headquarters.core.reception import Message, MessageRefused, ReceivedCalendar, receive
 from headquarters.store.book.closures import StoreOutcome
-
-
-async def sent_by_a_box(path: Path) -> list[Outgoing]:
-    """What waits upstream after a Z on New Year's Day: two Zs, and before the second a month and a year."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        till.at = millis(datetime(2026, 12, 31, 18, tzinfo=UTC))
-        await till.sell(5000)
-        await till.close()
-        till.at = millis(datetime(2027, 1, 1, 18, tzinfo=UTC))
-        await till.close()
-        waiting = await store.outbox.waiting(till.book.nim, "live", 10)
-        await store.outbox.mark_sent(waiting[0].id, at=till.at)
-        assert [entry.id for entry in await store.outbox.waiting(till.book.nim, "live", 1)] == [waiting[1].id]
-        return list(waiting)
 
 
 def message(box, body: bytes, report_id: str) -> Message:

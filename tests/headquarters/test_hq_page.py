@@ -16,6 +16,7 @@ from support.hq.running import RunningHq
 from support.hq.store import presence_word, received
 from support.shop import PLAIN
 
+from headquarters.core.wording import sentence
 from headquarters.store.store import HqStore
 
 pytestmark = pytest.mark.long
@@ -120,11 +121,18 @@ def test_english_on_a_phone(open_page):
     page.goto(f"/ui/totals?month={MONTH}")
     expect(page.locator("h1")).to_have_text("Totals – December 2025")
     expect(page.get_by_test_id("month-total")).to_have_text("216\xa0000\xa0F\xa0CFA")
+    expect(page.get_by_test_id("missing")).to_contain_text("1 closure of this month has not come")
     wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 360 && !e.closest('.table-responsive'))"
     assert page.evaluate(f"{wide}.map(e => e.outerHTML.slice(0, 80))") == []
     page.locator(".account summary").click()
     page.click("text=Français")
     expect(page.locator("h1")).to_have_text("Totaux – décembre 2025")
+
+
+@pytest.mark.parametrize(("seconds", "time"), [(-119, "119 s"), (121, "2 min"), (-7200, "2 h"), (-849223436, "9828 j")])
+def test_a_clock_is_off_by_so_many_days_and_not_by_millions_of_seconds(seconds, time):
+    """As a person reads it, whichever clock is ahead."""
+    assert sentence("clock", {"what": "box", "seconds": seconds}, "fr") == f"l'horloge du boîtier est décalée de {time}"
 
 
 def test_the_calendar_opens_on_today_on_a_phone(hq, open_page):

@@ -112,6 +112,20 @@ async def test_a_key_whose_attempt_waits_for_an_operator_is_told_so(tmp_path: Pa
         ] == ["A"]
 
 
+async def test_a_strangers_invoice_before_one_of_unknown_outcome_is_found_at_the_next_start(tmp_path: Path) -> None:
+    """Ours is certified, the other one counts as unexplained, and a person is asked."""
+    async with in_service(tmp_path / "ledger") as shop:
+        shop.session.plan.add("foreign@C0#1")
+        sale = asyncio.ensure_future(shop.certify("A"))
+        await shop.stop_at(LAST + 1, "after")  # with a C1h, since the counters differ
+    await asyncio.gather(sale, return_exceptions=True)
+    shop.session.resume()
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.until(lambda: shop.worker.attention, "attention")
+        assert [record.number for record in await shop.certified()] == ["A"]
+        assert shop.store.ledger.peek(book_state, shop.worker.book).unexplained == 1
+
+
 async def test_a_z_over_counters_that_went_down_closes_nothing(shop: MemoryShop) -> None:
     """The same found by the Z itself."""
     await shop.certify("A")

@@ -15,7 +15,7 @@ from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineO
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.core.ledger.entries import SpareDecided
-from daemon.core.ledger.take_over import NumberReserved, TakeOverRefused
+from daemon.core.ledger.take_over import NotInUse, NumberReserved, TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.settings import load
 from daemon.store.maintenance.verify import verify
@@ -71,6 +71,8 @@ async def test_while_a_take_over_lasts_the_spare_certifies_under_its_own_name(sh
     await shop.take_over()
     record = (await shop.certify("A")).value
     assert (record.nim, record.code) == (SPARE, shop.spare.on_machine[0].code)
+    with pytest.raises(NotInUse):  # and not that it is offline, which would be an outage
+        await shop.first.certify("B")
     await shop.first_returns()
     assert (await shop.certify("B")).value.nim == SPARE  # until a person takes it back
     await shop.take_back()

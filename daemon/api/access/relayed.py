@@ -40,13 +40,15 @@ PASSING: Final = frozenset(
 
 class RelayedRequest(msgspec.Struct, frozen=True):
     """`nim`: the machine in the relay's path; `not_after`: the relay's limit, ms since 1970; `now`: time base of limits
-    (ms); `body`: the received bytes; `turn`: waits for tills of the shop's network, called after authentication."""
+    (ms); `body`: the received bytes; `turn`: waits for tills of the shop's network, called after authentication;
+    `has_waited`: whether the relay stored it while the box was off."""
 
     nim: str
     not_after: int
     now: Clock
     body: bytes
     turn: Callable[[], Awaitable[None]]
+    has_waited: bool = False
 
     def expires(self, limits: list[int]) -> float:
         """The earliest of the limits as loop time, which a step of the box's clock does not change."""

@@ -98,6 +98,8 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     archives: Callable[[], Sequence[Copy]]
     read_backup: Callable[[str], Any]
     support: str
+    certificate_end: Callable[[], int]
+    """ms; 0 without TLS"""
     share_key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))
     """Signs links to shared invoices; they end with the daemon's process."""
     restore: Callable[[str, bool, Actor], Awaitable[None]]

@@ -322,7 +322,8 @@ class Calls:
             inside = 1
             self._inside[nim] += inside
 
-        scope = _scope(call, RelayedRequest(nim, call.not_after, self._clock.now, call.body, turn))
+        has_waited = call.boot != self._runtime.boot  # sealed before the box had this boot
+        scope = _scope(call, RelayedRequest(nim, call.not_after, self._clock.now, call.body, turn, has_waited))
         try:
             await self._app(scope, found.receive_of(call.body), found.send)
         finally:

@@ -175,6 +175,7 @@ def page_of(
         authority=partial(_authority, settings),
         labels=settings.labels_in,
         support=settings.company.support,
+        certificate_end=lambda: certificate.end,
         log_lines=_log_lines,
         probe=partial(_probe_unused, runtime),
         send_again=partial(_send_again, replication, webhooks),

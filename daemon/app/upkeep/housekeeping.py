@@ -162,6 +162,8 @@ class Certificate:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._last_error = ""
+        self.end = 0
+        """When the certificate in use ends (ms); 0 while unknown, or without TLS."""
 
     @property
     def files(self) -> tuple[Path, Path] | None:
@@ -202,9 +204,20 @@ class Certificate:
 
     async def run(self, front: FrontServer | None) -> None:
         """Until cancelled. An error is logged when it begins or changes; certifications go on."""
-        while self._settings.server.tls:
+        while self.files:
+            await self._read_end()
             await asyncio.sleep(CHECK_SECONDS)
-            await self._refresh(front)
+            if self._settings.server.tls:
+                await self._refresh(front)
+
+    async def _read_end(self) -> None:
+        if self.files:
+            command = (
+                *own_program("from daemon.tls.authority import print_end; sys.exit(print_end())"),
+                str(self.files[0]),
+            )
+            done = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False)
+            self.end = int(done.stdout or 0)
 
     def reloading(self, front: FrontServer | None) -> BringIntoForce:
         """On SIGHUP; the files are checked before anything changes."""
@@ -212,6 +225,7 @@ class Certificate:
 
         async def into_force() -> None:
             await self._refresh(front)
+            await self._read_end()
 
         return into_force
 

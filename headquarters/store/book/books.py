@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, update
 
-from headquarters.core.checks import ClosureRecord, Missing, gap_of
+from headquarters.core.checks import ClosureRecord, Missing, gap_of, replaced
 from headquarters.store import tables
 from headquarters.store.database import insert_new, upsert
 from headquarters.store.findings import settle_passing
@@ -143,6 +143,23 @@ def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -
     changed = [book for book in books if not (book.was_whole and book.is_whole)]
     found = {book.key: [] if book.is_whole else [*map(gap_of, missing_of(connection, book))] for book in changed}
     settle_passing(connection, ("gap",), found, now)
+
+
+def settle_replaced(connection: Connection, key: Key) -> None:
+    """Marks the closures of a book whose sales a later one of a restored ledger has again, and no others."""
+    table = tables.closure.c
+    mine = and_(table.machine == key[0], table.mode == key[1], table.ledger_id != "")
+    query = select(table.id, table.ledger_id, table.replaced_by, table.held).where(mine)
+    ledgers: dict[str, list[ClosureRecord]] = {}
+    stored: dict[str, int | None] = {}
+    for row in connection.execute(query.order_by(table.z, table.epoch)):
+        ledgers.setdefault(row.ledger_id, []).append(read_record(row.held))
+        stored[row.id] = row.replaced_by
+    found = {id_: z for records in ledgers.values() for id_, z in replaced(records).items()}
+    for id_, replaced_by in stored.items():
+        if found.get(id_) != replaced_by:
+            one = and_(table.machine == key[0], table.id == id_)
+            connection.execute(update(tables.closure).where(one).values(replaced_by=found.get(id_)))
 
 
 def reset_requests(connection: Connection, machine: str) -> None:

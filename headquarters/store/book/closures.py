@@ -28,6 +28,7 @@ from headquarters.store.book.books import (
     numbered_closures,
     read_record,
     settle_gaps,
+    settle_replaced,
     update_books,
 )
 from headquarters.store.database import READ_AT_ONCE, Part
@@ -107,6 +108,8 @@ class _Storing:
         self._new: list[Received] = []
         self._found: list[tuple[Received, Fact]] = []
         self._digests: dict[tuple[str, str], bytes] = {}
+        self._irregular: set[Key] = set()
+        """Books with a new closure that does not simply follow the last one."""
 
     def run(self) -> list[StoreOutcome]:
         keys = sorted({(received.machine, received.mode) for received in self._batch})
@@ -151,6 +154,8 @@ class _Storing:
             return self._fork(received, "number", book.around[record.z].id)
         self._keep(received)
         before, after = book.around.get(record.z - 1), book.around.get(record.z + 1)
+        if record.previous_id != (before.id if before else None) or after is not None:
+            self._irregular.add(book.key)
         if before is not None:
             self._found += [(received, fact) for fact in self._pair(book, before, record)]
         if after is not None:
@@ -198,6 +203,15 @@ class _Storing:
         new = [each for each in self._new_of(book) if each.previous_id == record.previous_id and each.z != record.z]
         return read_record(found) if found is not None else next(iter(new), None)
 
+    def _with_outcome(self, received: Received, fact: Fact) -> Fact:
+        """Of sales that a restored ledger has again: whether the totals count them twice."""
+        if fact.facts.get("what") != "again":
+            return fact
+        table, z = tables.closure.c, fact.facts["other"]
+        mine = and_(table.machine == received.machine, table.mode == received.mode, table.z == z)
+        is_replaced = self._connection.scalar(select(table.id).where(mine, table.replaced_by.is_not(None)).limit(1))
+        return fact if is_replaced is None else Fact(fact.kind, fact.key, fact.facts | {"what": "replaced"})
+
     def _new_of(self, book: LockedBook) -> list[ClosureRecord]:
         """New closures of this batch."""
         return [received.record for received in self._new if (received.machine, received.mode) == book.key]
@@ -216,10 +230,13 @@ class _Storing:
             arrival = next_arrival(self._connection, self._now)
             rows = [_row(received, self._now) | {"arrival": arrival} for received in self._new]
             self._connection.execute(tables.closure.insert(), rows)
+            for key in sorted(self._irregular):
+                settle_replaced(self._connection, key)
         touched = [books[key] for key in sorted({(received.machine, received.mode) for received in self._new})]
         update_books(self._connection, touched, self._now)
         for received, fact in self._found:
-            add_fact(self._connection, (received.machine, received.mode), received.data.nim, fact, self._now)
+            facts = self._with_outcome(received, fact)
+            add_fact(self._connection, (received.machine, received.mode), received.data.nim, facts, self._now)
         settle_gaps(self._connection, touched, self._now)
 
 
@@ -268,6 +285,7 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     numbers = {book.key: _taken_out(connection, book, theirs, now) for book in books}
     for book in books:
         count_closures(connection, book)
+        settle_replaced(connection, book.key)
         book.was_whole = False  # settles the book's gaps again
     update_books(connection, books, None)
     note = f"withdrawn with key {key_id}"

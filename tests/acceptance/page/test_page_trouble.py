@@ -5,16 +5,19 @@ import html
 import os
 import shutil
 import signal
+import ssl
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 from support.browser import (
     BOTH_VIEWS,
     FRENCH_PHONE,
+    PASSWORD,
     PATIENCE_MS,
     Person,
     View,
@@ -25,6 +28,7 @@ from support.browser import (
 )
 from support.hurried import HURRIED
 from support.ledgers.ledger import tamper
+from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import NIM, Shop, invoice, running_shop, wait_for
 
@@ -292,6 +296,25 @@ def test_another_taxpayer_leaves_the_tills_without_a_key(tmp_path: Path) -> None
             shop.use_key(shop.change(CreateKey(NIM, "live", "till")))
             assert shop.certify(invoice("R-2")).status_code == 200
             assert 'data-level="good"' in seller.look("/ui/state")
+
+
+@pytest.mark.parametrize(("is_over", "banner"), [(False, "se termine le"), (True, "Les caisses sont refusées")])
+def test_the_end_of_a_certificate_is_seen_before_the_tills_refuse_it(
+    tmp_path: Path, *, is_over: bool, banner: str
+) -> None:
+    """A certificate of the shop's own, which only doctor looked at: amber two weeks before its end, and red after it."""
+    pair = str(Authority(tmp_path).issue(expired=is_over))
+    with Shop(tmp_path, config={"server": {"tls_cert": pair, "tls_key": pair}}) as shop:
+        shop.http.close()
+        trust = ssl.create_default_context()
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+        shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", timeout=60, verify=trust)
+        shop.start()
+        create_users(shop, ["seller"])
+        shop.http.headers["Origin"] = f"https://127.0.0.1:{shop.port}"
+        form = {"name": "seller", "password": PASSWORD}
+        assert shop.http.post("/ui/login", data=form).status_code == 303
+        wait_for(lambda: banner in html.unescape(shop.http.get("/ui/state").text), "the banner")
 
 
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:

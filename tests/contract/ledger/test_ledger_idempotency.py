@@ -4,10 +4,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, Till, invoice
+from support.ledgers.ledger import MINUTE, NIM, Till, invoice, tamper
 
 from daemon.core.audit import INTERNAL, Actor, Call
-from daemon.core.errors import KeyReused
+from daemon.core.errors import KeyReused, LedgerUnusable
 from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT, Record
 from daemon.core.ledger.book import Closure, KeyUse
 from daemon.core.ledger.entries import CashMove, ReportAct
@@ -55,6 +55,20 @@ async def test_a_key_is_found_while_its_request_runs(store: Store, till: Till) -
         attempt_id, "F-1", "FV", "begun", till.at, base, 15_000, invoice(), request_id="request-F-1", nim=NIM
     )
     assert (use.fingerprint, use.record) == (BODY, begun)
+
+
+@pytest.mark.parametrize("table", ["certification", "closure"])
+async def test_a_key_whose_record_is_lost_is_not_taken_for_a_new_one(
+    store: Store, till: Till, path: Path, table: str
+) -> None:
+    """A ledger that was mended without some rows still has their keys: a till that repeats such a request is neither served anew nor told that
+    there is no such thing, after which it would send it under another key."""
+    await till.certify(invoice("F-1"), KEY, BODY)
+    call = Call(key="of a Z", fingerprint=BODY)
+    await till.close(call=call)
+    tamper(path, f"DELETE FROM {table}")  # noqa: S608  names of ours
+    with pytest.raises(LedgerUnusable, match="lost in a damaged ledger"):
+        store.ledger.peek(uniqueness.find_key, till.book, KEY if table == "certification" else call.key_hash)
 
 
 async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till, path: Path) -> None:

@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator
+from support.ledgers.ledger import sent_by_a_box
 from support.ledgers.outbox import make_outgoing
 from support.ports import free_port
 from support.receivers.headquarters import NatsHeadquarters, started, until
@@ -24,7 +25,7 @@ from support.shop import PLAIN
 from common.wire.keys import PrivateKey, private_line
 from common.wire.signing import is_receipt, sign
 from daemon.core.delivery import Delivered, DeliveryRefused, RetryLater
-from daemon.upstream.options import Options, open_receiver
+from daemon.upstream.options import Options, compose, compose_trial, open_receiver
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -84,6 +85,12 @@ def signed(created, key=None, nim=None, at=None):
     """Headers and body as its box sends it."""
     body = event_of(created)
     return sign([key or KEYS[nim or created.nim]], created.report_id, at or int(time.time()), body), body
+
+
+def signed_trial(key):
+    """The message of `mcfd upstream test`."""
+    body = compose_trial("t-2", NIM, at="2026-12-31T18:00:00Z", box="", key_id="")
+    return sign([key], "t-2", int(time.time()), body), body
 
 
 def table_of(folder):
@@ -166,6 +173,28 @@ class TestTheReceiver:
             )
         await receiver.aclose()
         assert rows(folder) == [(NIM, 1)]
+
+    async def test_months_years_and_the_test(self, folder, tmp_path):
+        """What a box sends beside its Zs is taken too: parked, it would stand in its status for ever. Of `mcfd upstream test` nothing is stored."""
+        port = free_port()
+        key = tmp_path / "key"
+        key.write_text(private_line(b"1" * 32))
+        options = Options(url=f"http://127.0.0.1:{port}/closures", key_files=(key,), receipt=True, timeout=10)
+        receiver = open_receiver("https", options)
+        with running(folder, "receiver.py", PORT=str(port)):
+            await until(lambda: answers(port))
+            trial = compose_trial("t-1", NIM, at="2026-12-31T18:00:00Z", box="", key_id="")
+            assert await receiver.trial(trial, event_id="t-1", nim=NIM) == Delivered()
+            for entry in await sent_by_a_box(tmp_path / "ledger"):
+                event = compose(entry)
+                for _ in range(2):
+                    done = await receiver.deliver(event, report_id=entry.report_id, subject="closure", nim=NIM)
+                    assert done == Delivered(), entry.kind
+            assert post(port, *signed_trial(THIEF)).status_code == 401
+        await receiver.aclose()
+        assert rows(folder) == [(NIM, 1), (NIM, 2)]
+        expected = [("month", "2026-12", 5000), ("year", "2026", 5000)]
+        assert rows(folder, "SELECT kind, period, total FROM calendar ORDER BY kind") == expected
 
     async def test_junk(self, folder):
         """Whatever comes is refused, nothing of it stands in the table, and the next closure is taken."""
@@ -270,6 +299,10 @@ class TestTheQueries:
         fill(one, two, three, *(proven(msgspec.structs.replace(each, nim=NIM)) for each in (again, later)))
         assert self.ask(folder, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
         assert len(rows(folder)) == 5
+        # `later` has the sales of `three`, and of those with one number the first counts.
+        assert sum(total for _, _, total in self.ask(folder, "money")) == sum(
+            each.total_ttc for each in (one, two, later)
+        )
 
     def test_chain(self, folder, fill):
         """A closure that continues another one than the one before it."""

@@ -11,6 +11,7 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, evidence_of, open_findings, presence_word, received, take
 
 from common.wire.closure import CounterValues, TypeTotal
+from common.wire.keys import PrivateKey
 from headquarters.core.reception import KeysOfRevision, Message, receive
 from headquarters.store import tables
 from headquarters.store.book.closures import StoreOutcome
@@ -178,15 +179,69 @@ def test_two_that_follow_the_same_one_are_a_fork(store, box):
     assert open_findings(store) == [("counters", 5, "down", "TC, FVC"), ("fork", 5, "again", 3)]
 
 
-def test_sales_that_a_restored_ledger_closes_again(store, box):
-    """The backup was made before Z 3 and has its sales: Z 4 holds them as well. The finding says that the totals count them twice."""
-    take(store, box, *(box.close() for _ in range(3)))
-    third = box.closures[2]
+def total(store):
+    lines = store.figures.lines()
+    totals = store.figures.totals("2025-01-01", "2026-12-31")
+    with store.figures.days_read("2025-01-01", "2026-12-31") as read:
+        assert sum(line.ttc for line in read()) == sum(day.ttc for day in totals.values())
+    assert sum(line.ttc for line in lines if line.replaced_by is None) == sum(day.ttc for day in totals.values())
+    return sum(day.ttc for day in totals.values()), [line.z for line in lines if line.replaced_by is not None]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_sales_that_a_restored_ledger_closes_again(store, box, is_late):
+    """The backup was made before Z 3 and has its sales, and those of Z 4 since: Z 5 has all that the machine has counted since Z 2. The totals
+    count them once, whichever comes first."""
+    closures = [box.close() for _ in range(4)]
     box.forget(2)
-    take(store, box, box.close(3, z_number=4))
-    assert box.closures[-1].fvc_start == third.fvc_start
+    box.close(5, z_number=5)
+    box.close(1)
+    if is_late:
+        take(store, box, closures[0], closures[1], box.closures[-1])
+        take(store, box, closures[2], box.closures[-2], now=NOW + 1)
+        take(store, box, closures[3], now=NOW + 2)
+    else:
+        take(store, box, *closures, *box.closures[-2:])
+    assert total(store) == (8000 * (2 + 2 + 5 + 1), [3, 4])
+    assert ("fork", 5, "replaced", 3) in open_findings(store)
+
+
+def test_the_first_closures_of_a_restored_ledger(store, box):
+    """The backup was made before the first Z."""
+    take(store, box, box.close())
+    box.forget(0)
+    take(store, box, box.close(3, z_number=2))
+    assert total(store) == (8000 * 3, [1])
+
+
+def test_sales_of_which_a_restored_ledger_lacks_some(store, box):
+    """Z 4 has sales of Z 3 again, and invoices on the machine that it does not explain: nobody can say which of Z 3 it lacks, so both count, which the
+    finding says."""
+    take(store, box, *(box.close() for _ in range(3)))
+    box.forget(2)
+    box.close(2, z_number=4, unexplained=1)
+    counters = box.closures[-1].mcf_counters
+    counters = CounterValues(tc=counters.tc + 1, fvc=counters.fvc + 1, frc=0)
+    box.closures.pop()
+    take(store, box, box.close(2, z_number=4, unexplained=1, mcf_counters=counters))
+    assert total(store) == (8000 * 4 * 2, [])
     assert ("fork", 4, "again", 3) in open_findings(store)
-    assert sum(line.ttc for line in store.figures.lines()) == 8000 * (3 * 2 + 3)
+
+
+def test_a_closure_counts_again_when_the_later_one_is_withdrawn(store, box):
+    """It was signed with a stolen key."""
+    machine, stolen = box.nim.partition("-")[0], PrivateKey(bytes(32))
+    store.register.add(box.nim, stolen.public, now=1)
+    take(store, box, *(box.close() for _ in range(3)))
+    box.forget(2)
+    forged = box.close(5, z_number=4)
+    box.key, key = stolen, box.key
+    take(store, box, forged)
+    box.key = key
+    assert total(store)[1] == [3]
+    store.register.revoke(machine, stolen.id, NOW)
+    store.register.withdraw(machine, stolen.id, 0, NOW)
+    assert total(store) == (8000 * 3 * 2, [])
 
 
 @pytest.mark.parametrize("is_credit", [True, False])

@@ -334,3 +334,13 @@ async def test_haproxy_of_the_unit_reloads_a_configuration_that_has_changed(hapr
         os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         shutil.rmtree(folder)
+
+
+@pytest.mark.timeout(30)
+async def test_what_haproxys_user_puts_in_the_place_of_a_file_does_not_stop_the_start(tmp_path: Path) -> None:
+    """A pipe that nothing writes to, a file without an end: the folder is theirs too, and the daemon starts without HAProxy's leave."""
+    os.mkfifo(tmp_path / "haproxy.cfg")
+    (tmp_path / "400.http").symlink_to("/dev/zero")
+    await FrontServer(tmp_path, "127.0.0.1", free_port()).start()
+    assert (tmp_path / "haproxy.cfg").read_text().startswith("#")
+    assert (tmp_path / "400.http").read_bytes() == error_files()["400.http"]

@@ -7,11 +7,13 @@ import hashlib
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from daemon.core.audit import INTERNAL, Call
-from daemon.core.clock import zone
+from daemon.core.clock import millis, zone
+from daemon.core.delivery import Outgoing
 from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
@@ -188,3 +190,18 @@ def tamper(path: Path, sql: str, *values: object) -> None:
     """A change behind the ledger's back."""
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute(sql, values).rowcount != 0
+
+
+async def sent_by_a_box(path: Path) -> list[Outgoing]:
+    """What waits upstream after a Z on New Year's Day: two Zs, and before the second a month and a year."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        till.at = millis(datetime(2026, 12, 31, 18, tzinfo=UTC))
+        await till.sell(5000)
+        await till.close()
+        till.at = millis(datetime(2027, 1, 1, 18, tzinfo=UTC))
+        await till.close()
+        waiting = await store.outbox.waiting(till.book.nim, "live", 10)
+        await store.outbox.mark_sent(waiting[0].id, at=till.at)
+        assert [entry.id for entry in await store.outbox.waiting(till.book.nim, "live", 1)] == [waiting[1].id]
+        return list(waiting)

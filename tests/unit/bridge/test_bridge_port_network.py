@@ -71,13 +71,21 @@ async def test_a_machine_behind_ser2net_answers(tmp_path, machine, scheme, telne
         gc.collect()  # what pyserial dropped is told here, and not in the next test
 
 
+def is_probed(port):
+    """Whether the system's keepalive runs on the connection to that port."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()]
+    return any(row[2].endswith(f":{port:04X}") and row[5].startswith("02:") for row in rows)
+
+
 async def nim_at(place):
     """ser2net frees its tty a moment after a client has gone, and hangs up on who comes earlier, also in the middle of the greeting."""
     while True:
         try:
             link = Link(await open_line(place))
             try:
-                return (await handshake(link)).nim
+                nim = (await handshake(link)).nim
+                assert is_probed(int(place.rpartition(":")[2]))
+                return nim
             finally:
                 link.close()
         except (LinkEnded, PortUnavailable):

@@ -1,6 +1,7 @@
 """A server that ends by itself ends its program with an error, so that systemd starts it again."""
 
 import asyncio
+import socket
 
 import pytest
 import uvicorn
@@ -24,3 +25,12 @@ async def test_a_server_that_ends_by_an_error(monkeypatch):
     with pytest.raises(RuntimeError, match="broken"):
         await server.until(asyncio.Event())
     await server.stop()
+
+
+async def test_a_server_whose_address_is_taken_can_be_stopped():
+    """As a program does that ends for that reason."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        server = HttpServer(lambda *_: None, ServerConfig(port=other.getsockname()[1]))
+        with pytest.raises(OSError, match="in use"):
+            await server.start()
+        await server.stop()

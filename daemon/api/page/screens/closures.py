@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -335,11 +335,16 @@ async def _elsewhere(visit: Visit, bounds: tuple[int, int]) -> str:
         for book in ledger.peek(take_overs.sharing, visit.worker.book)
         if await ledger.read(tally_between, book, *bounds)
     ]
-    if not others:
+    return certified_too(visit, others)
+
+
+def certified_too(visit: Visit, nims: Sequence[str]) -> str:
+    """That these machines have figures of the same time; empty without any."""
+    if not nims:
         return ""
     return visit.say(
         "{nim} has certified in this time as well: its figures stand on a page of their own, and both are declared.",
-        nim=", ".join(others),
+        nim=", ".join(nims),
     )
 
 

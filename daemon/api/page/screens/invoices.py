@@ -80,7 +80,7 @@ async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
 async def _elsewhere(visit: Visit, found: Found) -> tuple[Visit, Found]:
     """Searches the books of other machines, such as a spare, for the exact number or code; the found row links
     there."""
-    for worker in visit.deps.workers.all():
+    for worker in visit.workers:
         there = msgspec.structs.replace(visit, query={**visit.query, "m": name_of(worker)})
         if worker.book.mode == visit.worker.book.mode and worker is not visit.worker:
             found_there = await search_exactly(worker, await _search_of(there))

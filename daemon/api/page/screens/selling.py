@@ -212,7 +212,8 @@ def _credited(item: Item, part: int, invoice: Invoice, share: int) -> dict[str, 
     if is_all:
         body |= {"discount": item.discount or None, "originalPrice": Decimal(item.original_price) / 100 or None}
     is_ht, is_by_price = invoice.price_mode == "HT", _is_by_price(item)
-    if not is_ht or (is_all and (item.specific_tax or is_by_price)):
+    is_below_half = 2 * item.printed_price * item.printed_quantity < PRODUCT  # of a franc; certified as one franc
+    if not is_ht or (is_all and (item.specific_tax or is_by_price or is_below_half)):
         body["unitPrice"] = Decimal(item.printed_price) / 100
     if not (is_ht and is_all and is_by_price and not item.specific_tax):
         body["amountTtc"] = divide_half_up((share or item.amount_ttc) * part, whole)
@@ -326,7 +327,7 @@ async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_c
 def _invoice(visit: Visit, worker: MachineWorker, record: Record, **query: str) -> Reply:
     """The invoice's screen, in the book of the certifying machine."""
     owner = worker.worker_of(record.id) or worker
-    is_one = len(visit.deps.workers.all()) == 1
+    is_one = len(visit.workers) == 1
     return redirect(visit.link(f"/ui/journal/{record.seq}", **({} if is_one else {"m": name_of(owner)}), **query))
 
 

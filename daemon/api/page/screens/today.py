@@ -16,7 +16,7 @@ from common.numbers import money, parse_integer
 from common.one_line import fault_of_line
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
-from daemon.api.page.screens.closures import LONGEST_KEY, count_of
+from daemon.api.page.screens.closures import LONGEST_KEY, certified_too, count_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.cash_count import COINS, NOTES, read_count
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
@@ -147,7 +147,9 @@ def _hour_bar(visit: Visit, at: int, total: int, before: int) -> tuple[str, int,
 
 @screen("/ui/x", "report")
 async def x_screen(visit: Visit) -> Reply:
-    return await render(visit, "report.html", report=await report.x_report(visit.worker), what="x", done=printed(visit))
+    own, *others = await report.open_periods(visit.worker)
+    elsewhere = certified_too(visit, [each.nim for each in others if each.certs_count])
+    return await render(visit, "report.html", report=own, what="x", elsewhere=elsewhere, done=printed(visit))
 
 
 async def _dialogue(visit: Visit) -> Reply:

@@ -25,22 +25,25 @@ from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.outages import open_outage, out_since
 from daemon.store.tables.keys import list_keys, of_another_taxpayer
-from daemon.usecases.reports.report import latest
+from daemon.usecases.reports.report import latest, x_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from daemon.api.page.visit import Visit
+    from daemon.core.keys import ApiKey
     from daemon.core.ledger.book import Book
     from daemon.usecases.worker.machine_worker import MachineWorker
 
 AMBER_DAYS, RED_DAYS = WARN_DAYS, ALERT_DAYS
 """Days without contact to the tax server; the law's limit is seven."""
 DRIFT_AMBER = 60
+CERTIFICATE_DAYS = 14
 COPY_DAYS = 3
 """Days without the nightly copy; nothing is said of a box that never had one."""
 PRESENT = frozenset(each.code for each in (OTHER_MACHINE, PORT_BUSY, PORT_HANGS_UP, PORT_PERMISSION))
-ATTENTION, SPARE, WAITING, KEYS = "/ui/attention", "/ui/spare", "/ui/waiting", "/ui/box/keys"
+ATTENTION, SPARE, WAITING = "/ui/attention", "/ui/spare", "/ui/waiting"
+CLOSE, KEYS = "/ui/z", "/ui/box/keys"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
 
@@ -55,7 +58,7 @@ class SalesState(msgspec.Struct, frozen=True):
 
     @property
     def is_to_decide(self) -> bool:
-        return self.href not in (WAITING, KEYS)
+        return self.href in (ATTENTION, SPARE)
 
     @property
     def icon(self) -> str:
@@ -79,7 +82,7 @@ async def sales_state(visit: Visit) -> SalesState:
     if not all(each.defers for each in stopped):
         return await _stopped(visit, stopped, len(live))
     later = await _later(visit, live, stopped)
-    if found := _without_keys(visit, live, later) or later:
+    if found := _cut_off(visit, live, later) or later:
         return found
     warnings = [
         say("the spare {spare} certifies in the place of {nim}", spare=each.in_use.book.nim, nim=each.book.nim)
@@ -87,26 +90,49 @@ async def sales_state(visit: Visit) -> SalesState:
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
     warnings += last_z_unknown(visit, [each.book for each in live])
+    warnings += [
+        say("{nim} is no longer in the configuration, and its last day is not closed", nim=each.book.nim)
+        for each in await _unclosed(visit)
+    ]
+    warnings += await _box_warnings(visit)
+    if warnings:
+        href = SPARE if replaced and visit.may("administer") else await _to_close(visit)
+        return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
+    return SalesState("good", say("The till can sell"))
+
+
+async def _unclosed(visit: Visit) -> list[MachineWorker]:
+    """Machines that are no longer configured, with certifications after their last Z."""
+    retired = [each for each in visit.deps.workers.retired() if each.book.mode == "live"]
+    return [each for each in retired if (await x_report(each)).certs_count]
+
+
+async def _to_close(visit: Visit) -> str:
+    """The link to close the day of the first of these."""
+    unclosed = await _unclosed(visit) if visit.may("close") else []
+    return f"{CLOSE}?m={unclosed[0].book.nim}" if unclosed else ""
+
+
+async def _box_warnings(visit: Visit) -> list[str]:
+    """Of the ledger and its copies, the disk, headquarters, and the certificate."""
+    say, deps, found = visit.say, visit.deps, []
     if damage := deps.damage():
-        warnings.append(
-            say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language))
-        )
+        found.append(say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language)))
     try:
         sandbox = msgspec.structs.replace(visit.worker.book, mode="test")  # it reserves four times the space
         await visit.worker.ledger.check_free_space(sandbox)
     except StorageFull:
-        warnings.append(say("the disk is nearly full, and sales stop once it is"))
+        found.append(say("the disk is nearly full, and sales stop once it is"))
     if deps.disk():
-        warnings.append(from_stored(deps.disk()).in_language(visit.language))
-    warnings += await _undelivered(visit)
+        found.append(from_stored(deps.disk()).in_language(visit.language))
+    found += await _undelivered(visit)
     copies = [each.at for each in visit.page.backups()]
-    now = min(deps.clock(), visit.worker.now())  # a box that takes it to be 2040 has not lacked copies since
-    if copies and (days := (now - max(copies)) // DAY) >= COPY_DAYS:
-        warnings.append(say("the ledger was last copied {days} days ago, and is to be each night", days=days))
-    if warnings:
-        href = SPARE if replaced and visit.may("administer") else ""
-        return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
-    return SalesState("good", say("The till can sell"))
+    if copies and (days := (_now(visit) - max(copies)) // DAY) >= COPY_DAYS:
+        found.append(say("the ledger was last copied {days} days ago, and is to be each night", days=days))
+    if (end := visit.page.certificate_end()) and end - _now(visit) < CERTIFICATE_DAYS * DAY:
+        text = Text("the box's certificate ends on {moment}, and tills refuse it then: have it renewed")
+        found.append(say(text(moment=visit.moment(end))))
+    return found
 
 
 async def _undelivered(visit: Visit) -> list[str]:
@@ -139,27 +165,43 @@ def refuses_since(worker: MachineWorker) -> int:
     return outage.since if outage and outage.reason == "blocked" else 0
 
 
-def _without_keys(visit: Visit, live: list[MachineWorker], later: SalesState | None) -> SalesState | None:
-    """Machines whose tills were not given keys of the new taxpayer yet, and what waits besides."""
-    refused = [each.book.nim for each in live if _has_former_keys(each)]
-    if not refused:
+def _cut_off(visit: Visit, live: list[MachineWorker], later: SalesState | None) -> SalesState | None:
+    """Tills that no machine would refuse, and the box does, or that refuse the box; and what waits besides."""
+    say, href = visit.say, later.href if later else ""
+    has_ended = 0 < visit.page.certificate_end() <= _now(visit)
+    causes = [say("the box's certificate has ended: have it renewed")] if has_ended else []
+    for each in _without_keys(visit, live):
+        text = Text("{nim} is another machine than before: each till needs a new key")
+        if each.former:
+            text = Text("{nim} has another taxpayer now: each till needs a new key")
+        causes.append(say(text(nim=each.book.nim)))
+        href = KEYS if visit.may("administer") else href
+    if not causes:
         return None
-    cause = visit.say("{nims} has another taxpayer now: each till needs a new key", nims=", ".join(refused))
-    detail = visit.say("; ").join([cause, later.detail]) if later else _call(visit, cause)
-    href = KEYS if visit.may("administer") else later.href if later else ""
-    return SalesState("bad", visit.say("The tills are refused"), detail, href)
+    detail = say("; ").join([*causes, later.detail]) if later else _call(visit, *causes)
+    return SalesState("bad", say("The tills are refused"), detail, href)
 
 
-def _has_former_keys(worker: MachineWorker) -> bool:
-    """Whether tills have keys, all of them of the machine's taxpayer before this one (decision 33)."""
-    if not worker.former:
-        return False
-    book, now = worker.book, worker.now()
-    keys = [
-        each for each in worker.ledger.peek(list_keys) if each.mode == book.mode and same_machine(each.nim, book.nim)
-    ]
-    keys = [each for each in keys if not each.revoked_at and each.works_at(now)]
-    return bool(keys) and worker.ledger.peek(of_another_taxpayer).issuperset(each.id for each in keys)
+def _now(visit: Visit) -> int:
+    """By the clock that is less ahead: a box that takes it to be 2040 has lacked no copy since, and no certificate."""
+    return min(visit.deps.clock(), visit.worker.now())
+
+
+def _without_keys(visit: Visit, live: list[MachineWorker]) -> list[MachineWorker]:
+    """Machines whose keys are all of a former taxpayer (decision 33); each, where all keys are of former machines."""
+    ledger, now = visit.worker.ledger, _now(visit)
+    keys = [each for each in ledger.peek(list_keys) if not each.revoked_at and each.works_at(now)]
+    keys = [each for each in keys if each.mode == "live"]
+    former = ledger.peek(of_another_taxpayer)
+    by_machine = [[key for key in keys if _is_for(key, worker)] for worker in live]
+    found = [each for each, own in zip(live, by_machine, strict=True) if own and former.issuperset(k.id for k in own)]
+    retired = visit.deps.workers.retired()
+    are_gone = keys and all(any(_is_for(key, each) for each in retired) for key in keys)
+    return live if are_gone else found
+
+
+def _is_for(key: ApiKey, worker: MachineWorker) -> bool:
+    return any(same_machine(key.nim, each.book.nim) for each in worker.pair)
 
 
 async def _has_met_server(worker: MachineWorker) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.ledgers.ledger import START, Till, opened, opened_till, query
+from support.ledgers.ledger import START, Till, opened, opened_till, query, tamper
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable, StorageFull
@@ -200,6 +200,16 @@ def test_without_room_for_the_copy_the_start_says_so(ledger: Path, monkeypatch: 
     old.write_bytes(b"old")
     assert sold(ledger) == SOLD
     assert old.exists()
+
+
+def test_a_copy_that_is_damaged_takes_no_ledgers_place(ledger: Path) -> None:
+    """What is there is left for a restore, under its name."""
+    tamper(ledger, "UPDATE certification SET hash = x'00' WHERE seq = ?", SOLD)
+    fail(ledger)
+    inode = ledger.stat().st_ino
+    with pytest.raises(LedgerUnusable):
+        sold(ledger)
+    assert (ledger.stat().st_ino, list(ledger.parent.glob("*.failed-*"))) == (inode, [])
 
 
 def test_old_files_are_two_at_the_most(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:

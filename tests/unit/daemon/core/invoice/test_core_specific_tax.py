@@ -174,6 +174,7 @@ def test_an_amount_with_a_tax_that_is_not_whole_is_rounded_half_up(amount, certi
     assert sum(payment.amount for payment in invoice.payments) == certified
     codes = [(warn.code, warn.item) for warn in invoice.warnings]
     assert codes == [("AMOUNT_ROUNDED", 0)] + [("PAYMENT_ADJUSTED", -1)] * (paid != certified)
+    assert f"folded into the price and amountTtc rounded to {certified}: " in str(invoice.warnings[0].text)
     product = item(amountTtc=None, unitPrice=Decimal("0.5"), quantity=3, specificTax="?")
     assert read(body(product, pay=2)).total_ttc == 2
 

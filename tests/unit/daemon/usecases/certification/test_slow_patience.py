@@ -32,6 +32,7 @@ class Watched:
             "MachineWorker",
             SimpleNamespace(
                 longest_close=self.longest_close,
+                names={},
                 book=Book(1, "EL02000015-1", "live"),
                 note_incident=lambda why: self.odd.append(why) or "incident",
                 publish=lambda kind, detail: self.published.append(f"{kind}: {detail}"),
@@ -65,3 +66,12 @@ async def test_the_watch_is_over_with_the_answer(monkeypatch: pytest.MonkeyPatch
     with watching(Watched().worker, "F-1", is_credit=False):
         pass
     assert [timer.cancelled() for timer in timers] == [True]
+
+
+async def test_a_38h_that_takes_longer_is_announced_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an event, and as an incident of the recording."""
+    monkeypatch.setattr(enter_invoice, "BOUNDS", {False: (0.0, 0.0)})
+    watched = Watched()
+    with watching(watched.worker, "F-1", is_credit=False):
+        await asyncio.sleep(0.01)
+    assert ([text.partition(":")[0] for text in watched.published], len(watched.odd)) == (["mcf.slow"], 1)
