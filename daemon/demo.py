@@ -59,7 +59,7 @@ operator_name = "Caisse 1"
 """
 
 INVOICE = {
-    "invoiceNumber": "FV-2026-0001",
+    "invoiceNumber": "DEMO-0001",
     "invoiceType": "FV",
     "operatorName": "Awa",
     "items": [
@@ -105,11 +105,11 @@ def show(demo: Demo) -> None:
         report = client.get(f"{url}/reports/x").json()
     demo.print("the X report, after the aggregation delay:")
     sys.stdout.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-    body = json.dumps({**INVOICE, "invoiceNumber": "FV-2026-0002"}, ensure_ascii=False)
+    body = json.dumps({**INVOICE, "invoiceNumber": "DEMO-0002"}, ensure_ascii=False)
     demo.print("try:")
     sys.stdout.write(
         f"\ncurl -s {url}/certify \\\n  -H 'Authorization: Bearer {live}' \\\n"
-        f"  -H 'Content-Type: application/json' -H 'Idempotency-Key: my-till-0002' \\\n  -d '{body}'\n\n"
+        f"  -H 'Content-Type: application/json' -H 'Idempotency-Key: demo-0002' \\\n  -d '{body}'\n\n"
     )
     demo.print(f"the API page: {base}/schema")
     demo.print(

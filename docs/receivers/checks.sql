@@ -30,9 +30,13 @@ ORDER BY c.nim, c.mode, c.z;
 SELECT nim, mode, z, moved, counted, unexplained FROM closure
 WHERE moved <> counted OR unexplained > 0 ORDER BY nim, mode, z;
 
--- money: a day of each shop; of two closures with one number (a fork) the one that came first counts
+-- money: a day of each shop; of two closures with one number (a fork) the one that came first counts, and of two after
+-- the same one the later, if nothing is unexplained: a ledger that was put back has closed the same sales again
 SELECT nim, date(at) AS day, sum(total) AS total FROM closure c
 WHERE mode = 'live' AND NOT EXISTS (
     SELECT 1 FROM closure first WHERE first.nim = c.nim AND first.mode = c.mode AND first.z = c.z AND first.rowid < c.rowid
+) AND NOT EXISTS (
+    SELECT 1 FROM closure again WHERE again.nim = c.nim AND again.mode = c.mode AND again.ledger = c.ledger
+    AND again.previous = c.previous AND c.head <> '' AND again.z > c.z AND again.unexplained = 0
 )
 GROUP BY nim, day ORDER BY nim, day;

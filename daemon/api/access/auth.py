@@ -53,7 +53,8 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     expires = 0.0
     if found_lane is not None:
         check_operation(request)
-        deps.key_rates.note(key)
+        if not found_lane.has_waited:  # otherwise requests for its outcome could delay it for ever
+            deps.key_rates.note(key)
         await found_lane.turn()
         expires = expiry(scope, found_lane, is_signed=bool(key.public))
     deps.uses[key.id] = deps.clock()

@@ -21,7 +21,7 @@ from daemon.core.ledger.deferred import KeyRequired
 RELAYED: Final = "relayed"
 """Key of the `RelayedRequest` in the state of a request through the relay."""
 NOT_AFTER: Final = b"mcfd-not-after"
-MOST_DAYS: Final = 7
+MAX_DAYS: Final = 7
 """Longest limit of a signed request in days; Idempotency-Keys are stored for longer."""
 PASSING: Final = frozenset(
     {
@@ -40,13 +40,15 @@ PASSING: Final = frozenset(
 
 class RelayedRequest(msgspec.Struct, frozen=True):
     """`nim`: the machine in the relay's path; `not_after`: the relay's limit, ms since 1970; `now`: time base of limits
-    (ms); `body`: the received bytes; `turn`: waits for tills of the shop's network, called after authentication."""
+    (ms); `body`: the received bytes; `turn`: waits for tills of the shop's network, called after authentication;
+    `has_waited`: whether the relay stored it while the box was off."""
 
     nim: str
     not_after: int
     now: Clock
     body: bytes
     turn: Callable[[], Awaitable[None]]
+    has_waited: bool = False
 
     def expires(self, limits: list[int]) -> float:
         """The earliest of the limits as loop time, which a step of the box's clock does not change."""
@@ -88,8 +90,8 @@ def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
         ]
     except BadEvent:
         raise InvalidRequest.at("Mcfd-Not-After", Text("has to be a time in UTC, as 2026-11-25T10:00:00Z")) from None
-    if is_signed and min(limits) > found.now() + MOST_DAYS * DAY:
-        fault = Text("may be {days} days ahead at most where the request is signed", days=MOST_DAYS)
+    if is_signed and min(limits) > found.now() + MAX_DAYS * DAY:
+        fault = Text("may be {days} days ahead at most where the request is signed", days=MAX_DAYS)
         raise InvalidRequest.at("Mcfd-Not-After", fault)
     expires = found.expires(limits)
     if expires <= asyncio.get_running_loop().time():

@@ -73,9 +73,9 @@ def invoices_text(lacks: Sequence[str]) -> Text:
 def _numbers_lacking(present: sqlite3.Connection, copy: sqlite3.Connection) -> Iterator[str]:
     """Those after the last row that both have, then those that the copy has as under way: another machine's row may be later."""
     saved = value_of(copy.execute("SELECT coalesce(max(id), 0) FROM certification"))
-    unended = {row_id for (row_id,) in copy.execute(_SQL["unended"])}
-    for row_id in range(_last_row(present, saved), 0, -1):
-        number = _number_lacking(present, copy, row_id)
+    unended, hidden = {row_id for (row_id,) in copy.execute(_SQL["unended"])}, _hidden(present, saved)
+    for row_id in range(max(_last_row(present, saved), *hidden, 0), 0, -1):
+        number = hidden.get(row_id) or _number_lacking(present, copy, row_id)
         if number is None or (number == UNKNOWN and row_id <= saved):
             break
         unended.discard(row_id)
@@ -102,6 +102,18 @@ def _last_row(present: sqlite3.Connection, saved: int) -> int:
     except UNREADABLE:
         last = value_of(present.execute(_SQL["last"]))
     return min(last, most)
+
+
+def _hidden(present: sqlite3.Connection, saved: int) -> dict[int, str]:
+    """Numbers of the rows after `saved` that the index has and the table does not: SQLite overlooks or misreads a row that has been zeroed, without
+    an error."""
+    found: dict[int, str] = {}
+    with contextlib.suppress(*UNREADABLE):
+        for row_id, number in present.execute(_SQL["in_index"], (saved,)).fetchall():
+            with contextlib.suppress(*UNREADABLE):
+                if not present.execute(_SQL["is_there"], (row_id,)).fetchone():
+                    found[row_id] = str(number)
+    return found
 
 
 def _number_lacking(present: sqlite3.Connection, copy: sqlite3.Connection, row_id: int) -> str | None:

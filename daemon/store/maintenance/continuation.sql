@@ -4,6 +4,14 @@ SELECT coalesce(max(id), 0) FROM certification;
 -- name: last_in_index
 SELECT coalesce(max(id), 0) FROM certification INDEXED BY certification_seq WHERE seq IS NOT NULL;
 
+-- name: in_index
+-- By the index alone, which has all of it.
+SELECT id, number FROM certification INDEXED BY certification_number
+WHERE state NOT IN ('refused', 'abandoned') AND book_id IN (SELECT id FROM book WHERE mode = 'live') AND id > ?;
+
+-- name: is_there
+SELECT 1 FROM certification NOT INDEXED WHERE id = ? AND state IN ('begun', 'certified', 'refused', 'abandoned', 'disputed');
+
 -- name: certified
 SELECT number, code FROM certification
 WHERE id = ? AND state = 'certified' AND book_id IN (SELECT id FROM book WHERE mode = 'live');

@@ -91,6 +91,15 @@ def test_it_certifies_one_invoice_and_stops(tree: Path, taken: None) -> None:
     assert f"http://127.0.0.1:{used[1]}/v1/" in done.stdout
 
 
+def test_its_invoices_have_numbers_of_their_own() -> None:
+    """None of the documents: an example that is sent to it as it stands was answered 409 `DUPLICATE_INVOICE`."""
+    numbers = re.findall(r'"invoiceNumber": "([^"{]+)"', (ROOT / "daemon/demo.py").read_text())
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.py")]
+    examples = "".join(page.read_text() for page in pages)
+    assert len(numbers) == 2
+    assert [number for number in numbers if number in examples] == []
+
+
 @contextmanager
 def staying(tree: Path, ignore_interrupts: bool) -> Iterator[subprocess.Popen[str]]:
     """The demo in a session of its own, of which nothing is left afterwards, whatever the test finds."""

@@ -68,6 +68,8 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
         assert f'href="/ui/journal/1?m={SPARE}"' in technician.look(f"/ui/journal?{query}"), query
     assert 'data-testid="journal-row"' not in technician.look(f"/ui/journal?q={code}&state=refused")
     shop.x_with(1)
+    for nim, other in ((NIM, SPARE), (SPARE, NIM)):  # Today has both, each X its own
+        assert f"{other} a aussi certifié" in technician.look(f"/ui/x?m={nim}")
     assert technician.look("/ui/box")
     dialogue = technician.look("/ui/z")
     assert f"la période de {NIM} est clôturée en même temps" in dialogue

@@ -14,7 +14,7 @@ from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
-from daemon.store.maintenance.numbers import hear
+from daemon.store.maintenance.numbers import apply_last_z
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
 from daemon.store.store import Store
@@ -128,12 +128,12 @@ class Disk:
 
     async def say(self, number: str) -> None:
         async with opened(self.path) as store:
-            await store.decisions.say_last_z((await meet(store)).book, int(number))
+            await store.decisions.set_last_z((await meet(store)).book, int(number))
 
     async def hear(self, number: str) -> None:
         """From headquarters."""
         async with opened(self.path) as store:
-            assert await store.decisions.write(hear, (await meet(store)).book, int(number))
+            assert await store.decisions.write(apply_last_z, (await meet(store)).book, int(number))
 
     async def reserve(self, number: str) -> None:
         """As a crash before the commit of a Z leaves it."""
@@ -250,7 +250,7 @@ async def test_a_restore_asks_the_file_for_what_the_replaced_ledger_does_not_kno
     backup(path, tmp_path / "copy", at=START)
     await close(path, 1)
     HighWater(path).reserve(BOOK, 3)
-    HighWater(path).give(other, 4)
+    HighWater(path).count_number(other, 4)
     shutil.copy(tmp_path / "copy", path)
     restore(tmp_path / "copy", path, at=START)
     assert await close(path, 1) == [4]
@@ -298,7 +298,7 @@ async def test_a_question_of_the_high_water_file_is_that_of_the_ledger(path: Pat
     HighWater(path).ask(book_name(NIM, "live", IFU), 7)
     assert await asks(path) == [True]
     async with opened_till(path) as (store, till):
-        await store.decisions.say_last_z(till.book, 1)
+        await store.decisions.set_last_z(till.book, 1)
     assert await asks(path) == [False]
 
 

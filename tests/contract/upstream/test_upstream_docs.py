@@ -24,7 +24,7 @@ from support.shop import PLAIN
 
 from common.wire.keys import PrivateKey, private_line
 from common.wire.signing import is_receipt, sign
-from daemon.core.delivery import Again, Delivered, DeliveryRefused
+from daemon.core.delivery import Delivered, DeliveryRefused, RetryLater
 from daemon.upstream.options import Options, compose, compose_trial, open_receiver
 
 ROOT = Path(__file__).parents[3]
@@ -167,7 +167,7 @@ class TestTheReceiver:
             await until(lambda: answers(port))
             assert await receiver.deliver(event_of(mine), report_id=mine.report_id, **own) == Delivered()
             outcome = await receiver.deliver(event_of(foreign), report_id=foreign.report_id, **own)
-            assert isinstance(outcome, Again)
+            assert isinstance(outcome, RetryLater)
             assert await receiver.deliver(b"{}", report_id="r", **own) == DeliveryRefused(
                 'answered 422 {"error": "Object missing required field `specversion`"}'
             )
@@ -299,6 +299,10 @@ class TestTheQueries:
         fill(one, two, three, *(proven(msgspec.structs.replace(each, nim=NIM)) for each in (again, later)))
         assert self.ask(folder, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
         assert len(rows(folder)) == 5
+        # `later` has the sales of `three`, and of those with one number the first counts.
+        assert sum(total for _, _, total in self.ask(folder, "money")) == sum(
+            each.total_ttc for each in (one, two, later)
+        )
 
     def test_chain(self, folder, fill):
         """A closure that continues another one than the one before it."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from common.language import Text
 from daemon.core.errors import EntryDamaged, LedgerUnusable
 from daemon.core.invoice.invoice import GROUPS, Invoice
 from daemon.core.ledger.attempt import Record
@@ -31,11 +32,15 @@ from daemon.store.sqlite.file import load
 _WINDOW = -12
 """Raw deflate with a window of 4 KiB: receipts are small, and a small window is faster to set up."""
 
-_UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`"
-_NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`"
-_NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`"
+_UNREADABLE = Text("an invoice in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`")
+_NO_RATES = Text(
+    "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`"
+)
+_NO_TALLY = Text("totals in the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`")
 
-_NO_SEEN = "the last invoice of a machine cannot be read in the ledger; put the last backup back with `mcfd restore --keep-newer`"
+_NO_SEEN = Text(
+    "the last invoice of a machine cannot be read in the ledger; put the last backup back with `mcfd restore --keep-newer`"
+)
 
 _seen = msgspec.json.Decoder(LastSeen)
 _invoices = msgspec.msgpack.Decoder(Invoice)
@@ -254,12 +259,12 @@ def _text(value: object) -> str:
 def lenient(connection: sqlite3.Connection) -> Iterator[None]:
     """Reads a text that is not UTF-8 with surrogates, so that the rest of the row can be read."""
     before = connection.text_factory
-    connection.text_factory = as_it_stands
+    connection.text_factory = unchanged
     try:
         yield
     finally:
         connection.text_factory = before
 
 
-def as_it_stands(raw: bytes) -> str:
+def unchanged(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
