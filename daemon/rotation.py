@@ -4,6 +4,7 @@ ones."""
 from __future__ import annotations
 
 import _strptime  # type: ignore[import-not-found]  # noqa: F401  loaded now, as root: a later user may not read it
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -71,9 +72,10 @@ def rotate(newest: Path, *, keep_daily: int, keep_monthly: int, suffixes: Sequen
 
 
 def remove_unfinished(folder: Path, now: datetime, suffixes: Sequence[str] = (SUFFIX,)) -> None:
-    """Deletes what killed backups have left in `folder`: each has a name of its own, so no later one replaces it. OSError."""
+    """Deletes what killed backups have left in `folder`, as far as it can: each has a name of its own, so no later one replaces it."""
     for entry in folder.iterdir():
         if found := _UNFINISHED.fullmatch(entry.name):
             times = [timestamp_of(found[1], suffix) for suffix in suffixes]
             if any(at and at < now - _LONGEST for at in times):
-                entry.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    entry.unlink()

@@ -126,7 +126,13 @@ class Visit(msgspec.Struct, frozen=True):
         """The selected machine: `m` of query or form (`NIM` or `NIM:test`), by default the first one or, during a
         take-over, its spare."""
         name = self.form.get("m") or self.query.get("m") or ""
-        return next((worker for worker in self.deps.workers.all() if name_of(worker) == name), self._usual)
+        return next((worker for worker in self.workers if name_of(worker) == name), self._usual)
+
+    @property
+    def workers(self) -> Sequence[MachineWorker]:
+        """All that can be selected: also machines that are no longer configured, to be read and closed."""
+        retired = [each for each in self.deps.workers.retired() if each.book.mode == "live"]
+        return (*self.deps.workers.all(), *retired)
 
     @property
     def _usual(self) -> MachineWorker:
@@ -158,7 +164,7 @@ class Visit(msgspec.Struct, frozen=True):
         return start, end
 
     def link(self, path: str, **query: object) -> str:
-        values = {"m": name_of(self.worker), **query} if len(self.deps.workers.all()) > 1 else query
+        values = {"m": name_of(self.worker), **query} if len(self.workers) > 1 else query
         pairs = {name: value for name, value in values.items() if value not in (None, "")}
         return f"{path}?{urlencode(pairs)}" if pairs else path
 
@@ -312,7 +318,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "brand": await _brand(visit),
             "till": visit.worker.defaults.operator_name,
             "worker": visit.worker,
-            "workers": visit.deps.workers.all(),
+            "workers": visit.workers,
             "has_one_till": _has_one_till(visit),
             "name_of": name_of,
             "moment": visit.moment,

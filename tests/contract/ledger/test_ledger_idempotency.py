@@ -4,10 +4,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, Till, invoice
+from support.ledgers.ledger import MINUTE, NIM, Till, invoice, tamper
 
 from daemon.core.audit import INTERNAL, Actor, Call
-from daemon.core.errors import KeyReused
+from daemon.core.errors import KeyReused, LedgerUnusable
 from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT, Record
 from daemon.core.ledger.book import Closure, KeyUse
 from daemon.core.ledger.entries import CashMove, ReportAct
@@ -57,13 +57,27 @@ async def test_a_key_is_found_while_its_request_runs(store: Store, till: Till) -
     assert (use.fingerprint, use.record) == (BODY, begun)
 
 
+@pytest.mark.parametrize("table", ["certification", "closure"])
+async def test_a_key_whose_record_is_lost_is_not_taken_for_a_new_one(
+    store: Store, till: Till, path: Path, table: str
+) -> None:
+    """A ledger that was mended without some rows still has their keys: a till that repeats such a request is neither served anew nor told that
+    there is no such thing, after which it would send it under another key."""
+    await till.certify(invoice("F-1"), KEY, BODY)
+    call = Call(key="of a Z", fingerprint=BODY)
+    await till.close(call=call)
+    tamper(path, f"DELETE FROM {table}")  # noqa: S608  names of ours
+    with pytest.raises(LedgerUnusable, match="lost in a damaged ledger"):
+        store.ledger.peek(uniqueness.find_key, till.book, KEY if table == "certification" else call.key_hash)
+
+
 async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till, path: Path) -> None:
     """A Z itself, the others what was answered; with who asked for it in the audit log. Copies and reports of articles are counted from 1."""
     await till.certify(invoice("F-1"))
     book, ledger, now, later = till.book, store.ledger, till.at, till.at + 70 * DAY
     await ledger.begin_outage(book, "line_lost", at=now, lasted=0, refused=False, incident="")
     move, report = CashMove("deposit", 5, "float", "1", "Awa"), ReportAct("articles", "", upto_seq=1)
-    give = partial(ledger.write, acts.give_report, book, report, at=now, answer=lambda number: b"%d" % number)
+    give = partial(ledger.write, acts.insert_report, book, report, at=now, answer=lambda number: b"%d" % number)
     note = partial(outages.note_notified, answer=lambda outage: b"%d" % outage.number)
     calls = [
         *((give, number) for number in (b"1", b"2")),
@@ -87,7 +101,7 @@ async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till,
     assert (placed.entry.number, ledger.peek(acts.issued_report, book, placed.id)) == (2, placed)
     (mark,) = HighWater(path).marks.books.values()  # durable for a copy that is put back
     assert (mark.months, mark.years, ledger.peek(book_state, book).z_number) == (2, 1, 1)
-    assert await ledger.write(acts.give_report, book, report, at=later, call=INTERNAL) == report
+    assert await ledger.write(acts.insert_report, book, report, at=later, call=INTERNAL) == report
     copy = partial(ledger.write, acts.make_copy, book, "CODE", "F-1", at=later, call=call)
     assert [await copy(), await copy()] == [1, 2]
     entries = [(entry.action, entry.actor) for entry in await ledger.read(newest_entries, 7)]

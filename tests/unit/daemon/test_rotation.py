@@ -74,8 +74,10 @@ def test_what_a_killed_backup_has_left_goes_and_what_is_written_now_stays(tmp_pa
     stay = [copy, box, f"{copy}-wal", f"{backup_name(old, other)}.part", f"{backup_name(now)}.part", "note.part"]
     for name in (*left, *stay):
         (tmp_path / name).write_bytes(b"")
+    folder = tmp_path / f"{backup_name(old - timedelta(days=1))}.part"
+    folder.mkdir()
     remove_unfinished(tmp_path, now, [mine, SUFFIX])
-    assert {entry.name for entry in tmp_path.iterdir()} == set(stay)
+    assert {entry.name for entry in tmp_path.iterdir()} == {*stay, folder.name}
 
 
 @given(_TIMES, st.integers(0, 20), st.integers(0, 20))

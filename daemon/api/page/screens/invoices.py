@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import range_of_query
 from daemon.api.page.rendering import PeriodClosed
@@ -80,7 +80,7 @@ async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
 async def _elsewhere(visit: Visit, found: Found) -> tuple[Visit, Found]:
     """Searches the books of other machines, such as a spare, for the exact number or code; the found row links
     there."""
-    for worker in visit.deps.workers.all():
+    for worker in visit.workers:
         there = msgspec.structs.replace(visit, query={**visit.query, "m": name_of(worker)})
         if worker.book.mode == visit.worker.book.mode and worker is not visit.worker:
             found_there = await search_exactly(worker, await _search_of(there))
@@ -181,7 +181,7 @@ async def _search_of(visit: Visit) -> Search:
             start,
             end,
             state=cast("AttemptState", state) if state in STATES else None,
-            before_seq=whole_number(query.get("before", "")) or 0,
+            before_seq=parse_integer(query.get("before", "")) or 0,
             limit=PER_PAGE,
         ),
     )

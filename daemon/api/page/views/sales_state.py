@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from common.language import Counted, Text, tell
+from common.language import Counted, Text, translate
 from common.language.reasons import (
     OTHER_MACHINE,
     PORT_BUSY,
@@ -25,12 +25,13 @@ from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.outages import open_outage, out_since
 from daemon.store.tables.keys import list_keys, of_another_taxpayer
-from daemon.usecases.reports.report import latest
+from daemon.usecases.reports.report import latest, x_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from daemon.api.page.visit import Visit
+    from daemon.core.keys import ApiKey
     from daemon.core.ledger.book import Book
     from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -41,7 +42,8 @@ CERTIFICATE_DAYS = 14
 COPY_DAYS = 3
 """Days without the nightly copy; nothing is said of a box that never had one."""
 PRESENT = frozenset(each.code for each in (OTHER_MACHINE, PORT_BUSY, PORT_HANGS_UP, PORT_PERMISSION))
-ATTENTION, SPARE, WAITING, KEYS = "/ui/attention", "/ui/spare", "/ui/waiting", "/ui/box/keys"
+ATTENTION, SPARE, WAITING = "/ui/attention", "/ui/spare", "/ui/waiting"
+CLOSE, KEYS = "/ui/z", "/ui/box/keys"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
 
@@ -56,7 +58,7 @@ class SalesState(msgspec.Struct, frozen=True):
 
     @property
     def is_to_decide(self) -> bool:
-        return self.href not in (WAITING, KEYS)
+        return self.href in (ATTENTION, SPARE)
 
     @property
     def icon(self) -> str:
@@ -72,7 +74,7 @@ async def sales_state(visit: Visit) -> SalesState:
     try:
         await live[0].ledger.check_free_space(live[0].book)
     except StorageError as error:
-        cause = without_paths(str(tell(error, visit.language)), visit.language)
+        cause = without_paths(str(translate(error, visit.language)), visit.language)
         return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
     replaced = [each for each in live if each.is_replaced]
     live = [each for each in live if each.is_in_use]
@@ -88,11 +90,27 @@ async def sales_state(visit: Visit) -> SalesState:
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
     warnings += last_z_unknown(visit, [each.book for each in live])
+    warnings += [
+        say("{nim} is no longer in the configuration, and its last day is not closed", nim=each.book.nim)
+        for each in await _unclosed(visit)
+    ]
     warnings += await _box_warnings(visit)
     if warnings:
-        href = SPARE if replaced and visit.may("administer") else ""
+        href = SPARE if replaced and visit.may("administer") else await _to_close(visit)
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
+
+
+async def _unclosed(visit: Visit) -> list[MachineWorker]:
+    """Machines that are no longer configured, with certifications after their last Z."""
+    retired = [each for each in visit.deps.workers.retired() if each.book.mode == "live"]
+    return [each for each in retired if (await x_report(each)).certs_count]
+
+
+async def _to_close(visit: Visit) -> str:
+    """The link to close the day of the first of these."""
+    unclosed = await _unclosed(visit) if visit.may("close") else []
+    return f"{CLOSE}?m={unclosed[0].book.nim}" if unclosed else ""
 
 
 async def _box_warnings(visit: Visit) -> list[str]:
@@ -152,8 +170,11 @@ def _cut_off(visit: Visit, live: list[MachineWorker], later: SalesState | None) 
     say, href = visit.say, later.href if later else ""
     has_ended = 0 < visit.page.certificate_end() <= _now(visit)
     causes = [say("the box's certificate has ended: have it renewed")] if has_ended else []
-    if former := [each.book.nim for each in live if _has_former_keys(each)]:
-        causes.append(say("{nims} has another taxpayer now: each till needs a new key", nims=", ".join(former)))
+    for each in _without_keys(visit, live):
+        text = Text("{nim} is another machine than before: each till needs a new key")
+        if each.former:
+            text = Text("{nim} has another taxpayer now: each till needs a new key")
+        causes.append(say(text(nim=each.book.nim)))
         href = KEYS if visit.may("administer") else href
     if not causes:
         return None
@@ -166,16 +187,21 @@ def _now(visit: Visit) -> int:
     return min(visit.deps.clock(), visit.worker.now())
 
 
-def _has_former_keys(worker: MachineWorker) -> bool:
-    """Whether tills have keys, all of them of the machine's taxpayer before this one (decision 33)."""
-    if not worker.former:
-        return False
-    book, now = worker.book, worker.now()
-    keys = [
-        each for each in worker.ledger.peek(list_keys) if each.mode == book.mode and same_machine(each.nim, book.nim)
-    ]
-    keys = [each for each in keys if not each.revoked_at and each.works_at(now)]
-    return bool(keys) and worker.ledger.peek(of_another_taxpayer).issuperset(each.id for each in keys)
+def _without_keys(visit: Visit, live: list[MachineWorker]) -> list[MachineWorker]:
+    """Machines whose keys are all of a former taxpayer (decision 33); each, where all keys are of former machines."""
+    ledger, now = visit.worker.ledger, _now(visit)
+    keys = [each for each in ledger.peek(list_keys) if not each.revoked_at and each.works_at(now)]
+    keys = [each for each in keys if each.mode == "live"]
+    former = ledger.peek(of_another_taxpayer)
+    by_machine = [[key for key in keys if _is_for(key, worker)] for worker in live]
+    found = [each for each, own in zip(live, by_machine, strict=True) if own and former.issuperset(k.id for k in own)]
+    retired = visit.deps.workers.retired()
+    are_gone = keys and all(any(_is_for(key, each) for each in retired) for key in keys)
+    return live if are_gone else found
+
+
+def _is_for(key: ApiKey, worker: MachineWorker) -> bool:
+    return any(same_machine(key.nim, each.book.nim) for each in worker.pair)
 
 
 async def _has_met_server(worker: MachineWorker) -> bool:
@@ -283,7 +309,7 @@ def _call(visit: Visit, *causes: str) -> str:
 def last_z_unknown(visit: Visit, books: Sequence[Book]) -> list[str]:
     """A sentence for each of the books that cannot be closed after a restore (decision 30)."""
     unknown = [each for each in books if visit.worker.ledger.peek(book_state, each).needs_last_z]
-    return [str(tell(ZNumberUnknown(each.nim), visit.language)) for each in unknown]
+    return [str(translate(ZNumberUnknown(each.nim), visit.language)) for each in unknown]
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:

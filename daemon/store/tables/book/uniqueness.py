@@ -6,6 +6,8 @@ import sqlite3
 import sys
 from collections.abc import Callable
 
+from common.language import Text
+from daemon.core.errors import LedgerUnusable, NotFound
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book, KeyUse
@@ -14,11 +16,13 @@ from daemon.store.sqlite.file import load
 from daemon.store.tables.book import attempts, closures, deferred
 
 _SQL = load(__name__)
+LOST = Text("what was done with this Idempotency-Key is lost in a damaged ledger: look for it on the machine's paper")
 
 
 def find_key(connection: sqlite3.Connection, book: Book, key_hash: bytes, *, failed: bool = False) -> KeyUse | None:
     """The use of a key in this book or in one that shares keys; None if there is none. A request that failed without a
-    change (decision 6) counts only with `failed`."""
+    change (decision 6) counts only with `failed`. LedgerUnusable where a damaged ledger has lost what the key stands for: "not found" would have
+    a till send it again."""
     row = connection.execute(_SQL["find_key"], (book.id, key_hash)).fetchone()
     if row is None:
         return None
@@ -27,10 +31,13 @@ def find_key(connection: sqlite3.Connection, book: Book, key_hash: bytes, *, fai
         return None
     if sale_id:
         return KeyUse(fingerprint, sale=deferred.by_id(connection, book, sale_id))
-    if attempt_id is not None:
-        return KeyUse(fingerprint, record=attempts.find_record(connection, Book(*of), attempt_id))
-    if z_number is not None:
-        return KeyUse(fingerprint, closure=closures.find_closure(connection, Book(*of), z_number))
+    try:
+        if attempt_id is not None:
+            return KeyUse(fingerprint, record=attempts.find_record(connection, Book(*of), attempt_id))
+        if z_number is not None:
+            return KeyUse(fingerprint, closure=closures.find_closure(connection, Book(*of), z_number))
+    except NotFound as error:
+        raise LedgerUnusable(LOST) from error
     return KeyUse(fingerprint, answer=answer or b"")
 
 

@@ -135,6 +135,17 @@ def test_nothing_is_left_of_an_invoice_that_is_credited_whole(sale: Record) -> N
     assert {(line.group, line.ht, line.tva) for line in credit.invoice.taxes} == groups
 
 
+def test_a_line_without_vat_below_half_a_franc() -> None:
+    """It is certified as one franc, whatever amount the till sent, and credited as one; it was credited with the till's amount, beyond the sale."""
+    lines = [
+        {"name": "Riz", "taxGroup": "A", "unitPrice": 1},
+        {"name": "Clou", "taxGroup": "A", "unitPrice": Decimal("0.01"), "amountTtc": 2},
+    ]
+    sale = record(body(*lines, priceMode="HT", pay=2))
+    assert [item.line_amount for item in sale.invoice.items] == [1, 1]
+    assert credited(sale, ALL).total_ttc == sale.total_ttc == 2
+
+
 def test_the_machine_s_total_is_a_franc_apart() -> None:
     """In HT mode it counts; a credit note is computed from the prices again, and paid by what they come to."""
     lines = [{"name": "Riz", "taxGroup": "B", "unitPrice": 33, "quantity": 1}]

@@ -17,7 +17,7 @@ def visit_at_noon(language: Language) -> Visit:
         book=SimpleNamespace(nim="EL02000015-1", mode="live"), now=lambda: int(NOON.timestamp() * 1000)
     )
     worker.in_use = worker
-    deps: Any = SimpleNamespace(workers=SimpleNamespace(all=lambda: [worker]))
+    deps: Any = SimpleNamespace(workers=SimpleNamespace(all=lambda: [worker], retired=tuple))
     page: Any = SimpleNamespace(zone=UTC)
     request: Any = None
     session: Any = None
