@@ -204,7 +204,7 @@ class Link:
 
     def _send_again(self, current: _Exchange, why: str) -> None:
         self.counters.retries += 1
-        self._log_odd(
+        self._log_incident(
             f"retry: {why}",
             "line.retry",
             why=why,
@@ -250,13 +250,17 @@ class Link:
         match event:
             case MachineReply():
                 self.counters.stale += 1
-                self._log_odd("stale reply", "line.stale_reply", seq=event.seq, cmd=event.cmd, size=len(event.data))
+                self._log_incident(
+                    "stale reply", "line.stale_reply", seq=event.seq, cmd=event.cmd, size=len(event.data)
+                )
             case Garbage():
                 self.counters.garbage += 1
-                self._log_odd(f"garbage: {event.reason}", "line.garbage", reason=event.reason, size=len(event.data))
+                self._log_incident(
+                    f"garbage: {event.reason}", "line.garbage", reason=event.reason, size=len(event.data)
+                )
             case _:
                 what = type(event).__name__
-                self._log_odd(f"out of turn: {what}", "line.out_of_turn", what=what)
+                self._log_incident(f"out of turn: {what}", "line.out_of_turn", what=what)
 
     def _arm(self, current: _Exchange) -> None:
         """Sets the timer. The last try waits its full time, whatever garbage arrives: it is final."""
@@ -317,10 +321,12 @@ class Link:
         self._port.close()
         self.record.ended(type(error).__name__)
         if error.sent:
-            self._log_odd("the last command has no answer", "line.ended", why=type(error).__name__, detail=error.detail)
+            self._log_incident(
+                "the last command has no answer", "line.ended", why=type(error).__name__, detail=error.detail
+            )
         else:
             self._log("line.ended", why=type(error).__name__, detail=error.detail)
 
-    def _log_odd(self, what: str, event: str, /, **fields: object) -> None:
-        incident = self.record.odd(what)
+    def _log_incident(self, what: str, event: str, /, **fields: object) -> None:
+        incident = self.record.note_incident(what)
         self._log(event, **fields, **({"incident": incident} if incident else {}))

@@ -103,7 +103,7 @@ class LinkedMachine:
             return understand(command, reply.data, self.habits)
         except (Refused, Nonsense) as error:
             if is_odd:
-                self.link.record.odd(type(error).__name__.lower())
+                self.link.record.note_incident(type(error).__name__.lower())
             raise
 
     async def _send_optional(self, cmd: int, data: bytes) -> MachineReply:

@@ -105,7 +105,7 @@ class FrontServer:
             raise FrontError("HAProxy is not installed (Debian: apt install haproxy); HTTPS and other hosts need it")
         await self._bind()
         self._write([f"fd@{listener.fileno()}" for listener in self._listeners])
-        self._running = asyncio.get_running_loop().create_task(self._keep(haproxy), name="front")
+        self._running = asyncio.get_running_loop().create_task(self._run_child(haproxy), name="front")
 
     async def renew(self, pem: bytes) -> None:
         """Used from the next handshake on; open connections stay. Raises FrontError if HAProxy refuses it. A HAProxy
@@ -155,7 +155,7 @@ class FrontServer:
             _replace(self._folder / name, content)
         return _replace(self._folder / "haproxy.cfg", configuration(front).encode())
 
-    async def _keep(self, haproxy: str) -> None:
+    async def _run_child(self, haproxy: str) -> None:
         """Runs HAProxy as a child that ends with this process; restarts it when it ends by itself."""
         command = ("setpriv", "--pdeathsig", "KILL", haproxy, "-db", "-q", "-f", str(self._folder / "haproxy.cfg"))
         descriptors = [listener.fileno() for listener in self._listeners]

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from common.passwords import DUMMY_HASH, fits, hash_password
 from common.turns import Turns
 
-MOST_NAMES: Final = 4096
+MAX_NAMES: Final = 4096
 """Limit of addresses, of devices and of names in memory; the one unused for longest is dropped first."""
 DEVICE_SECONDS: Final = 180 * 86_400
 _NONCE_BYTES: Final = 16
@@ -97,21 +97,21 @@ class LoginLimits:
             tries.add(key, budget, 1)
         return 0
 
-    def take_back(self, name: str, place: LoginPlace, *, exists: bool) -> None:
+    def uncount(self, name: str, place: LoginPlace, *, exists: bool) -> None:
         """Uncounts a try that did not happen."""
         for tries, key, budget in self._budgets(name, place, exists=exists):
             tries.add(key, budget, -1)
 
     def right(self, name: str, place: LoginPlace) -> None:
         """The password was right: the try does not count, and the address is remembered."""
-        self.take_back(name, place, exists=True)
+        self.uncount(name, place, exists=True)
         if place.network:
             networks = self._trusted.setdefault(name, OrderedDict())
             networks[place.network] = None
             networks.move_to_end(place.network)
             _forget(networks, _ADDRESSES_OF_NAME)
             self._trusted.move_to_end(name)
-            _forget(self._trusted, MOST_NAMES)
+            _forget(self._trusted, MAX_NAMES)
 
     def _budgets(self, name: str, place: LoginPlace, *, exists: bool) -> list[tuple[_Tries, Hashable, Budget]]:
         if place.device:
@@ -138,7 +138,7 @@ class _Tries:
     def add(self, key: Hashable, budget: Budget, count: int) -> None:
         self._limited[key] = max(0.0, self._level(key, budget) + count), self._clock()
         self._limited.move_to_end(key)
-        _forget(self._limited, MOST_NAMES)
+        _forget(self._limited, MAX_NAMES)
 
     def _level(self, key: Hashable, budget: Budget) -> float:
         level, at = self._limited.get(key, (0.0, 0.0))
@@ -208,7 +208,7 @@ class LoginGuard:
             async with self._turns.turn(place.network, is_trusted=self._limits.is_trusted(tried.name, place)):
                 fitting = await asyncio.to_thread(fits, tried.password, stored or DUMMY_HASH)
         except BaseException:
-            self._limits.take_back(tried.name, place, exists=exists)
+            self._limits.uncount(tried.name, place, exists=exists)
             raise
         if not exists or not fitting:
             return False

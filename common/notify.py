@@ -30,7 +30,7 @@ def _send(state: str) -> None:
         return
 
 
-def is_heard() -> bool:
+def has_manager() -> bool:
     """Whether a service manager started this process and listens."""
     return bool(os.environ.get("NOTIFY_SOCKET"))
 
@@ -53,7 +53,7 @@ def watchdog() -> None:
     _send("WATCHDOG=1")
 
 
-async def keep_watchdog() -> None:
+async def run_watchdog() -> None:
     """Runs for ever; returns at once if the manager does not watch."""
     while (every := watchdog_interval()) is not None:
         watchdog()

@@ -61,6 +61,6 @@ def plain_cell(text: str) -> str:
     return f"'{inside}" if risky else inside
 
 
-def whole_number(text: str, digits: int = 9) -> int | None:
+def parse_integer(text: str, digits: int = 9) -> int | None:
     """The number of at most `digits` ASCII digits; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None

@@ -46,7 +46,7 @@ class Turns:
                 del self._of_one[network]
 
 
-def heed_cancellation() -> None:
+def raise_if_cancelled() -> None:
     """For each round of a loop that runs until it is cancelled: raises CancelledError in a cancelled task."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
@@ -62,6 +62,6 @@ async def ended(*tasks: asyncio.Task[Any]) -> None:
         _, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
 
 
-def beside(stack: contextlib.AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
+def run_beside(stack: contextlib.AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
     """Runs `work` until the stack is left."""
     stack.push_async_callback(ended, asyncio.get_running_loop().create_task(work, name=name))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, TypeVa
 
 import msgspec
 
-from common.language import Language, sentence, tell
+from common.language import Language, sentence, translate
 from daemon.core import errors
 from daemon.core.audit import Actor
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
@@ -164,12 +164,12 @@ class DecideSpare(OperationMessage, frozen=True, tag="machine.spare"):
             await store.decisions.take_over(self.first, self.spare, reason=self.reason, at=self.decided_at, by=by)
 
 
-class SayLastZ(OperationMessage, frozen=True, tag="machine.last-z"):
+class SetLastZ(OperationMessage, frozen=True, tag="machine.last-z"):
     book: Book
     number: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        await store.decisions.say_last_z(self.book, self.number, at=at, by=by)
+        await store.decisions.set_last_z(self.book, self.number, at=at, by=by)
 
 
 class AcceptTime(OperationMessage, frozen=True, tag="time.accept"):
@@ -226,7 +226,7 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
         )
 
 
-class NoteDeed(OperationMessage, frozen=True, tag="audit.note"):
+class NoteAction(OperationMessage, frozen=True, tag="audit.note"):
     """A command's own deed, for the audit log. The daemon then joins or leaves a headquarters at once."""
 
     action: Literal["archive.made", "authority.created", "upstream.joined", "upstream.left"]
@@ -260,12 +260,12 @@ AnyOperation: TypeAlias = (
     | CreateFirstPerson
     | Settle
     | DecideSpare
-    | SayLastZ
+    | SetLastZ
     | AcceptTime
     | RepairTime
     | ReplayOutbox
     | NoteBackup
-    | NoteDeed
+    | NoteAction
     | NoteVerified
 )
 
@@ -302,7 +302,7 @@ def refusal_of(error: McfdError | DecisionRefused, language: Language) -> Operat
     if isinstance(error, DecisionRefused):
         return OperationRefusal("DecisionRefused", str(error), obstacle=error.obstacle)
     found = error.errors if isinstance(error, InvalidRequest) else ()
-    faults = tuple(FieldError(fault.field, str(tell(fault.message, language))) for fault in found)
+    faults = tuple(FieldError(fault.field, str(translate(fault.message, language))) for fault in found)
     return OperationRefusal(type(error).__name__, sentence(error).in_language(language), faults)
 
 

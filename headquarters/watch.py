@@ -15,10 +15,10 @@ from common.wire.instants import instant_text, now_millis
 from headquarters.core.lateness import EVERY_DAY, LOOK_BACK, Habit, from_clock, learn, overdue_day
 from headquarters.core.reception import day_of
 from headquarters.core.wording import NEVER, Fact
+from headquarters.notifiers import Findings, NotificationFailed, Notifier
 from headquarters.store.database import StoreError
 from headquarters.store.findings import Silent, StoredFinding
 from headquarters.store.store import HqStore
-from headquarters.telling import Findings, NotificationFailed, Notifier
 
 log = structlog.get_logger(__name__)
 
@@ -41,17 +41,17 @@ class Watch:
         self._zone = zone
         self._options = options
         self._language: Language = language
-        self._tellers: list[Notifier] = [*options.webhook, *([options.mail] if options.mail else [])]
+        self._notifiers: list[Notifier] = [*options.webhook, *([options.mail] if options.mail else [])]
         self._learnt = float("-inf")
 
     async def run(self) -> None:
         """A slow receiver delays no check and no other receiver."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._again_and_again(functools.partial(asyncio.to_thread, self.look)))
-            for teller in self._tellers:
-                group.create_task(self._again_and_again(functools.partial(self._tell, teller)))
+            group.create_task(self._repeat(functools.partial(asyncio.to_thread, self.check)))
+            for notifier in self._notifiers:
+                group.create_task(self._repeat(functools.partial(self._notify, notifier)))
 
-    async def _again_and_again(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
                 await work()
@@ -61,7 +61,7 @@ class Watch:
                 log.exception("watch.failed")
             await asyncio.sleep(self._options.look_every)
 
-    def look(self, now: int | None = None) -> None:
+    def check(self, now: int | None = None) -> None:
         now = now if now is not None else now_millis()
         if time.monotonic() - self._learnt > LEARN_SECONDS:
             self.learn(now)
@@ -87,11 +87,11 @@ class Watch:
             return Fact("late", "", {"what": "never", "day": day})
         return Fact("late", "", {"since": _since(silent.closed_at), "silent": _since(silent.heard_at), "day": day})
 
-    async def tell(self, now: int | None = None) -> None:
+    async def notify(self, now: int | None = None) -> None:
         """One run of each notifier; after a failure its findings are sent again later."""
-        await asyncio.gather(*(self._tell(teller, now) for teller in self._tellers))
+        await asyncio.gather(*(self._notify(notifier, now) for notifier in self._notifiers))
 
-    async def _tell(self, teller: Notifier, at: int | None = None) -> None:
+    async def _notify(self, notifier: Notifier, at: int | None = None) -> None:
         """Sends the findings, worst kind first, until none is left or the receiver does not answer."""
         store, failures = self._store.findings, 0
         while failures < FAILURES:
@@ -101,33 +101,33 @@ class Watch:
                 older_than=now - int(self._options.tell_after * 1000),
                 now=now,
                 lease=LEASE_MILLIS,
-                limit=teller.at_once,
-                teller=teller.name,
+                limit=notifier.at_once,
+                teller=notifier.name,
             )
             if not findings:
                 return
-            error = await _failure_of(teller, findings, self._language)
+            error = await _failure_of(notifier, findings, self._language)
             if error is None:
                 failures = 0
-                await asyncio.to_thread(store.mark_notified, findings, teller.name)
+                await asyncio.to_thread(store.mark_notified, findings, notifier.name)
             else:
                 log.warning("finding.not_told", reason=str(error), count=len(findings))
                 failures = 0 if error.is_listening else failures + 1
                 again = functools.partial(store.postpone, now=now, again=AGAIN_MILLIS, is_refused=error.is_refused)
-                await asyncio.to_thread(again, findings, teller.name)
+                await asyncio.to_thread(again, findings, notifier.name)
 
 
 async def _failure_of(
-    teller: Notifier, findings: Sequence[StoredFinding], language: Language
+    notifier: Notifier, findings: Sequence[StoredFinding], language: Language
 ) -> NotificationFailed | None:
     """None if they were sent."""
     try:
-        await teller.tell(findings, language)
+        await notifier.notify(findings, language)
     except NotificationFailed as error:
         return error
     except Exception as error:  # of a library, or a file that is no text
-        log.exception("finding.teller_failed", teller=teller.name)
-        return NotificationFailed(f"{teller.name}: {type(error).__name__}")
+        log.exception("finding.teller_failed", notifier=notifier.name)
+        return NotificationFailed(f"{notifier.name}: {type(error).__name__}")
     return None
 
 

@@ -22,8 +22,8 @@ from common.language import Text
 from common.problems import request_id
 from common.wire.call import (
     LATER_SECONDS,
+    MAX_BODY,
     METHOD,
-    MOST_BODY,
     REQUEST_HEADERS,
     Headers,
     RelayedCall,
@@ -55,8 +55,8 @@ AT_ONCE: Final = 2000
 """Concurrent requests of this relay; each may contain a body in memory."""
 BODY_SECONDS: Final = 30.0
 NOT_PASSED: Final = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
-TOO_LARGE: Final = f"body: larger than {MOST_BODY} bytes"
-MOST_DIGITS: Final = 20
+TOO_LARGE: Final = f"body: larger than {MAX_BODY} bytes"
+MAX_DIGITS: Final = 20
 BODILESS: Final = frozenset({204, 304})
 _PATH: Final = re.compile(r"/v1/mcf/([^/]+)/.+")
 _METHODS: Final[dict[str, METHOD]] = {"GET": "GET", "POST": "POST", "DELETE": "DELETE"}
@@ -223,7 +223,7 @@ async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
     length = headers.get("content-length", "")
     if not length and "transfer-encoding" not in headers:
         return b""
-    if length.isdecimal() and int(length[:MOST_DIGITS]) > MOST_BODY:
+    if length.isdecimal() and int(length[:MAX_DIGITS]) > MAX_BODY:
         raise _fault(413, TOO_LARGE)
     body = bytearray()
     try:
@@ -233,7 +233,7 @@ async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
                 if message["type"] != "http.request":  # the client has gone
                     raise _fault(400)
                 body += message["body"]
-                if len(body) > MOST_BODY:
+                if len(body) > MAX_BODY:
                     raise _fault(413, TOO_LARGE)
                 if not message["more_body"]:
                     return bytes(body)
@@ -263,7 +263,7 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
             Text("the time that was given for this request is over; nothing was sent to the machine"),
         )
     try:
-        await parts.later.keep(request.nim, call, key_id_of(request.headers), key, not_after)
+        await parts.later.store(request.nim, call, key_id_of(request.headers), key, not_after)
     except KeyError:
         raise RequestRefused(
             409,

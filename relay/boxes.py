@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from common.wire.call import ANSWER_SECONDS, MOST_REPLY, RelayedCall, RelayedReply, encode, read_reply
+from common.wire.call import ANSWER_SECONDS, MAX_REPLY, RelayedCall, RelayedReply, encode, read_reply
 from common.wire.closure import NIM
 from common.wire.errors import BadEvent, NatsError, NoAnswer
-from common.wire.keys import LaneWord
+from common.wire.keys import LaneHeader
 from common.wire.nats_client import NO_RESPONDERS, Answers, Msg
 from common.wire.nats_headers import CALL, LANE, PRESENCE, PRESENCE_STREAM
 from common.wire.presence import read_presence
@@ -37,15 +37,15 @@ WATCH_SECONDS: Final = 5.0
 PRESENCE_SECONDS: Final = 5.0
 AMBIGUOUS_SECONDS: Final = 60.0
 """After this time the relay checks again whether there are two boxes."""
-MOST_PRESENCE: Final = 8192
-MOST_BOXES: Final = 20_000
+MAX_PRESENCE: Final = 8192
+MAX_BOXES: Final = 20_000
 """Size of the cache of boxes; the oldest entry is dropped and looked up again when needed."""
 PAST_BOOTS: Final = 8
 
 
 class LastPresence(NamedTuple):
     boot: str
-    lane: LaneWord | None
+    lane: LaneHeader | None
 
 
 class BoxRecord(msgspec.Struct):
@@ -97,13 +97,13 @@ class Boxes:
         """The box's last presence, or None. Raises BoxOffline if the NATS servers do not answer."""
         try:
             msg = await self._connection.client.request(
-                f"$JS.API.DIRECT.GET.{PRESENCE_STREAM}.mcf.{nim}.{PRESENCE}", b"", PRESENCE_SECONDS, most=MOST_PRESENCE
+                f"$JS.API.DIRECT.GET.{PRESENCE_STREAM}.mcf.{nim}.{PRESENCE}", b"", PRESENCE_SECONDS, most=MAX_PRESENCE
             )
         except NatsError as error:
             log.warning("presence.not_readable", reason=str(error))
             raise BoxOffline from None
         try:
-            return LastPresence(read_presence(msg.data).boot, LaneWord.read(msg.headers.get(LANE) or ""))
+            return LastPresence(read_presence(msg.data).boot, LaneHeader.read(msg.headers.get(LANE) or ""))
         except BadEvent:  # the server's 404 has no content
             return None
 
@@ -115,12 +115,12 @@ class Boxes:
             return box.boot
         looking = self._looking.get(nim)
         if looking is None:
-            looking = asyncio.get_running_loop().create_task(self._look(nim), name=f"look {nim}")
+            looking = asyncio.get_running_loop().create_task(self._find_boot(nim), name=f"look {nim}")
             self._looking[nim] = looking
             looking.add_done_callback(lambda task: (self._looking.pop(nim, None), task.cancelled() or task.exception()))
         return await asyncio.shield(looking)
 
-    async def _look(self, nim: str) -> str:
+    async def _find_boot(self, nim: str) -> str:
         """The boot of the last presence. Raises BoxOffline if it does not listen, BoxAmbiguous if there are two
         boxes."""
         there = await self._who(nim)
@@ -139,7 +139,7 @@ class Boxes:
     def _box(self, nim: str) -> BoxRecord:
         box = self._boxes.setdefault(nim, BoxRecord())
         self._boxes.move_to_end(nim)
-        if len(self._boxes) > MOST_BOXES:
+        if len(self._boxes) > MAX_BOXES:
             self._boxes.popitem(last=False)
         return box
 
@@ -155,7 +155,7 @@ class Boxes:
         found: dict[str, RelayedReply] = {}
         end = asyncio.get_running_loop().time() + WHO_SECONDS
         try:
-            with self._connection.client.exchange(f"mcf.{nim}.{CALL}", b"", most=MOST_REPLY) as answers:
+            with self._connection.client.exchange(f"mcf.{nim}.{CALL}", b"", most=MAX_REPLY) as answers:
                 while (left := end - asyncio.get_running_loop().time()) > 0:
                     msg = await answers.next(left)
                     if msg.headers.status == NO_RESPONDERS:
@@ -171,7 +171,7 @@ class Boxes:
     async def _answered(self, nim: str, call: RelayedCall) -> RelayedReply:
         is_sent = False
         try:
-            with self._connection.client.exchange(f"mcf.{nim}.{CALL}", encode(call), most=MOST_REPLY) as answers:
+            with self._connection.client.exchange(f"mcf.{nim}.{CALL}", encode(call), most=MAX_REPLY) as answers:
                 is_sent = True
                 return await self._first(nim, call.boot, answers)
         except NatsError:  # nothing was written; or no answer in time, or the connection was lost

@@ -30,7 +30,7 @@ from common.wire.json_values import canonical_of
 from common.wire.keys import seal
 from common.wire.nats_client import Msg
 from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER, Acknowledgement
-from common.wire.nats_pull import Pull, pulling, run_again
+from common.wire.nats_pull import Pull, pulling, run_repeatedly
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.problems import BoxAmbiguous, BoxOffline, BoxSilent, QueueFull, RelayProblem
@@ -40,11 +40,11 @@ log = structlog.get_logger(__name__)
 MESSAGE_ID: Final = "Nats-Msg-Id"
 DIGEST: Final = "Mcfd-Digest"
 ACK_SECONDS: Final = 10.0
-MOST_TRIES: Final = 100
+MAX_TRIES: Final = 100
 """Publications of one sale; each new one follows a message with the same id that was delivered or expired."""
-MOST_ACK: Final = 4096
+MAX_ACK: Final = 4096
 AT_ONCE: Final = 32
-MOST_FETCHED: Final = 64 * 1024 * 1024
+MAX_FETCHED: Final = 64 * 1024 * 1024
 """Bytes of the sales in memory, some 20 000 of the usual size; a box has at most 100 in the stream."""
 AGAIN_SECONDS: Final = 30.0
 """Delay before a sale is sent again to a box that was offline."""
@@ -84,7 +84,7 @@ class LaterCalls:
         self._connection = connection
         self._boxes = boxes
 
-    async def keep(self, nim: str, call: RelayedCall, key_id: str, key: str, not_after: int) -> None:
+    async def store(self, nim: str, call: RelayedCall, key_id: str, key: str, not_after: int) -> None:
         """Stores the sale until `not_after` (ms since 1970), at most 24 hours. Raises BoxOffline if the box accepts no
         stored sales or does not know the key, QueueFull, and KeyError if another request with this key is stored."""
         last = await self._boxes.presence(nim)
@@ -101,7 +101,7 @@ class LaterCalls:
         )
         identity = f"{nim}\n{key_id}\n{key}"
         try:
-            for _ in range(MOST_TRIES):
+            for _ in range(MAX_TRIES):
                 ack = await self._published(nim, identity, digests[0], content)
                 if not ack.duplicate or await self._is_waiting(ack.seq, digests, until):
                     log.info("later.kept", nim=nim, duplicate=ack.duplicate)
@@ -114,7 +114,7 @@ class LaterCalls:
 
     async def _published(self, nim: str, identity: str, digest: str, content: bytes) -> Acknowledgement:
         headers = {MESSAGE_ID: hashlib.sha256(identity.encode()).hexdigest(), DIGEST: digest}
-        msg = await self._connection.client.request(f"mcf.{nim}.{LATER}", content, ACK_SECONDS, headers, MOST_ACK)
+        msg = await self._connection.client.request(f"mcf.{nim}.{LATER}", content, ACK_SECONDS, headers, MAX_ACK)
         ack = msgspec.json.decode(msg.data, type=Acknowledgement)
         if ack.error is not None:
             log.warning("later.refused", nim=nim, reason=ack.error.description)
@@ -137,7 +137,7 @@ class LaterCalls:
 
     async def run(self) -> None:
         """Delivers stored sales until cancelled."""
-        await run_again(self._read_stream, (), "later.not_readable")
+        await run_repeatedly(self._read_stream, (), "later.not_readable")
 
     async def _read_stream(self) -> None:
         with contextlib.suppress(BoxOffline):  # the connection was lost again
@@ -152,7 +152,7 @@ class LaterCalls:
         tasks: set[asyncio.Task[None]] = set()
         try:
             while True:
-                for msg in await pull.take():
+                for msg in await pull.next_messages():
                     if msg.subject in by_subject:
                         by_subject[msg.subject].append(msg)
                         continue
@@ -160,10 +160,10 @@ class LaterCalls:
                     task = asyncio.get_running_loop().create_task(self._hand_over(msg.subject, by_subject))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
-                while sum(msg.size for messages in by_subject.values() for msg in messages) >= MOST_FETCHED:
+                while sum(msg.size for messages in by_subject.values() for msg in messages) >= MAX_FETCHED:
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            pull.give_back()  # at a stop; spares them the `ack_wait`
+            pull.return_rest()  # at a stop; spares them the `ack_wait`
             await ended(*tasks)
 
     async def _hand_over(self, subject: str, by_subject: dict[str, deque[Msg]]) -> None:

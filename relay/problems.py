@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, get_args
 
 import msgspec
 
-from common.language import Text, preferred, tell
+from common.language import Text, preferred, translate
 from common.problems import problem_content
 from common.wire.call import METHOD, Headers
 
@@ -89,7 +89,7 @@ class RelayAnswer(NamedTuple):
 def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]) -> RelayAnswer:
     """`headers` are the request's: they select the language."""
     language = preferred(headers.get("accept-language", ""))
-    title, detail = str(tell(problem.title, language)), str(tell(problem.detail, language))
+    title, detail = str(translate(problem.title, language)), str(translate(problem.detail, language))
     content = problem_content(problem.status, problem.code, title, detail, request_id, fault=problem.fault)
     sent = {"content-type": PROBLEM, "x-request-id": request_id, "cache-control": "no-store"}
     if problem.code == NOT_ALLOWED:

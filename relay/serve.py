@@ -12,7 +12,7 @@ import structlog
 
 from common import event_loop, notify
 from common.http_server import HttpServer, ServerConfig
-from common.turns import beside
+from common.turns import run_beside
 from common.wire.call import ANSWER_SECONDS
 from relay.api import RelayParts, create_relay
 from relay.boxes import Boxes
@@ -40,8 +40,8 @@ async def _serve(settings: RelaySettings) -> int:
         connection = Connection(settings.nats)
         boxes = Boxes(connection, seconds=settings.server.answer_seconds)
         later = LaterCalls(connection, boxes)
-        beside(stack, connection.run(), "nats")
-        beside(stack, later.run(), "later")
+        run_beside(stack, connection.run(), "nats")
+        run_beside(stack, later.run(), "later")
         # Running calls are answered before the stop: a client with a broken connection has to ask again.
         config = ServerConfig(host=settings.server.host, port=settings.server.port, grace=ANSWER_SECONDS)
         server = HttpServer(create_relay(RelayParts(connection, boxes, later)), config)
@@ -49,7 +49,7 @@ async def _serve(settings: RelaySettings) -> int:
         stack.push_async_callback(server.stop)
         for number in (signal.SIGTERM, signal.SIGINT):  # after uvicorn, which takes them at its start
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        beside(stack, notify.keep_watchdog(), "watchdog")
+        run_beside(stack, notify.run_watchdog(), "watchdog")
         log.info("relay.started", version=version("mcfd"), address=f"http://{settings.server.host}:{server.port}")
         notify.ready()
         await server.until(stop)

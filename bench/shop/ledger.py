@@ -93,7 +93,7 @@ class Maker:
         if record is not None and record.counters is not None:
             seen = LastInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)
             books.advance_certified(connection, book.id, head, counters=record.counters, seen=seen, unexplained=0)
-        totals.bring_in(connection, book, UTC)
+        totals.add_new(connection, book, UTC)
 
     def close(self, at: int) -> None:
         """A Z at that time."""
@@ -115,7 +115,7 @@ class Maker:
         z_number = books.book_state(self.connection, self.book).z_number
         self.connection.execute("COMMIT")
         self.connection.close()
-        HighWater(self._path).give(book_name(self.book.nim, "live", IFU), z_number)
+        HighWater(self._path).count_number(book_name(self.book.nim, "live", IFU), z_number)
         descriptor = os.open(self._path, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)

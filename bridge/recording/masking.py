@@ -38,7 +38,7 @@ _UNKNOWN = CommandEntry(Text("unknown command"))
 def masked(events: Sequence[LineEvent]) -> list[LineEvent]:
     sent = _run(events, SENT)
     received = _run(events, RECEIVED)
-    people = _People(_heard(sent), _heard(received))
+    people = _People(_events(sent), _events(received))
     streams = {SENT: people.mask(sent), RECEIVED: people.mask(received)}
     at = {SENT: 0, RECEIVED: 0}
     found = []
@@ -56,7 +56,7 @@ def _run(events: Iterable[LineEvent], kind: str) -> bytes:
     return b"".join(event.data for event in events if event.kind == kind)
 
 
-def _heard(stream: bytes) -> Iterator[tuple[Event, bytes]]:
+def _events(stream: bytes) -> Iterator[tuple[Event, bytes]]:
     """Each event with its bytes; an incomplete rest comes last, as garbage. A request may be the machine's echo."""
     decoder = Decoder()
     decoder.receive(stream)
@@ -91,7 +91,7 @@ class _People:
         self._words = re.compile(b"|".join(map(re.escape, words)), re.IGNORECASE) if words else None
 
     def mask(self, stream: bytes) -> bytes:
-        return b"".join(self._frame(event, raw) for event, raw in _heard(stream))
+        return b"".join(self._frame(event, raw) for event, raw in _events(stream))
 
     def _frame(self, event: Event, raw: bytes) -> bytes:
         match event:

@@ -34,7 +34,7 @@ _PARTS = 3
 MINUTE = 60_000_000_000
 LONGEST_INCIDENT = 10 * MINUTE
 """Nanoseconds: a line that is bad for hours makes a series of incidents, not one without end."""
-MOST_EVENTS = 20_000
+MAX_EVENTS = 20_000
 """Limit of events in memory while they are not taken (a slow disk); the oldest are dropped first."""
 CLOCK_STEP = 50_000
 """Drift of the box's clock, in microseconds, from which on the events' times are corrected."""
@@ -147,7 +147,7 @@ class Recorder:
         self.incident = ""
         """The last incident, finished or not."""
         self._on_event = on_event
-        self._events: deque[tuple[int, Kind, bytes]] = deque(maxlen=MOST_EVENTS)
+        self._events: deque[tuple[int, Kind, bytes]] = deque(maxlen=MAX_EVENTS)
         self._lost = 0
         self._incident_began = self._incident_until = 0
         self._clock = clock
@@ -163,7 +163,7 @@ class Recorder:
         """Notes the driver's reason for an action; never words of the machine or a till."""
         self._add(NOTE, text.encode())
 
-    def odd(self, why: str) -> str:
+    def note_incident(self, why: str) -> str:
         """Notes an incident; returns its name. Events within a minute belong to it and get a file of their own."""
         now = self._clock()
         if now >= self._incident_until or now - self._incident_began > LONGEST_INCIDENT:
@@ -179,7 +179,7 @@ class Recorder:
         """The incident that has not ended yet."""
         return self.incident if self._clock() < self._incident_until else ""
 
-    def take(self) -> list[LineEvent]:
+    def drain(self) -> list[LineEvent]:
         """Removes and returns all events not taken yet."""
         taken = list(self._events)
         self._events.clear()
@@ -196,7 +196,7 @@ class Recorder:
         events = self._events
         if not events:
             self._on_event(False)
-        elif len(events) == MOST_EVENTS:
+        elif len(events) == MAX_EVENTS:
             self._lost += 1
         events.append((self._clock(), kind, data))
 
@@ -224,12 +224,12 @@ class LinkRecord:
         if self._recorder is not None:
             self._recorder.received(data)
 
-    def odd(self, why: str) -> str:
+    def note_incident(self, why: str) -> str:
         """Returns the incident that the event belongs to, empty without one."""
         if self._recorder is None:
             return ""
         if self.has_answered:
-            return self._recorder.odd(why)
+            return self._recorder.note_incident(why)
         self._recorder.note(why)
         return ""
 

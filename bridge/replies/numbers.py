@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]{0,9}))?")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*")
 _COUNTER_MOST = 18
 
-_MOST_CHARACTERS = 40
+_MAX_CHARACTERS = 40
 
 _TIME = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})T?(\d{2}):?(\d{2})(?::?(\d{2})(?:\.\d+)?Z?)?")
 _DAY_FIRST = re.compile(r"(\d{2})[-/.](\d{2})[-/.](\d{4})T?(\d{2}):?(\d{2})(?::?(\d{2}))?")
@@ -129,7 +129,7 @@ def read_nim(text: str) -> str:
 
 
 def nonsense(what: str, text: str) -> Nonsense:
-    excerpt = text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
+    excerpt = text if len(text) <= _MAX_CHARACTERS else text[:_MAX_CHARACTERS] + "…"
     return Nonsense(UNREADABLE(what=what, shown=excerpt))
 
 

@@ -66,7 +66,7 @@ class Text(str):
         sentence = translated(self.message, language)
         if not self.values:
             return sentence
-        return sentence.format(**{name: tell(value, language) for name, value in self.values.items()})
+        return sentence.format(**{name: translate(value, language) for name, value in self.values.items()})
 
 
 NO_TEXT = Text(_EMPTY)
@@ -93,7 +93,7 @@ class Counted(Text):
         return Text(self.one if is_one else self.several, **self.values).in_language(language)
 
 
-def tell(value: object, language: Language) -> object:
+def translate(value: object, language: Language) -> object:
     """A text, or an error's text, in that language; any other value unchanged."""
     if isinstance(value, Exception):
         value = sentence(value)

@@ -63,7 +63,7 @@ def days_of(month: str) -> list[date]:
     return [date(year, number, day) for day in range(1, calendar.monthrange(year, number)[1] + 1)]
 
 
-def beside(month: str, step: int) -> str:
+def month_after(month: str, step: int) -> str:
     """The month `step` months later, or earlier."""
     at = int(month[:4]) * 12 + int(month[5:]) - 1 + step
     return f"{at // 12:04d}-{at % 12 + 1:02d}"

@@ -15,14 +15,14 @@ import msgspec
 from common.wire.closure import Shape
 from common.wire.errors import BadEvent
 
-MOST_BODY: Final = 256 * 1024
+MAX_BODY: Final = 256 * 1024
 """Bytes of a request's body; an invoice of a thousand items has some 200 KB."""
-MOST_PATH: Final = 4096
-MOST_HEADERS: Final = 8 * 1024
+MAX_PATH: Final = 4096
+MAX_HEADERS: Final = 8 * 1024
 """Bytes of all names and values together."""
-MOST_CALL: Final = MOST_BODY + 2 * MOST_PATH + 2 * MOST_HEADERS
+MAX_CALL: Final = MAX_BODY + 2 * MAX_PATH + 2 * MAX_HEADERS
 """Bytes of an encoded call; a sealed one (`LaterCall`) is some hundred bytes larger than its content."""
-MOST_REPLY: Final = 960 * 1024
+MAX_REPLY: Final = 960 * 1024
 """Bytes of an encoded reply: `max_payload` of config/nats/jetstream.conf is 1 MB."""
 ANSWER_SECONDS: Final = 90.0
 """Longest wait of a client; a credit note may take the machine a minute."""
@@ -114,7 +114,7 @@ def encode(message: RelayedCall | RelayedReply | LaterCall) -> bytes:
 
 def read_call(content: bytes) -> RelayedCall:
     """Raises BadEvent, naming the field, for anything that is not a call or is over a limit."""
-    call = _decoded(content, RelayedCall, MOST_CALL + MOST_HEADERS)
+    call = _decoded(content, RelayedCall, MAX_CALL + MAX_HEADERS)
     if call.sealed:
         return call
     check_call(call)
@@ -123,10 +123,10 @@ def read_call(content: bytes) -> RelayedCall:
 
 def check_call(call: RelayedCall) -> None:
     """Raises BadEvent, naming the field, for a path, header or body over its limit or not allowed in HTTP."""
-    if len(call.path) > MOST_PATH or not _PATH.fullmatch(call.path):
-        raise BadEvent("path", f"none below /v1, or longer than {MOST_PATH} characters")
-    if len(call.body) > MOST_BODY:
-        raise BadEvent("body", f"larger than {MOST_BODY} bytes")
+    if len(call.path) > MAX_PATH or not _PATH.fullmatch(call.path):
+        raise BadEvent("path", f"none below /v1, or longer than {MAX_PATH} characters")
+    if len(call.body) > MAX_BODY:
+        raise BadEvent("body", f"larger than {MAX_BODY} bytes")
     check_headers(call.headers)
 
 
@@ -137,20 +137,20 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
         # A signature does not cover blanks around a value: with them one signed request would become many.
         if not _NAME.fullmatch(name) or _UNPRINTABLE.search(value) or value != value.strip(" \t"):
             raise BadEvent("headers", "none of HTTP")
-    if size > MOST_HEADERS:
-        raise BadEvent("headers", f"larger than {MOST_HEADERS} bytes")
+    if size > MAX_HEADERS:
+        raise BadEvent("headers", f"larger than {MAX_HEADERS} bytes")
 
 
 def read_reply(content: bytes) -> RelayedReply:
     """Raises BadEvent for anything that is not a reply."""
-    reply = _decoded(content, RelayedReply, MOST_REPLY)
+    reply = _decoded(content, RelayedReply, MAX_REPLY)
     check_headers(reply.headers)
     return reply
 
 
 def read_later(content: bytes) -> LaterCall:
     """Raises BadEvent for anything that is not a later call."""
-    return _decoded(content, LaterCall, MOST_CALL + MOST_HEADERS)
+    return _decoded(content, LaterCall, MAX_CALL + MAX_HEADERS)
 
 
 def _decoded(content: bytes, shape: type[T], most: int) -> T:
@@ -163,7 +163,7 @@ def _decoded(content: bytes, shape: type[T], most: int) -> T:
 
 
 def key_id_of(headers: Mapping[str, str]) -> str:
-    """As the box names the key in its presence (`common.wire.keys.LaneWord`), not checked; empty for what can be none."""
+    """As the box names the key in its presence (`common.wire.keys.LaneHeader`), not checked; empty for what can be none."""
     if signed := _KEY_ID.search(headers.get("signature-input", "")):
         return signed[1]
     scheme, _, token = headers.get("authorization", "").partition(" ")

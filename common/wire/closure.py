@@ -38,12 +38,12 @@ Text = Annotated[str, msgspec.Meta(max_length=255)]
 TYPES: dict[Mode, str] = {"live": "bf.mcfd.closure.v1", "test": "bf.mcfd.closure.test.v1"}
 """The second is for the sandbox: no tax, no money."""
 CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
-MOST_BYTES = 131_072
+MAX_BYTES = 131_072
 """A closure has some ten kilobytes at most; a larger message is none."""
 _HASH = re.compile(r"([0-9a-f]{64})?")
 
 TRIAL_TYPE = "bf.mcfd.test.v1"
-MOST_TRIAL_BYTES = 2048
+MAX_TRIAL_BYTES = 2048
 
 
 class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,8 +252,8 @@ class ClosureEvent(CloudEvent, frozen=True):
 def read_closure(content: bytes) -> ClosureEvent:
     """Raises BadEvent, naming the field, unless it is one closure whose fields agree with each other. `proves_itself`
     checks its figures, and the signature its sender."""
-    if len(content) > MOST_BYTES:
-        raise BadEvent("", f"larger than {MOST_BYTES} bytes")
+    if len(content) > MAX_BYTES:
+        raise BadEvent("", f"larger than {MAX_BYTES} bytes")
     event = decoded(content, ClosureEvent)
     _check(event)
     return event
@@ -357,7 +357,7 @@ def encode_trial(trial: Trial) -> bytes:
 
 def read_trial(content: bytes) -> Trial | None:
     """None if it is not a trial."""
-    if len(content) > MOST_TRIAL_BYTES or TRIAL_TYPE.encode() not in content:
+    if len(content) > MAX_TRIAL_BYTES or TRIAL_TYPE.encode() not in content:
         return None
     try:
         return decoded(content, Trial)

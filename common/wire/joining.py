@@ -18,9 +18,9 @@ from common.wire.errors import decoded
 
 TYPE: Final = "bf.mcfd.join.v1"
 PATH: Final = "join"
-MOST_BYTES: Final = 4096
-MOST_ANSWER_BYTES: Final = 64 * 1024
-MOST_MACHINES: Final = 64
+MAX_BYTES: Final = 4096
+MAX_ANSWER_BYTES: Final = 64 * 1024
+MAX_MACHINES: Final = 64
 PIN_DIGITS: Final = 64
 CODE_LENGTH: Final = 12
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -39,7 +39,7 @@ class JoinRequest(Shape, frozen=True):
     code: Text
     key: Text
     """`whpk_…`; its private half has signed this."""
-    nims: Annotated[tuple[Nim, ...], msgspec.Meta(min_length=1, max_length=MOST_MACHINES)]
+    nims: Annotated[tuple[Nim, ...], msgspec.Meta(min_length=1, max_length=MAX_MACHINES)]
     """The machines of the box, named as in its configuration."""
     version: Text = ""
 

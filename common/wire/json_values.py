@@ -8,26 +8,26 @@ import re
 from decimal import Context, Decimal
 from typing import Any, Final
 
-MAX_DIGITS: Final = 40
+MAX_PLAIN_DIGITS: Final = 40
 """Digits of a number that becomes an `int`."""
-MOST_DIGITS: Final = 1000
+MAX_DIGITS: Final = 1000
 """Digits of a number that is parsed; a longer one becomes `BEYOND`."""
 MAX_EXPONENT_DIGITS: Final = 6
 BEYOND: Final = Decimal("1E+999999")
 """Replaces a number with an impossible exponent. The core refuses it by the field's name, as `1e400`, or ignores it
 where malformed numbers are ignored (decisions 1 and 4)."""
-_EXACT: Final = Context(prec=MOST_DIGITS)
+_EXACT: Final = Context(prec=MAX_DIGITS)
 _EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)$")
 
 
 def read_integer(text: str) -> int | Decimal:
-    if len(text) <= MAX_DIGITS:
+    if len(text) <= MAX_PLAIN_DIGITS:
         return int(text)
-    return Decimal(text) if len(text) <= MOST_DIGITS else BEYOND
+    return Decimal(text) if len(text) <= MAX_DIGITS else BEYOND
 
 
 def read_decimal(text: str) -> Decimal:
-    if len(text) > MOST_DIGITS:
+    if len(text) > MAX_DIGITS:
         return BEYOND
     exponent = _EXPONENT.search(text)
     if exponent and len(exponent[1]) > MAX_EXPONENT_DIGITS:
@@ -72,5 +72,5 @@ def _without_nulls(value: object) -> object:
 
 def _canonical_number(number: Decimal) -> int | str:
     exact = _EXACT.normalize(number)
-    is_whole = number.adjusted() < MAX_DIGITS and exact == exact.to_integral_value()
+    is_whole = number.adjusted() < MAX_PLAIN_DIGITS and exact == exact.to_integral_value()
     return int(exact) if is_whole else repr(exact)

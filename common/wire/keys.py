@@ -94,7 +94,7 @@ class SharedKey:
         """As in the header: version, comma, base64."""
         return "v1," + encode(hmac.digest(self._secret, content, hashlib.sha256))
 
-    def holds(self, signature: str, content: bytes) -> bool:
+    def verifies(self, signature: str, content: bytes) -> bool:
         """Whether that signature, in the header's form, is by this key and of this content."""
         return hmac.compare_digest(signature.encode(), self.sign(content).encode())
 
@@ -137,7 +137,7 @@ class PublicKey:
         self._public = public
         self.id = _public_id(public)
 
-    def holds(self, signature: str, content: bytes) -> bool:
+    def verifies(self, signature: str, content: bytes) -> bool:
         # A box only signs, and does not have libsodium.
         from nacl.bindings import crypto_sign_open  # noqa: PLC0415  # see above
         from nacl.exceptions import BadSignatureError  # noqa: PLC0415  # see above
@@ -318,21 +318,21 @@ def unseal(sealed: bytes, seed: bytes) -> bytes:
     return content
 
 
-class LaneWord:
+class LaneHeader:
     """The NATS header `Mcfd-Lane` beside a presence: the public key that sales are sealed for, and the ids of the keys
     that the box accepts, by which the relay recognises a client while the box is off."""
 
-    MOST_KEYS = 32
+    MAX_KEYS = 32
 
     def __init__(self, public: bytes, key_ids: tuple[str, ...]) -> None:
         self.public = public
         self.key_ids = key_ids
 
     def header(self) -> str:
-        return " ".join((encode(self.public), *self.key_ids[: self.MOST_KEYS]))
+        return " ".join((encode(self.public), *self.key_ids[: self.MAX_KEYS]))
 
     @classmethod
-    def read(cls, text: str) -> LaneWord | None:
+    def read(cls, text: str) -> LaneHeader | None:
         """None for anything else: such a box takes no deferred sales."""
         first, *key_ids = text.split(" ") if text else [""]
         try:

@@ -32,7 +32,7 @@ from common.wire.nats_headers import Headers, format_headers, is_outdated, parse
 log = structlog.get_logger(__name__)
 
 PORT = 4222
-MOST_MESSAGE = 64 * 1024 * 1024
+MAX_MESSAGE = 64 * 1024 * 1024
 """Bytes; no server accepts more."""
 NO_RESPONDERS = "503"
 ANSWERS = "answers"
@@ -41,10 +41,10 @@ PING_SECONDS = 30.0
 PONG_SECONDS = 10.0
 """A server that does not answer a PING within this time is gone."""
 NOT_NATS = "what answers there is no NATS server"
-MOST_COMPLAINT = 300
-MOST_LINE = 64 * 1024
+MAX_COMPLAINT = 300
+MAX_LINE = 64 * 1024
 """Bytes of a protocol line; INFO of a large cluster is the longest."""
-MOST_ADDED = 64 * 1024
+MAX_ADDED = 64 * 1024
 """Bytes of headers that a server adds to a message."""
 
 _DENIED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
@@ -147,7 +147,7 @@ class Client(asyncio.Protocol):
         self._number = 0
         self._pongs: deque[asyncio.Future[None]] = deque()
         self._info: dict[str, Any] = {}
-        self._most_payload = MOST_MESSAGE
+        self._most_payload = MAX_MESSAGE
         """The server's limit for a message with its headers, in bytes."""
         self._greeted = asyncio.Event()
         self._closed = asyncio.Event()
@@ -181,9 +181,7 @@ class Client(asyncio.Protocol):
         verb = b"HPUB" if headers else b"PUB"
         self._write(b"%b %b %b %b\r\n%b%b\r\n" % (verb, subject.encode(), reply.encode(), sizes, block, data))
 
-    def subscribe(
-        self, subject: str, callback: Callable[[Msg], None], queue: str = "", most: int = MOST_MESSAGE
-    ) -> int:
+    def subscribe(self, subject: str, callback: Callable[[Msg], None], queue: str = "", most: int = MAX_MESSAGE) -> int:
         """Calls `callback` for each message; it must not wait. A message of more than `most` bytes comes without its
         content. Returns the subscription's number."""
         self._sid += 1
@@ -202,7 +200,7 @@ class Client(asyncio.Protocol):
         data: bytes,
         seconds: float,
         headers: Mapping[str, str] | None = None,
-        most: int = MOST_MESSAGE,
+        most: int = MAX_MESSAGE,
     ) -> Msg:
         """Raises NoAnswer, Denied, NoResponders, TooLarge, ConnectionLost. An answer of over `most` bytes is empty."""
         with self.exchange(subject, data, headers, most) as answers:
@@ -213,7 +211,7 @@ class Client(asyncio.Protocol):
 
     @contextlib.contextmanager
     def exchange(
-        self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, most: int = MOST_MESSAGE
+        self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, most: int = MAX_MESSAGE
     ) -> Iterator[Answers]:
         """A request and its answers. One subscription of the connection receives the answers to all requests."""
         inbox = f"{self._inbox}.{ANSWERS}.{self._next_number()}"
@@ -305,7 +303,7 @@ class Client(asyncio.Protocol):
             if self._head is None:
                 end = buffer.find(b"\r\n", at)
                 if end < 0:
-                    if len(buffer) - at > MOST_LINE:
+                    if len(buffer) - at > MAX_LINE:
                         raise NotNats("a line without an end")
                     return at
                 line = bytes(buffer[at:end])
@@ -335,10 +333,10 @@ class Client(asyncio.Protocol):
                     if not done.done():
                         done.set_result(None)
             case b"-ERR":
-                self._error(rest.decode("utf-8", "replace")[:MOST_COMPLAINT].strip("' "))
+                self._error(rest.decode("utf-8", "replace")[:MAX_COMPLAINT].strip("' "))
             case b"INFO":
                 self._info = msgspec.json.decode(rest, type=dict[str, Any])
-                self._most_payload = min(MOST_MESSAGE, int(self._info.get("max_payload", MOST_MESSAGE)))
+                self._most_payload = min(MAX_MESSAGE, int(self._info.get("max_payload", MAX_MESSAGE)))
                 self._greeted.set()
             case b"+OK":
                 pass
@@ -360,7 +358,7 @@ class Client(asyncio.Protocol):
         size = int(words.pop())
         headers = int(words.pop()) if words[0].upper() == "HMSG" else 0
         _, subject, sid, *reply = words
-        if not 0 <= headers <= size <= self._most_payload + MOST_ADDED:
+        if not 0 <= headers <= size <= self._most_payload + MAX_ADDED:
             raise NatsError("a message larger than the server allows")
         answers = self._answers.get(subject)
         subscription = answers.subscription if answers is not None else self._subscriptions.get(int(sid))

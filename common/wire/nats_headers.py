@@ -27,7 +27,7 @@ CALL: Final = "call"
 LATER: Final = "later"
 """Stored by the stream CALLS: sales for a box that is off."""
 LANE: Final = "Mcfd-Lane"
-"""Header of a presence with the box's data for the relay (`common.wire.keys.LaneWord`)."""
+"""Header of a presence with the box's data for the relay (`common.wire.keys.LaneHeader`)."""
 
 CLOSURES_STREAM: Final = "CLOSURES"
 PRESENCE_STREAM: Final = "PRESENCE"

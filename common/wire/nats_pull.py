@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from common.settings import Section
-from common.turns import heed_cancellation
+from common.turns import raise_if_cancelled
 from common.wire.errors import NatsError, NoAnswer
 from common.wire.keys import BadCredentials, Credentials, read_credentials
 from common.wire.nats_client import Client, Msg
@@ -27,7 +27,7 @@ EXPIRES_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
 TOGETHER_SECONDS = 0.25
 """Wait for more messages after the first: all together are one transaction."""
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 """Limit of one request: hundreds of a shop's largest messages need not all be in memory."""
 ENDED = ("404", "408", "409")
 """The request has ended: no more messages, its time is over, or the server ends it."""
@@ -42,7 +42,7 @@ NEW_TROUBLE_SECONDS = 60.0
 async def pulling(client: Client, stream: str, durable: str, most: int) -> AsyncIterator[Pull]:
     inbox = client.new_inbox()
     pull = Pull(client, inbox, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", most)
-    subscription = client.subscribe(inbox, pull.heard)
+    subscription = client.subscribe(inbox, pull.receive)
     try:
         yield pull
     finally:
@@ -65,7 +65,7 @@ class Pull:
         self._awaited = 1
         self._woken = asyncio.Event()
 
-    def heard(self, msg: Msg) -> None:
+    def receive(self, msg: Msg) -> None:
         """Called by the client: a message, or the end of a request. Anything with a reply subject is a message."""
         if msg.reply:
             self._owed -= 1
@@ -79,7 +79,7 @@ class Pull:
                 self._refused = f"{self._next}: {status} {description}"
         self._woken.set()
 
-    async def take(self) -> list[Msg]:
+    async def next_messages(self) -> list[Msg]:
         """One or more messages; none after some seconds without any. NatsError if the server is silent or refuses."""
         if not self._here:
             self._ask()
@@ -91,7 +91,7 @@ class Pull:
             self._ask()
         return found
 
-    def give_back(self) -> None:
+    def return_rest(self) -> None:
         """Messages that were not taken come again at once, to any instance that requests them."""
         with contextlib.suppress(NatsError):  # the connection is lost: they come again later
             while self._here:
@@ -101,7 +101,7 @@ class Pull:
         if self._owed > 0:
             return
         self._owed = self._most  # an upper limit: no message marks the end
-        request = {"batch": self._most, "max_bytes": MOST_BYTES, "expires": int(EXPIRES_SECONDS * 1e9)}
+        request = {"batch": self._most, "max_bytes": MAX_BYTES, "expires": int(EXPIRES_SECONDS * 1e9)}
         self._client.publish(self._next, msgspec.json.encode(request), reply=self._inbox)
 
     async def _wait(self, seconds: float, count: int) -> None:
@@ -160,17 +160,17 @@ async def sessions(
         finally:
             await client.close()
 
-    await run_again(run_session, (OSError, BadCredentials, *expected), "nats.lost", of=of)
+    await run_repeatedly(run_session, (OSError, BadCredentials, *expected), "nats.lost", of=of)
 
 
-async def run_again(
+async def run_repeatedly(
     run: Callable[[], Awaitable[None]], expected: tuple[type[Exception], ...], event: str, **context: str
 ) -> None:
     """Runs `run` again and again until cancelled, also after errors. An error is logged as `event`: not again while it
     stays the same, and with a traceback unless it is a NatsError or one of the `expected`."""
     logged, clock = "", asyncio.get_running_loop().time
     while True:
-        heed_cancellation()
+        raise_if_cancelled()
         began = clock()
         try:
             await run()

@@ -15,11 +15,11 @@ from common.wire.instants import instant_millis
 TYPE = "bf.mcfd.presence.v1"
 CONTENT_TYPE = "application/json"
 EVERY_SECONDS = 300
-MOST_BYTES = 500
+MAX_BYTES = 500
 HEAD_DIGITS = 16
 Head = Annotated[str, msgspec.Meta(pattern=rf"^([0-9a-f]{{{HEAD_DIGITS}}})?\Z")]
 """It is part of a finding's key, and not every database accepts every text."""
-MOST_ANSWER_BYTES = 4096
+MAX_ANSWER_BYTES = 4096
 
 
 class Presence(Shape, frozen=True, omit_defaults=True):
@@ -101,8 +101,8 @@ def encode_presence(presence: Presence) -> bytes:
 
 def read_presence(content: bytes) -> Presence:
     """Raises BadEvent, naming the field, if it is no presence."""
-    if len(content) > MOST_BYTES:
-        raise BadEvent("", f"larger than {MOST_BYTES} bytes")
+    if len(content) > MAX_BYTES:
+        raise BadEvent("", f"larger than {MAX_BYTES} bytes")
     presence = decoded(content, Presence)
     instant_millis(presence.at, "at")
     if presence.sold:
@@ -113,6 +113,6 @@ def read_presence(content: bytes) -> Presence:
 def read_answer(content: bytes) -> PresenceAnswer:
     """An unreadable answer requests nothing: an exchange of presences need not succeed."""
     try:
-        return decoded(content[:MOST_ANSWER_BYTES], PresenceAnswer)
+        return decoded(content[:MAX_ANSWER_BYTES], PresenceAnswer)
     except BadEvent:
         return PresenceAnswer()

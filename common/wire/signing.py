@@ -18,8 +18,8 @@ TIMESTAMP = "webhook-timestamp"
 SIGNATURE = "webhook-signature"
 WINDOW_SECONDS = 300
 """Largest difference between a signature's time and the receiver's clock, as Standard Webhooks recommends."""
-MOST_SIGNATURES = 16
-MOST_DIGITS = 12
+MAX_SIGNATURES = 16
+MAX_DIGITS = 12
 
 K = TypeVar("K", bound=VerifyingKey)
 
@@ -51,11 +51,11 @@ def verify(
         message_id, timestamp, signature_header = headers[ID], headers[TIMESTAMP], headers[SIGNATURE]
     except KeyError as missing:
         raise NotSigned(f"no header {missing.args[0]}") from None
-    if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= MOST_DIGITS):
+    if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= MAX_DIGITS):
         raise NotSigned(f"{TIMESTAMP} is not a time")
     content = _content(message_id, timestamp, body)
-    signatures = signature_header.split()[:MOST_SIGNATURES]
-    key = next((key for key in keys for signature in signatures if key.holds(signature, content)), None)
+    signatures = signature_header.split()[:MAX_SIGNATURES]
+    key = next((key for key in keys for signature in signatures if key.verifies(signature, content)), None)
     if key is None:
         raise NotSigned("no signature of a known key holds")
     off = int(timestamp) - int(now)

@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from msgspec import Meta
 
 from common.front_config import ERRORS as FRONT_ERRORS
-from common.language import Language, Text, tell
+from common.language import Language, Text, translate
 from common.problems import problem_type
 from daemon.api import refusals
 from daemon.api.http.answers import PROBLEM, Answer, Header
@@ -221,20 +221,20 @@ def _text(error: Exception, language: Language) -> str:
     """The error's text; paths, which only errors of a port or the ledger contain, are replaced."""
     if isinstance(error, errors.InvalidRequest):
         return "; ".join(f"{fault.field}: {fault.message}" for fault in _translated_faults(error, language))
-    text = str(tell(error, language))
+    text = str(translate(error, language))
     return without_paths(text, language) if isinstance(error, _PORT_ERRORS) else text
 
 
 def _translated_faults(error: errors.InvalidRequest, language: Language) -> tuple[FieldError, ...]:
     """The field errors with translated messages as strings."""
-    return tuple(FieldError(fault.field, str(tell(fault.message, language))) for fault in error.errors)
+    return tuple(FieldError(fault.field, str(translate(fault.message, language))) for fault in error.errors)
 
 
 def _problem(kind: Kind, detail: str, request_id: str, language: Language) -> Problem:
-    detail = str(tell(detail, language))
+    detail = str(translate(detail, language))
     return Problem(
         type=problem_type(kind.code),
-        title=str(tell(kind.title, language)),
+        title=str(translate(kind.title, language)),
         status=kind.status,
         detail=detail,
         code=kind.code,

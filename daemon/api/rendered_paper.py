@@ -103,7 +103,7 @@ async def rendered(request: ApiRequest, document: Document, wanted: DocumentRequ
     return Answer(as_text(document, wanted.width).encode(), media_type=media_type)
 
 
-def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
+def read_format(request: ApiRequest, paper: Paper) -> DocumentRequest:
     query = read_query(request, "format", "width", "lang", "copy")
     language = query.get("lang", paper.language)
     _check("lang", language, LANGUAGES)

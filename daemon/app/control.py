@@ -24,7 +24,7 @@ from daemon.ledger_access import shell_actor
 from daemon.operations import (
     LONGEST,
     AnyOperation,
-    NoteDeed,
+    NoteAction,
     OperationAnswer,
     OperationRequest,
     ReplayOutbox,
@@ -128,7 +128,7 @@ class CommandServer:
         if isinstance(operation, ReplayOutbox):
             for sender in self._senders:
                 sender.wake_all()
-        elif isinstance(operation, NoteDeed) and operation.action in ("upstream.joined", "upstream.left"):
+        elif isinstance(operation, NoteAction) and operation.action in ("upstream.joined", "upstream.left"):
             self._reload()
         return OperationAnswer(msgspec.Raw(msgspec.json.encode(result)))
 

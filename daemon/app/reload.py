@@ -37,7 +37,7 @@ class ReloadedPart:
     """It is taken anew if something in its `sections`, or in the files that these name, has changed. Otherwise it runs
     on, and a reload calls `unchanged`. A part without sections is always taken."""
 
-    take: Take
+    prepare: Take
     sections: tuple[str, ...] = ()
     unchanged: Callable[[], None] = lambda: None
     source_digest: bytes = field(default=b"", init=False)
@@ -77,7 +77,7 @@ class Reloader:
             check_files(new)
             found = changes(self._settings, new)
             concerned = [part for part in self._parts if self._concerned(part, found.in_force)]
-            steps = [(part, part.take(found.in_force)) for part in concerned]
+            steps = [(part, part.prepare(found.in_force)) for part in concerned]
         except REFUSALS as error:
             log.error("reload.refused", reason=str(error))  # noqa: TRY400  one line, not a traceback
             return
@@ -97,7 +97,7 @@ class Reloader:
         left, self._unfinished = self._unfinished, []
         for part in left:
             try:
-                step = part.take(self._settings)
+                step = part.prepare(self._settings)
             except REFUSALS as error:  # a file that it names has changed since
                 log.error("reload.refused", reason=str(error))  # noqa: TRY400  one line, not a traceback
                 continue

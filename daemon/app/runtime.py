@@ -30,7 +30,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import short_nim
 from daemon.machines.adapter import as_stored
-from daemon.machines.line import LineSettings, keep_line
+from daemon.machines.line import LineSettings, run_line
 from daemon.recording.writer import RecordingPlace, Recordings
 from daemon.settings import Machine, Settings
 from daemon.store.ledger import Ledger
@@ -42,7 +42,7 @@ from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.delivery.events import EventBus
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.outages import OutageWatch
-from daemon.usecases.reports.inspect import take_letterhead
+from daemon.usecases.reports.inspect import load_letterhead
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import BookEvent, Limits, MachineWorker
@@ -57,7 +57,7 @@ BYTES_PER_MB = 1024 * 1024
 NO_PAIR = str(Text("the configuration does not have it as its spare any more"))
 
 
-class OtherTaxpayer(Exception):
+class TaxpayerMismatch(Exception):
     """A spare and its machine have different taxpayers; the start is refused."""
 
     def __init__(self, spare: str, spare_ifu: str, first: str, first_ifu: str) -> None:
@@ -132,8 +132,8 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
             log.error("disk.failing", cause=trouble)
         await stack.enter_async_context(runtime.event_bus.running())
         stack.push_async_callback(runtime.recordings.close)
-        stack.push_async_callback(_take_down, runtime)
-        await runtime.clock_watch.look()
+        stack.push_async_callback(_stop, runtime)
+        await runtime.clock_watch.check()
         runtime.lines.append(asyncio.get_running_loop().create_task(runtime.clock_watch.run(), name="clock"))
         firsts = ((settings.first_of(machine), machine) for machine in settings.machine)
         pairs = [(first.nim, spare.nim) for first, spare in firsts if first]
@@ -147,7 +147,7 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
         yield runtime
 
 
-async def _take_down(runtime: Runtime) -> None:
+async def _stop(runtime: Runtime) -> None:
     for task in runtime.lines:
         task.cancel()
     await asyncio.gather(*runtime.lines, return_exceptions=True)
@@ -161,7 +161,7 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
         await _watch_for_outages(runtime, live)
         port = partial(open_line, machine.port, machine.baudrate)
         recorder = _recorder(runtime, machine, live)
-        _keep(
+        _run_line(
             runtime,
             live,
             LineSettings(machine.nim, port, _timers(machine), _habits(machine), recorder=recorder),
@@ -181,7 +181,7 @@ async def _open_sandbox(runtime: Runtime, machine: Machine, ifu: str) -> None:
     worker = await _worker(runtime, machine, book, ledger, time.box)
     sandbox = await SandboxMachine.open(store, worker, time, ifu, tills_first)
     runtime.sandboxes[worker.book.id] = sandbox
-    _keep(runtime, worker, sandbox.line(machine.nim), sandbox.listener)
+    _run_line(runtime, worker, sandbox.line(machine.nim), sandbox.listener)
 
 
 async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger, clock: BoxClock) -> MachineWorker:
@@ -210,7 +210,7 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
     )
     await begin(worker)
     _pair(runtime, machine, worker)
-    await take_letterhead(worker)
+    await load_letterhead(worker)
     await tick(worker)  # attempts that ended before a kill enter the totals without waiting for the machine
     runtime.workers.append(worker)
     waiting = SalesThatWait(worker).run()
@@ -233,20 +233,20 @@ async def _open_retired(runtime: Runtime) -> None:
         book = await store.ledger.write(open_book, nim, "live")
         worker = without_machine(runtime.workers[0], book, NOT_CONFIGURED)
         await begin(worker)
-        await take_letterhead(worker)
+        await load_letterhead(worker)
         await tick(worker)
         runtime.retired.append(worker)
 
 
 def _pair(runtime: Runtime, machine: Machine, worker: MachineWorker) -> None:
-    """Links a spare to its machine before its line is opened: it never certifies unlinked. Raises OtherTaxpayer."""
+    """Links a spare to its machine before its line is opened: it never certifies unlinked. Raises TaxpayerMismatch."""
     first = runtime.settings.first_of(machine)
     if first is None or worker.book.mode == "test":
         return
     live = (each for each in runtime.workers if each.book.mode == "live")
     replaced = next(each for each in live if each.configured_nim == first.nim)
     if worker.ifu and replaced.ifu and worker.ifu != replaced.ifu:
-        raise OtherTaxpayer(machine.nim, worker.ifu, first.nim, replaced.ifu)
+        raise TaxpayerMismatch(machine.nim, worker.ifu, first.nim, replaced.ifu)
     worker.first, replaced.spare = replaced, worker
 
 
@@ -273,7 +273,7 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
         {"nim": machine.nim, "port": str(machine.port), "baudrate": str(machine.baudrate), "mcfd": version("mcfd")},
     )
     recorder = runtime.recordings.open(place)
-    worker.note_odd = recorder.odd
+    worker.note_incident = recorder.note_incident
     return recorder
 
 
@@ -318,8 +318,8 @@ def _timers(machine: Machine) -> Timers:
     )
 
 
-def _keep(runtime: Runtime, worker: MachineWorker, line_settings: LineSettings, listener: LineEvents) -> None:
+def _run_line(runtime: Runtime, worker: MachineWorker, line_settings: LineSettings, listener: LineEvents) -> None:
     runtime.counters[worker.book.id] = line_settings.counters
-    line = keep_line(line_settings, listener)
+    line = run_line(line_settings, listener)
     name = f"line {worker.book.nim} {worker.book.mode}"
     runtime.lines.append(asyncio.get_running_loop().create_task(line, name=name))

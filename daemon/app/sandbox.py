@@ -83,7 +83,7 @@ class TillsFirst:
         """Seconds before the next command of a sandbox machine."""
         return REST if self.till_waits() else 0.0
 
-    async def let_pass(self) -> None:
+    async def yield_to_tills(self) -> None:
         """Returns when no till waits for a real machine, or after `LONGEST`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + LONGEST
@@ -111,12 +111,12 @@ def sandbox_limits(limits: Limits) -> Limits:
 def sandbox_ledger(store: Store, tills_first: TillsFirst) -> SandboxLedger:
     """A sandbox ledger whose disk is full for a request with that test case."""
 
-    async def let_pass() -> None:
-        await tills_first.let_pass()
-        if (rehearsal := REHEARSED.get()) and rehearsal.meets("storage-full"):
+    async def yield_to_tills() -> None:
+        await tills_first.yield_to_tills()
+        if (rehearsal := REHEARSED.get()) and rehearsal.plays("storage-full"):
             raise StorageFull(DISK_FULL)
 
-    return store.sandbox_ledger(let_pass)
+    return store.sandbox_ledger(yield_to_tills)
 
 
 class SandboxTime:
@@ -155,7 +155,7 @@ class RehearsingMachine(ConnectedMachine):
     @contextlib.contextmanager
     def _rehearsed(self, faults: Mapping[str, str]) -> Iterator[None]:
         rehearsal = REHEARSED.get()
-        if rehearsal is None or not rehearsal.meets(*faults):
+        if rehearsal is None or not rehearsal.plays(*faults):
             yield
             return
         self._session.plan = FaultPlan(faults[rehearsal.case].format(seconds=rehearsal.seconds))
@@ -215,7 +215,7 @@ class SandboxMachine:
         case = self._cases.get(rehearsal.case)
         if case is None:
             return lambda: None
-        rehearsal.meets(rehearsal.case)
+        rehearsal.plays(rehearsal.case)
         return await case(rehearsal)
 
     async def _unplug(self, rehearsal: Rehearsal) -> Callable[[], None]:

@@ -20,7 +20,7 @@ from common.files import runtime_folder
 from common.front import BadCertificate, FrontError, FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
 from common.sockets import host_names, in_url
-from common.turns import beside
+from common.turns import run_beside
 from common.wire.instants import now_millis
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
@@ -36,22 +36,22 @@ from daemon.app.page.commands import page_of
 from daemon.app.page.files import MCFD, carry_out_order, is_ordered
 from daemon.app.paper import paper_of, print_closures
 from daemon.app.reload import ReloadedPart, Reloader
-from daemon.app.runtime import OtherTaxpayer, Runtime, build
+from daemon.app.runtime import Runtime, TaxpayerMismatch, build
 from daemon.app.sandbox import sandbox_answers
 from daemon.app.status import announce, report
 from daemon.app.upkeep.housekeeping import (
     Certificate,
-    keep_sandbox_small,
-    keep_tidy,
-    keep_uses,
     note_configuration,
     noting_configuration,
+    run_housekeeping,
+    store_key_uses,
+    trim_sandboxes,
     write_uses,
 )
 from daemon.app.upkeep.line_history import LineHistory, box
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import StorageError
-from daemon.owner import remove_left
+from daemon.owner import remove_leftovers
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.store.tables.meta import read_damage
@@ -84,16 +84,16 @@ def serve(settings: Settings, front: Path | None = None) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         with ending_on_failure(settings.storage.path, _end_at_once):
-            remove_left(settings.storage.path.parent)
+            remove_leftovers(settings.storage.path.parent)
             carry_out_order(settings)
             code = event_loop.run(_serve(settings, front))
-    except (BadOptions, BadCertificate, AuthorityError, FrontError, OtherTaxpayer) as error:
+    except (BadOptions, BadCertificate, AuthorityError, FrontError, TaxpayerMismatch) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE
     except (StorageError, OSError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_UNUSABLE
-    if is_ordered(settings) and not notify.is_heard():
+    if is_ordered(settings) and not notify.has_manager():
         # A new process opens the restored ledger. systemd starts one by itself (Restart=always).
         options = [
             *(("--config", str(settings.file)) if settings.file else ()),
@@ -167,13 +167,13 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         address = f"{'https' if certificate.files else 'http'}://{in_url(settings.server.host)}:{server.port}"
         parts = (ReloadedPart(lambda _: certificate.reloading(front)), *_outward(replication, calls, webhooks))
         reloader = Reloader(settings, (*parts, ReloadedPart(noting_configuration(runtime.store))))
-        beside(stack, report(runtime, address), "status")
-        beside(stack, reloader.run(signals.reload), "reload")
-        beside(stack, certificate.keep(front), "certificate")
-        beside(stack, keep_tidy(runtime.store), "housekeeping")
-        beside(stack, keep_sandbox_small(runtime.store, settings.sandbox.max_size_mb * BYTES_PER_MB), "sandbox")
-        beside(stack, history.run(), "line history")
-        beside(stack, keep_uses(deps, runtime.store), "uses")
+        run_beside(stack, report(runtime, address), "status")
+        run_beside(stack, reloader.run(signals.reload), "reload")
+        run_beside(stack, certificate.run(front), "certificate")
+        run_beside(stack, run_housekeeping(runtime.store), "housekeeping")
+        run_beside(stack, trim_sandboxes(runtime.store, settings.sandbox.max_size_mb * BYTES_PER_MB), "sandbox")
+        run_beside(stack, history.run(), "line history")
+        run_beside(stack, store_key_uses(deps, runtime.store), "uses")
         _settle_memory()
         notify.ready()
         running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {await asyncio.to_thread(core_digest)}"}
@@ -189,9 +189,9 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
 
 def _outward(replication: Replication, calls: Calls, webhooks: Webhooks) -> tuple[ReloadedPart, ...]:
     return (
-        ReloadedPart(replication.take, ("upstream",), replication.offer_parked),
-        ReloadedPart(calls.take, ("upstream",)),
-        ReloadedPart(webhooks.take, ("upstream", "webhook"), webhooks.offer_parked),
+        ReloadedPart(replication.prepare, ("upstream",), replication.offer_parked),
+        ReloadedPart(calls.prepare, ("upstream",)),
+        ReloadedPart(webhooks.prepare, ("upstream", "webhook"), webhooks.offer_parked),
     )
 
 
@@ -223,7 +223,7 @@ def _api_deps(
         paper=paper,
         stopping=stopping,
         logins=Logins(runtime.store.ledger, now_millis),
-        sandbox=SandboxShare(let_pass=runtime.tills_first.let_pass),
+        sandbox=SandboxShare(yield_to_tills=runtime.tills_first.yield_to_tills),
         sandboxes=runtime.sandboxes,
         damage=lambda: runtime.store.retention.peek(read_damage).all,
         disk=runtime.disk_trouble,

@@ -9,7 +9,7 @@ from typing import Final
 
 from common import notify
 from common.files import write_whole
-from common.language import ambient, tell, tr
+from common.language import ambient, tr, translate
 from common.sockets import is_loopback
 from daemon.app.runtime import Runtime
 from daemon.core.machine.state import short_nim
@@ -55,7 +55,7 @@ async def report(runtime: Runtime, address: str) -> None:
 def status_line(runtime: Runtime, address: str) -> str:
     off = {short_nim(machine.nim) for machine in runtime.settings.machine if not machine.enabled}
     workers = [worker for worker in runtime.workers if worker.book.mode == "live"]
-    disk = [str(tell(trouble, ambient()))[:LONGEST]] if (trouble := runtime.disk_trouble()) else []
+    disk = [str(translate(trouble, ambient()))[:LONGEST]] if (trouble := runtime.disk_trouble()) else []
     return "; ".join([address, *disk, *(_machine(worker, off=short_nim(worker.book.nim) in off) for worker in workers)])
 
 

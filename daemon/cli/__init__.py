@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from common.language import ambient, tell, tr
+from common.language import ambient, tr, translate
 from common.language.system import reason
 from daemon.cli.groups import LazyGroup, Member, install
 from daemon.cli.output import FOUND_WRONG, INTERRUPTED, NO_ROOM, UNAVAILABLE, WRONG_USE, complain
@@ -129,5 +129,5 @@ def _report_error(error: BaseException) -> int:
         faults = (tr("{name}: {found}", name=each.field, found=each.message) for each in error.errors)
         complain("; ".join(faults))
         return WRONG_USE
-    complain(str(tell(error, ambient())))
+    complain(str(translate(error, ambient())))
     return UNAVAILABLE if isinstance(error, StorageError) else FOUND_WRONG

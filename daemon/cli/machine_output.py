@@ -95,7 +95,7 @@ def pair_lines(settings: Settings, lasting: Sequence[TakeOver]) -> Iterator[str]
             yield tr("{spare} is the spare of {nim}", spare=machine.nim, nim=machine.spare_for)
 
 
-def take_over_word(lasting: TakeOver) -> dict[str, object]:
+def take_over_json(lasting: TakeOver) -> dict[str, object]:
     """For scripts: `spare` certifies in place of `nim`."""
     began = stamp(lasting.began_at)
     return {"nim": lasting.first.nim, "spare": lasting.spare.nim, "since": began, "reason": lasting.reason}

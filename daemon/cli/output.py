@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from common.language import Counted, Text, ambient, tell, tr
+from common.language import Counted, Text, ambient, tr, translate
 from common.language.system import reason
 from common.one_line import fault_of_line
 from common.web.formats import visible
@@ -37,7 +37,7 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 def in_words(message: object, /, **values: object) -> str:
     """A text or an error in the terminal's language."""
-    return tr(message, **values) if isinstance(message, str) else str(tell(message, ambient()))
+    return tr(message, **values) if isinstance(message, str) else str(translate(message, ambient()))
 
 
 class Failure(click.ClickException):
@@ -207,15 +207,15 @@ def counts(findings: VerifyResult) -> dict[str, Text]:
 class Progress(AbstractContextManager["Progress"]):
     """Takes the amount done and the total (0: unknown); a new total begins a new bar. Prints on stderr."""
 
-    def __init__(self, *, telling: bool = False) -> None:
-        self._telling = telling
+    def __init__(self, *, with_progress: bool = False) -> None:
+        self._with_progress = with_progress
         self._at_terminal = sys.stderr.isatty()
         self._bar: Any = None
         self._of = self._done = 0
         self._last_at = time.monotonic()
 
     def __call__(self, done: int, of: int = 0) -> None:
-        if self._telling:
+        if self._with_progress:
             print_progress(done, of)
         elif self._at_terminal and of:
             self._move(done, of)

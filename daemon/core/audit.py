@@ -150,12 +150,12 @@ def first_broken(entries: list[AuditEntry], previous: bytes = GENESIS, last_id: 
     return None
 
 
-def deed(action: str, say: Speaker) -> str:
+def action_text(action: str, say: Speaker) -> str:
     """One that is not known, of another version, as it is called in the ledger."""
     return say(DEEDS[action]) if action in DEEDS else action
 
 
-def value_word(name: str, value: str, say: Speaker) -> str:
+def value_text(name: str, value: str, say: Speaker) -> str:
     """What a field's value (a role, a movement of cash) is called; one that is no word of ours stands as it is."""
     return say(VALUES[name, value]) if (name, value) in VALUES else value
 
@@ -163,7 +163,7 @@ def value_word(name: str, value: str, say: Speaker) -> str:
 def details(found: Mapping[str, str], say: Speaker, money: Callable[[int], str] = str) -> str:
     """`money` writes whole francs."""
     pairs = (
-        (_called(name, say), money(int(value)) if name in AMOUNTS else value_word(name, value, say))
+        (_called(name, say), money(int(value)) if name in AMOUNTS else value_text(name, value, say))
         for name, value in found.items()
         if value
     )

@@ -30,7 +30,7 @@ class Proof(msgspec.Struct, frozen=True):
     """Numbers since the closure before that this ledger never had."""
 
 
-class BookStanding(msgspec.Struct, frozen=True):
+class BookSummary(msgspec.Struct, frozen=True):
     """The head of a book: its last closure and entry with their hashes (empty before the first), the machine's known
     counters, and the time of the last certification (ms, 0 for never)."""
 
@@ -123,7 +123,7 @@ class Delivered(msgspec.Struct, frozen=True):
     """Headquarters has it, now or since an earlier try."""
 
 
-class Again(msgspec.Struct, frozen=True):
+class RetryLater(msgspec.Struct, frozen=True):
     """To be tried again, for ever: refused for now, unreachable, or unknown. `retry_after` in seconds."""
 
     error: Text
@@ -136,7 +136,7 @@ class DeliveryRefused(msgspec.Struct, frozen=True):
     error: Text
 
 
-Delivery = Delivered | Again | DeliveryRefused
+Delivery = Delivered | RetryLater | DeliveryRefused
 
 
 class UpstreamReceiver(Protocol):

@@ -34,7 +34,7 @@ Lane: TypeAlias = Literal["lan", "relay"]
 LANES: Final[tuple[Lane, ...]] = get_args(Lane)
 RELAY_ROLES: Final[tuple[Role, ...]] = ("seller", "reader", "manager")
 """What a key for the relay may be: a technician is at the box."""
-MOST_RATE: Final = 6000
+MAX_RATE: Final = 6000
 """Requests a minute."""
 
 
@@ -63,8 +63,8 @@ def check_terms(terms: KeyTerms) -> None:
         raise InvalidRequest.at("signed", Text("a key that signs is for the relay"))
     if terms.rate and terms.lane != "relay":
         raise InvalidRequest.at("rate", Text("a key with a rate is for the relay"))
-    if not 0 <= terms.rate <= MOST_RATE:
-        fault = Text("has to be a whole number from {least} to {most}", least=0, most=MOST_RATE)
+    if not 0 <= terms.rate <= MAX_RATE:
+        fault = Text("has to be a whole number from {least} to {most}", least=0, most=MAX_RATE)
         raise InvalidRequest.at("rate", fault)
 
 
@@ -127,7 +127,7 @@ def checksum(text: str) -> str:
     return "".join(reversed(characters))
 
 
-def may_be_one(text: str) -> bool:
+def has_key_shape(text: str) -> bool:
     """By its shape alone: to look it up costs no more than its checksum does."""
     return _SHAPE.fullmatch(text) is not None
 

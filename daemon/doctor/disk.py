@@ -45,7 +45,7 @@ LIFE_LEFT: Final = (202, 231, 233, 177)
 
 PLUG_FILE: Final = "mcfd-pull-the-plug"
 PLUG_BLOCK: Final = 4096
-MOST: Final = 16_384
+MAX_BLOCKS: Final = 16_384
 """Blocks of the file: it grows to 64 MiB and is then overwritten, like a ledger's write-ahead log."""
 FEWEST: Final = 16
 HEAD: Final = struct.Struct(">8s16s16sQQ")
@@ -56,7 +56,7 @@ BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 IN_MEMORY: Final = ("tmpfs", "ramfs")
 
 
-def look_at_disk(folder: Path, sys: Path = Path("/sys")) -> Iterator[CheckResult]:
+def check_disk_health(folder: Path, sys: Path = Path("/sys")) -> Iterator[CheckResult]:
     try:
         with as_owner(folder):
             took = _syncs(folder)
@@ -294,7 +294,7 @@ def _file_system(folder: Path) -> str:
 
 
 def _room(folder: Path) -> int:
-    blocks = min(MOST, shutil.disk_usage(folder).free // PLUG_BLOCK // 2)
+    blocks = min(MAX_BLOCKS, shutil.disk_usage(folder).free // PLUG_BLOCK // 2)
     if blocks < FEWEST:
         raise CannotTest(tr("no room in {folder}", folder=folder))
     return blocks

@@ -20,7 +20,7 @@ from daemon.core.report.machine_info import ALERT_DAYS, WARN_DAYS, last_contact
 from daemon.doctor import wording
 from daemon.doctor.service import MachineHealth, Service
 from daemon.doctor.wording import Check, CheckResult
-from daemon.machines.inspect_port import look
+from daemon.machines.inspect_port import inspect
 from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
@@ -165,7 +165,7 @@ def check_holders(machine: Machine, ledger: Path) -> Iterator[CheckResult]:
 
 
 async def _look(machine: Machine) -> PortReading | Silence:
-    return await look(machine.port, machine.baudrate, Timers(tries=machine.tries, first_byte=machine.reply_timeout))
+    return await inspect(machine.port, machine.baudrate, Timers(tries=machine.tries, first_byte=machine.reply_timeout))
 
 
 def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_right: bool) -> Iterator[CheckResult]:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from common.language import Text, ambient, tell, tr
+from common.language import Text, ambient, tr, translate
 
 NAMES: Mapping[str, Text] = {
     "configuration": Text("configuration"),
@@ -100,4 +100,4 @@ class Check(NamedTuple):
 def _in_words(message: object, values: dict[str, object]) -> str:
     if isinstance(message, str) and not isinstance(message, Text):
         return tr(message, **values)
-    return str(tell(message, ambient()))
+    return str(translate(message, ambient()))

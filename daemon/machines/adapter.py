@@ -58,10 +58,10 @@ def translated(*, is_open: bool = False) -> Iterator[None]:
     try:
         yield
     except BridgeError as error:
-        raise _in_our_words(error, is_open=is_open) from error
+        raise _translate_error(error, is_open=is_open) from error
 
 
-def _in_our_words(error: BridgeError, *, is_open: bool) -> McfdError:
+def _translate_error(error: BridgeError, *, is_open: bool) -> McfdError:
     match error:
         case LinkEnded():
             return LineLost(sentence(error))
@@ -105,9 +105,9 @@ class ConnectedMachine:
 
     async def state(self) -> MachineState:
         with translated():
-            return self.take(await self._machine.state())
+            return self.convert(await self._machine.state())
 
-    def take(self, state: StateReply) -> MachineState:
+    def convert(self, state: StateReply) -> MachineState:
         """Converts the machine's state; its rates are stored for the subtotals."""
         self._check_nim(state.nim)
         taken = machine_state(state)

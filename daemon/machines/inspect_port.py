@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 6.0
 """Limit of the whole inspection: three tries of a few commands on a slow line; a machine needs 0.1 s."""
 
 
-async def look(
+async def inspect(
     place: str | Path, baudrate: int = 115_200, timers: Timers | None = None, patience: float = PATIENCE_SECONDS
 ) -> PortReading | Silence:
     """First searches programs that have the port open: its lock is only advisory for some of them."""

@@ -54,7 +54,7 @@ class LineSettings(msgspec.Struct, frozen=True):
     adapter: Callable[[LinkedMachine, str], ConnectedMachine] = ConnectedMachine
 
 
-async def keep_line(settings: LineSettings, listener: LineListener) -> None:
+async def run_line(settings: LineSettings, listener: LineListener) -> None:
     """Runs until cancelled. A fault is logged when it begins and when it ends, not at each try."""
     last_reason = ""
     while True:
@@ -87,7 +87,7 @@ async def _serve(settings: LineSettings, listener: LineListener, last_reason: st
     try:
         link.counters = settings.counters
         machine = settings.adapter(LinkedMachine(link, settings.habits), settings.nim)
-        state = machine.take(await handshake(link, settings.habits))
+        state = machine.convert(await handshake(link, settings.habits))
         await listener.connected(machine, state)
         log.info("line.up", nim=settings.nim, after=last_reason or None)
         return await _beat(settings, listener, machine)

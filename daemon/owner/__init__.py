@@ -22,7 +22,7 @@ LEFT = ".mcfd-private-"
 """How the names of private folders begin."""
 ELSEWHERE = (Path("/tmp"), Path("/dev/shm"))  # noqa: S108  a folder that is made there is its owner's alone
 """Where a private folder is made if the owner's own disk is read-only."""
-MOST_LINKS = 40
+MAX_LINKS = 40
 """As the kernel."""
 
 
@@ -86,9 +86,9 @@ def by_owner(target: Path, folder: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def private_folder(within: Path) -> Iterator[Path]:
     """A folder inside of `within`, or of ELSEWHERE, for the owner of `within` alone, gone afterwards; one that a killed process has left goes
-    first, here or at the next start of the daemon (`remove_left`). What is decrypted lies nowhere else."""
+    first, here or at the next start of the daemon (`remove_leftovers`). What is decrypted lies nowhere else."""
     place = next((each for each in (within, *ELSEWHERE) if not is_on_read_only_disk(each)), within)
-    remove_left(within, place)
+    remove_leftovers(within, place)
     with as_owner(within):
         lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -105,7 +105,7 @@ def private_folder(within: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def remove_left(within: Path, place: Path | None = None) -> None:
+def remove_leftovers(within: Path, place: Path | None = None) -> None:
     """What private folders of the owner of `within` killed processes have left in there, or in `place`; nothing while a process uses one."""
     place = place or within
     with as_owner(within):
@@ -144,7 +144,7 @@ def _owner(path: Path) -> tuple[int, int]:
     """User and group of the first folder or link on the way to `path` that is not root's: from there on it leads where they like. Links of
     root's are followed, as the kernel does: what they lead to may be in another's folder."""
     at, ahead, links = Path("/"), [*reversed(path.absolute().parts)], 0
-    while ahead and links < MOST_LINKS:
+    while ahead and links < MAX_LINKS:
         each = at / ahead.pop()
         try:
             found = each.lstat()

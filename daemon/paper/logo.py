@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST: Final = 512 * 1024
 """Maximum size of the file in bytes."""
-MOST_PIXELS: Final = 300_000
+MAX_PIXELS: Final = 300_000
 """For example 750 by 400: some tenths of a second of work, once."""
 WHITE: Final = 255
 
@@ -84,8 +84,8 @@ def _check_size(chunks: Iterable[tuple[bytes, bytes]]) -> None:
             width, height = struct.unpack(">II", content[:8])
         elif name == b"IDAT":
             packed += content
-    if width * height > MOST_PIXELS:
-        raise NotAPicture(Text("it has more than {limit} pixels; make it smaller, as 600 by 300", limit=MOST_PIXELS))
+    if width * height > MAX_PIXELS:
+        raise NotAPicture(Text("it has more than {limit} pixels; make it smaller, as 600 by 300", limit=MAX_PIXELS))
     most = _WIDEST_PIXEL * (width + 1) * (height + 1) + 4 * (width + height)  # interlaced rows come in parts
     unpacking = zlib.decompressobj()
     unpacking.decompress(packed, most)

@@ -93,7 +93,7 @@ def _drawable(pdf: FPDF, text: str) -> str:
 
 def draw(pdf: FPDF, elements: Sequence[Element]) -> None:
     for element, below in zip_longest(elements, elements[1:]):
-        _keep_together(pdf, element, below)
+        _avoid_break(pdf, element, below)
         match element:
             case Title(text):
                 _centred(pdf, text, SIZE * 1.5, bold=True)
@@ -117,7 +117,7 @@ def draw(pdf: FPDF, elements: Sequence[Element]) -> None:
                 _logo(pdf, png)
 
 
-def _keep_together(pdf: FPDF, element: Element, below: Element | None) -> None:
+def _avoid_break(pdf: FPDF, element: Element, below: Element | None) -> None:
     """Begins a page for a line and the indented one below it, as an article and its price, if both do not fit."""
     if getattr(below, "indent", 0) > getattr(element, "indent", 0) and pdf.will_page_break(2 * LINE):
         pdf.add_page()

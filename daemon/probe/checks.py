@@ -110,7 +110,7 @@ async def _nak(line: ProbeLine) -> ProbeFinding:
     answer = await line.send(bytes(frame))
     came = "NAK" if answer.naks else Text("an answer") if answer.reply else Text("silence")
     return judged(
-        isinstance(answer.heard[-1].event, Nak) if answer.heard else False,
+        isinstance(answer.received[-1].event, Nak) if answer.received else False,
         "nak",
         Text("NAK to a request with a wrong checksum"),
         came,

@@ -39,7 +39,7 @@ class Unanswered(Exception):
 
 
 @dataclass(frozen=True)
-class Heard:
+class TimedEvent:
     at: float
     """seconds after the request"""
     event: Event
@@ -50,7 +50,7 @@ class ProbeAnswer:
     """Everything received after one request; `reply` is its own answer."""
 
     request: bytes
-    heard: tuple[Heard, ...]
+    received: tuple[TimedEvent, ...]
     reply: MachineReply | None
     first_byte: float | None
     longest_pause: float = 0.0
@@ -71,19 +71,19 @@ class ProbeAnswer:
 
     @property
     def naks(self) -> int:
-        return sum(isinstance(heard.event, Nak) for heard in self.heard)
+        return sum(isinstance(heard.event, Nak) for heard in self.received)
 
     @property
     def syns(self) -> int:
-        return sum(isinstance(heard.event, Syn) for heard in self.heard)
+        return sum(isinstance(heard.event, Syn) for heard in self.received)
 
     @property
     def is_echoed(self) -> bool:
-        return any(isinstance(heard.event, Request) for heard in self.heard)
+        return any(isinstance(heard.event, Request) for heard in self.received)
 
     @property
     def garbage(self) -> tuple[bytes, ...]:
-        return tuple(heard.event.data for heard in self.heard if isinstance(heard.event, Garbage))
+        return tuple(heard.event.data for heard in self.received if isinstance(heard.event, Garbage))
 
 
 class ProbeLine:
@@ -99,7 +99,7 @@ class ProbeLine:
         self._loop = asyncio.get_running_loop()
         self._decoder = Decoder()
         self._news = asyncio.Event()
-        self._heard: list[Heard] = []
+        self._heard: list[TimedEvent] = []
         self._sent_at = 0.0
         self._first_byte: float | None = None
         self._longest_pause = self._last_byte = 0.0
@@ -168,7 +168,7 @@ class ProbeLine:
         self._last_byte = now
         self._decoder.receive(data)
         while not isinstance(event := self._decoder.next_event(), type):
-            self._heard.append(Heard(now, event))
+            self._heard.append(TimedEvent(now, event))
         self._news.set()
 
     def _on_lost(self, error: Exception) -> None:
@@ -193,12 +193,12 @@ async def connect(place: str, recorder: Recorder, first: int) -> AsyncIterator[t
     for speed in _speeds(place, first):
         line = await _open(place, recorder, speed)
         try:
-            answer = await _greet(line)
+            answer = await _read_state(line)
             if answer.reply is not None:
                 yield line, answer
                 return
             strange = strange or b"".join(answer.garbage) or (answer.request if answer.is_echoed else b"")
-            if speed == first and line.bytes_received == 0 and (what := await _stranger(line)):
+            if speed == first and line.bytes_received == 0 and (what := await _other_device(line)):
                 raise NoMachine(what)
             if _is_writing(strange):
                 break
@@ -231,7 +231,7 @@ async def _open(place: str, recorder: Recorder, speed: int) -> ProbeLine:
         raise NoMachine(sentence(error)) from error
 
 
-async def _greet(line: ProbeLine) -> ProbeAnswer:
+async def _read_state(line: ProbeLine) -> ProbeAnswer:
     """C1h twice: the first may only wake the machine, and its answer may belong to another program's last command."""
     await line.send(_state_request(line), WAKING if line.speed == SPEEDS[0] else _STRANGER)
     return await line.send(_state_request(line), _STRANGER)
@@ -241,7 +241,7 @@ def _state_request(line: ProbeLine) -> bytes:
     return encode(Request(line.next_seq(), STATE))
 
 
-async def _stranger(line: ProbeLine) -> Text | None:
+async def _other_device(line: ProbeLine) -> Text | None:
     """Queries for a modem and for a printer; a machine regards both as noise."""
     modem = b"".join((await line.send(_MODEM, _STRANGER)).garbage)
     if b"OK" in modem or b"ERROR" in modem:
@@ -262,7 +262,7 @@ async def _who(place: str, recorder: Recorder, first: int, strange: bytes) -> Te
     if strange:
         line = await _open(place, recorder, first)
         try:
-            what = await _stranger(line)
+            what = await _other_device(line)
         finally:
             line.close()
         if what:

@@ -76,7 +76,7 @@ async def probe(
                     on_finding(result.findings[-1])
         except (LinkEnded, Unanswered) as error:
             result.broken_off = sentence(error) or Text("the machine does not answer any more")
-        result.events = recorder.take()
+        result.events = recorder.drain()
     return result
 
 

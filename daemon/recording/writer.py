@@ -25,7 +25,7 @@ SEGMENTS = 8
 MODE = 0o600
 PATTERN = "ring-*.rec"
 _DIGITS = 8
-MOST_INCIDENTS = 50
+MAX_INCIDENTS = 50
 INCIDENTS = "incident-*.rec"
 BEFORE = 60_000_000
 """Microseconds of the ring that an incident's file begins with."""
@@ -48,7 +48,7 @@ class RecordingRing:
         """An incomplete line of an earlier run is ended first."""
         try:
             if self._file < 0:
-                self._go_on()
+                self._continue_file()
             if self._size + len(data) > self._share and self._size > len(self._header):
                 self._begin(self._number + 1)
             self._size += append_all(self._file, data)
@@ -67,7 +67,7 @@ class RecordingRing:
             os.close(self._file)
             self._file = -1
 
-    def _go_on(self) -> None:
+    def _continue_file(self) -> None:
         """Continues the file of an earlier run."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         last = max((_number(file) for file in segments(self._folder)), default=0)
@@ -92,7 +92,7 @@ class Incident:
         self.name = name
         self._file = open_to_append(path_of(folder, name))
         append_all(self._file, header.encode() + before)
-        for old in listed(folder)[:-MOST_INCIDENTS]:
+        for old in listed(folder)[:-MAX_INCIDENTS]:
             path_of(folder, old).unlink(missing_ok=True)
 
     def append(self, data: bytes) -> None:
@@ -166,7 +166,7 @@ class LineFiles:
     def write(self, events: list[LineEvent], incident: str) -> None:
         """`incident`: the current one, empty without one."""
         try:
-            self._keep_room()
+            self._free_room()
             self._end_incident(unless=incident)
             if events:
                 self._write(written(events).encode("ascii"), events[0].at, incident)
@@ -204,7 +204,7 @@ class LineFiles:
             self._incident.close()
             self._incident = None
 
-    def _keep_room(self) -> None:
+    def _free_room(self) -> None:
         self._place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = os.statvfs(self._place.folder)
         if found.f_bavail * found.f_frsize < self._place.floor:
@@ -235,7 +235,7 @@ class LineRecording:
     def close(self) -> None:
         """Passes the rest to the thread, whose owner waits for it."""
         self._disarm()
-        self._thread.submit(self._files.write, self.recorder.take(), self.recorder.under_way)
+        self._thread.submit(self._files.write, self.recorder.drain(), self.recorder.under_way)
         self._thread.submit(self._files.close)
 
     def _on_event(self, urgent: bool) -> None:
@@ -249,7 +249,7 @@ class LineRecording:
         if self._writing is not None and not self._writing.done():  # a slow disk
             self._timer = self._loop.call_later(EVERY, self._write)
             return
-        events, incident = self.recorder.take(), self.recorder.under_way
+        events, incident = self.recorder.drain(), self.recorder.under_way
         self._writing = self._thread.submit(self._files.write, events, incident)
         if incident:  # its file must end even without further events
             self._timer = self._loop.call_later(EVERY, self._write)

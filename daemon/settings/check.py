@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from common.files import CREDENTIALS, read_secret, secret_path
 from common.language import tr
 from common.language.system import reason
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from common.settings import named_paths
 from common.sockets import is_loopback
 from common.wire.upstream_kinds import KINDS
@@ -123,7 +123,7 @@ def _invoices(settings: Settings) -> Problems:
         message = tr("needs {{type}} and {{year}}, and beside its places capitals, digits and / _ . - alone")
         yield "numbering.pattern", message.format()
     for upto in settings.stamp_duty.steps:
-        if whole_number(upto, 10) is None:
+        if parse_integer(upto, 10) is None:
             yield f"stamp_duty.steps.{upto}", tr("{value} is no amount in whole francs", value=quoted(upto))
 
 

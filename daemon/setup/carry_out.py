@@ -14,7 +14,7 @@ from common.passwords import hash_password, make_password
 from common.sockets import box_names
 from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, read_rows
-from daemon.operations import CreateFirstPerson, CreateKey, NoteDeed
+from daemon.operations import CreateFirstPerson, CreateKey, NoteAction
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.settings.check import AUTHORITY
@@ -107,7 +107,7 @@ def note_authority(settings: Settings) -> None:
 
     with as_owner(settings.tls_home):
         fingerprint = describe(read(settings.tls_home / AUTHORITY)).fingerprint
-    change(settings, NoteDeed("authority.created", str(settings.tls_home), {"fingerprint": fingerprint}))
+    change(settings, NoteAction("authority.created", str(settings.tls_home), {"fingerprint": fingerprint}))
 
 
 def _names(settings: Settings) -> tuple[str, ...]:

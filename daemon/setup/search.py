@@ -10,7 +10,7 @@ from typing import Final
 from bridge.ports import find_ports
 from common.language import Text
 from daemon.core.machine.state import Silence, short_nim
-from daemon.machines.inspect_port import look
+from daemon.machines.inspect_port import inspect
 from daemon.setup.request import PortResult
 
 CONSOLE: Final = Text("the system's own console; it is left alone")
@@ -47,4 +47,4 @@ def machines(results: Iterable[PortResult]) -> list[PortResult]:
 async def _probe(candidate: PortCandidate, baudrate: int) -> PortResult:
     if candidate.console:
         return PortResult(candidate.place, Silence(CONSOLE, "busy"))
-    return PortResult(candidate.place, await look(candidate.place, baudrate))
+    return PortResult(candidate.place, await inspect(candidate.place, baudrate))

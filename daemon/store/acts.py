@@ -71,7 +71,7 @@ class CalendarAccess(LedgerAccess):
             find = calendar_closures.find_calendar_closure
             closed = find(connection, book, kind, period).entry_of(CalendarClosed) if period else closures[-1]
             answer = closed.body.encode()
-            attempts.keep_answer(connection, book, call, at=at, answer=answer)
+            attempts.insert_answer(connection, book, call, at=at, answer=answer)
             return answer
 
         answer = await self.write(job)

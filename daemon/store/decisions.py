@@ -15,7 +15,7 @@ from daemon.core.ledger.decision import After, Case, Decision, DecisionRefused
 from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
-from daemon.core.ledger.verdict import Evidence, strangers
+from daemon.core.ledger.verdict import Evidence, foreign_count
 from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import numbers
@@ -59,7 +59,7 @@ class OperatorDecisions(LedgerAccess):
             state,
             open_ones[0] if open_ones else None,
             evidence,
-            attempts.standing_of(connection, book, last),
+            attempts.compare_with_ledger(connection, book, last),
             settlements.decided(connection, book),
             bool(in_doubt) or take_overs.is_replaced(connection, book),
             take_overs.is_awaited(connection, book),
@@ -131,7 +131,7 @@ class OperatorDecisions(LedgerAccess):
         record = attempts.find_record(connection, book, attempt_id)
         if after is None:
             before = books.book_state(connection, book).counters or record.base
-            others = strangers(record.invoice, before, word.counters)
+            others = foreign_count(record.invoice, before, word.counters)
         else:
             others = after.others
         outcome = Outcome(word, record.invoice, record.total_ttc, note.at, unexplained=others, reason=note.reason)
@@ -199,7 +199,7 @@ class OperatorDecisions(LedgerAccess):
 
     # -- time (decision 21) -----------------------------------------------------------------------------------------------
 
-    async def say_last_z(self, book: Book, z_number: int, *, at: int = 0, by: Actor = DAEMON) -> None:
+    async def set_last_z(self, book: Book, z_number: int, *, at: int = 0, by: Actor = DAEMON) -> None:
         """Takes the last Z from paper or upstream (decision 30); the next one follows it. A number below the ledger's
         confirms that there was none since."""
 

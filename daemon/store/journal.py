@@ -18,7 +18,7 @@ from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.connection import Job
 from daemon.store.tables import journal
 from daemon.store.tables.book import epochs
-from daemon.store.tables.meta import MOST, add_entries, damaged_entries, read_damage
+from daemon.store.tables.meta import MAX_DAMAGED, add_entries, damaged_entries, read_damage
 
 
 class Journal(LedgerAccess):
@@ -29,7 +29,7 @@ class Journal(LedgerAccess):
         records = await self.read(job)
         if found := damaged_entries(book, records):
             entries = self.peek(read_damage).entries
-            if len(entries) < MOST and not set(found) <= set(entries):
+            if len(entries) < MAX_DAMAGED and not set(found) <= set(entries):
                 with contextlib.suppress(StorageError):
                     await self.write(add_entries, found=found)
         return records
@@ -65,7 +65,7 @@ class Journal(LedgerAccess):
             after = records[-1].seq
 
     async def with_counter(self, book: Book, record: Record) -> Record:
-        """A certification of before the counter of its type was stored, with the one that is certain, or UNTOLD."""
+        """A certification of before the counter of its type was stored, with the one that is certain, or NOT_STATED."""
         if record.fc is not None or record.counters is None:
             return record
         find = partial(

@@ -66,14 +66,14 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
                         if may_be_lost(state.book, state.ifu):
                             take_overs.doubt(connection, state.book)
                     configured.append((first.book, spare.book))
-            take_overs.keep_pairs(connection, configured, alone)
+            take_overs.dissolve_pairs(connection, configured, alone)
 
         await self.write(job)
 
     async def check_free_space(self, book: Book) -> None:
         """StorageFull without room for a certification beside the reserve; a sandbox leaves more to live sales."""
         if self._open.free_space.is_due:
-            await self._open.free_space.look(self.peek(read_damage).file)
+            await self._open.free_space.measure(self.peek(read_damage).file)
         self._open.free_space.check(sandbox=book.mode == "test")
 
     async def set_attention(self, book: Book, found: Text, *, at: int) -> None:
@@ -94,9 +94,9 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
         await self.write(job)
 
-    async def keep_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
+    async def store_evidence(self, book: Book, state: MachineState, *, at: int) -> None:
         """Stores the machine's state for `mcfd machine settle`, which cannot use the daemon's line."""
-        await self.write(settlements.keep_evidence, book=book, evidence=Evidence(at, state))
+        await self.write(settlements.store_evidence, book=book, evidence=Evidence(at, state))
 
     async def reconcile(self, book: Book, state: MachineState, *, unexplained: int, at: int) -> None:
         """Takes over the machine's counters and taxpayer, and the numbers of that book in the high-water file."""
@@ -109,14 +109,14 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
             return books.book_state(connection, book) if water is None else catch_up(connection, book, water)
 
         met = await self.write(job)
-        if water is not None and met.ifu and not water.has_met(name_of(met)):
+        if water is not None and met.ifu and not water.is_entered(name_of(met)):
             # After the commit: a name in the file without its book in the ledger means a lost ledger.
             await self._meet(water, name_of(met))
 
     async def _meet(self, water: HighWater, name: str) -> None:
         """Enters the book in the high-water file, by which a lost ledger is detected; each tick tries again."""
         try:
-            await asyncio.to_thread(water.meet, name)
+            await asyncio.to_thread(water.enter, name)
         except StorageError:
             water.unmet.add(name)
         else:
@@ -129,7 +129,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
     def _has_worked_with(self, book: Book, ifu: str) -> bool:
         water = self._open.high_water
-        return water is not None and water.knows(book_name(book.nim, book.mode, ifu))
+        return water is not None and water.contains(book_name(book.nim, book.mode, ifu))
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         """Adds all that ended since the last call to the totals."""
         complete = not self.peek(totals.is_behind, book=book)
         while not complete:
-            job = partial(totals.bring_in, book=book, zone=self._open.zone, limit=totals.BATCH)
+            job = partial(totals.add_new, book=book, zone=self._open.zone, limit=totals.BATCH)
             _, complete = await self.write(job)
         if (water := self._open.high_water) is not None:
             for name in sorted(water.unmet):
@@ -240,7 +240,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
                 counted=counted,
             )
             z_number, created_at = closure.z_number, closure.created_at
-            attempts.keep_answer(connection, book, call, at=created_at, z_number=z_number)
+            attempts.insert_answer(connection, book, call, at=created_at, z_number=z_number)
             self._open.event_writer.write(connection, book, CLOSURE, created_at, ref=z_number)
             detail = {"z_number": str(z_number), "total_ttc": str(closure.total_ttc)}
             if counted is not None:
@@ -252,7 +252,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         if water is not None:
             # A failure is harmless: the number is reserved, which says the same while this ledger exists.
             with contextlib.suppress(StorageError):
-                await asyncio.to_thread(water.give, name, closure.z_number)
+                await asyncio.to_thread(water.count_number, name, closure.z_number)
             await self.count_calendar(book)
         return closure
 
@@ -261,18 +261,18 @@ class SandboxLedger(Ledger):
     """The ledger for the sandbox's books: each write lets live sales go first. `meta` stores by how many ms the
     sandbox's time is ahead of the box's."""
 
-    def __init__(self, parts: OpenLedger, let_pass: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, parts: OpenLedger, yield_to_tills: Callable[[], Awaitable[None]]) -> None:
         super().__init__(parts)
-        self._let_pass = let_pass
+        self._yield_to_tills = yield_to_tills
 
     async def write(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> T:
-        await self._let_pass()
+        await self._yield_to_tills()
         return await super().write(function, *args, **named)
 
     async def check_free_space(self, book: Book) -> None:
-        await self._let_pass()
+        await self._yield_to_tills()
         await super().check_free_space(book)
 
     def time_ahead(self, book: Book) -> int:

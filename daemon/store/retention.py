@@ -39,12 +39,12 @@ class Retention(LedgerAccess):
             write_damage(connection, Damage())
 
         await self.write(job)
-        self._open.free_space.look_again()
+        self._open.free_space.reset()
 
     async def note_damage(self, damage: Damage) -> None:
         """`mcfd verify` has found that."""
         await self.write(write_damage, damage=damage)
-        self._open.free_space.look_again()
+        self._open.free_space.reset()
 
     async def verified_at(self) -> int:
         """When that was last so (ms), 0 for never."""

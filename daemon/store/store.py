@@ -22,8 +22,8 @@ from daemon.store.journal import EventLog, Journal
 from daemon.store.ledger import Ledger, SandboxLedger
 from daemon.store.maintenance import housekeeping
 from daemon.store.maintenance.health import examine
-from daemon.store.maintenance.lost_writes import count_commit, ledger_name, look_for_lost, note_lost
-from daemon.store.maintenance.numbers import bring_back
+from daemon.store.maintenance.lost_writes import count_commit, find_lost, ledger_name, note_lost
+from daemon.store.maintenance.numbers import restore_numbers
 from daemon.store.maintenance.renewal import renew_after_failure
 from daemon.store.outbox import Outbox
 from daemon.store.retention import Retention
@@ -33,7 +33,7 @@ from daemon.store.sqlite.file import Mode, check_is_file, open_to_read
 from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import CommitMark, LedgerLock, read_mark
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
-from daemon.store.sqlite.writer import Marking, Writer, bring_in
+from daemon.store.sqlite.writer import Marking, Writer, checkpoint_all
 from daemon.store.tables.events import DEFAULT_DESTINATIONS, UPSTREAM, Destinations, EventWriter
 from daemon.store.tables.keys import ApiKeyRing
 from daemon.store.tables.meta import identify
@@ -61,9 +61,9 @@ class Store:
         self.key_ring = ApiKeyRing(parts.snapshot)
         self.outbox = self.outbox_for(UPSTREAM)
 
-    def sandbox_ledger(self, let_pass: Callable[[], Awaitable[None]]) -> SandboxLedger:
-        """A ledger for the sandbox: each write waits for `let_pass` first."""
-        return SandboxLedger(self._open, let_pass)
+    def sandbox_ledger(self, yield_to_tills: Callable[[], Awaitable[None]]) -> SandboxLedger:
+        """A ledger for the sandbox: each write waits for `yield_to_tills` first."""
+        return SandboxLedger(self._open, yield_to_tills)
 
     @classmethod
     async def open(
@@ -110,14 +110,14 @@ class Store:
                 probe=partial(writer.submit, housekeeping.probe),
             )
             writer.on_fault = free_space.note
-            high_water = await writes.run(partial(bring_back, ledger=path)) if opening == "daemon" else None
+            high_water = await writes.run(partial(restore_numbers, ledger=path)) if opening == "daemon" else None
             event_writer = EventWriter(destinations, live_only)
             parts = OpenLedger(writer, reads, snapshot, free_space, event_writer, timezone, labels, high_water)
             return cls(parts, stack.pop_all())
 
     def send_to(self, destinations: Destinations, live_only: Collection[str]) -> None:
         """Sets other destinations from the next event on (see `open`)."""
-        self._open.event_writer.take(destinations, live_only)
+        self._open.event_writer.configure(destinations, live_only)
 
     def outbox_for(self, destination: str) -> Outbox:
         return Outbox(self._open.writer, self._open.reads, destination)
@@ -151,7 +151,7 @@ async def _opened(
                 lock = LedgerLock.acquire(path, control=control, is_command=is_command)  # of the new file
             mark = read_mark(path)
             connection = await connect_writer(path, max_pages=max_pages)
-            lost = await connection.run(partial(look_for_lost, ledger=path, mark=mark, alone=True))
+            lost = await connection.run(partial(find_lost, ledger=path, mark=mark, alone=True))
             await _prepare(connection, path, is_examined=not is_command)
             if lost:
                 await connection.run(partial(note_lost, found=lost, mark=mark))
@@ -192,7 +192,7 @@ async def _bring_up_to_date(path: Path) -> None:
 
 async def _prepare(connection: SqliteConnection, path: Path, *, is_examined: bool) -> None:
     # A failed sync may have left part of the file unwritten: it is written again.
-    await connection.run(partial(bring_in, ledger=path))
+    await connection.run(partial(checkpoint_all, ledger=path))
     await connection.run(partial(migrate, steps=migrations()))
     if is_examined:
         await connection.run(examine)

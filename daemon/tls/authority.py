@@ -95,7 +95,7 @@ def renew(folder: Path, names: Sequence[str], now: datetime) -> CertificateInfo:
     """A new certificate for those of `names` that the root may vouch for; OSError as it comes."""
     root, signer = _load(folder)
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _server(root, signer, key, vouched(root, names), max(now, root.not_valid_before_utc))
+    certificate = _server(root, signer, key, permitted_names(root, names), max(now, root.not_valid_before_utc))
     write_whole(folder / SERVER_PAIR, _pem(certificate) + _private(key), 0o600)
     return describe(certificate)
 
@@ -110,7 +110,7 @@ def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> Certifica
         certificate = read(folder / SERVER_PAIR)
         certificate.verify_directly_issued_by(root)
         since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        covers = set(vouched(root, names)) <= set(describe(certificate).names)
+        covers = set(permitted_names(root, names)) <= set(describe(certificate).names)
         if covers and (not knows_time or since <= now < until - RENEWED_BEFORE):
             return None
     except (AuthorityError, InvalidSignature, ValueError):
@@ -181,7 +181,7 @@ def describe(certificate: x509.Certificate) -> CertificateInfo:
     )
 
 
-def vouched(root: x509.Certificate, names: Iterable[str]) -> tuple[str, ...]:
+def permitted_names(root: x509.Certificate, names: Iterable[str]) -> tuple[str, ...]:
     """Those of `names` that the root was made for."""
     permitted = root.extensions.get_extension_for_class(x509.NameConstraints).value.permitted_subtrees or []
     return tuple(name for name in names if any(_permits(subtree, name) for subtree in permitted))

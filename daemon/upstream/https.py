@@ -27,7 +27,7 @@ from common.wire.keys import SHARED, SharedKey, SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import is_receipt, sign
-from daemon.core.delivery import Again, Delivery
+from daemon.core.delivery import Delivery, RetryLater
 from daemon.upstream.options import (
     BadOptions,
     Options,
@@ -118,7 +118,7 @@ class HttpsReceiver:
         except (httpx.HTTPError, OSError) as trouble:
             error = certificate_fault(trouble) or CONNECTION_FAILED(cause=f"{type(trouble).__name__}: {trouble}")
         if answer is None:
-            return Again(error)
+            return RetryLater(error)
         # The status decides, even if the rest of the answer was slow, endless or cut off.
         has_receipt = not self._receipt or is_receipt(bytes(received), report_id, event)
         return verdict(answer.status_code, _excerpt(received), _retry_after(answer.headers), has_receipt=has_receipt)

@@ -18,7 +18,7 @@ from common.language import Text
 from common.sockets import is_loopback
 from common.wire.errors import BadEvent
 from common.wire.joining import (
-    MOST_ANSWER_BYTES,
+    MAX_ANSWER_BYTES,
     PATH,
     TYPE,
     JoinAnswer,
@@ -76,7 +76,7 @@ async def _ask(
     async with client.stream("POST", url, content=body, headers=headers) as answer:
         async for piece in answer.aiter_bytes():
             received += piece
-            if len(received) > MOST_ANSWER_BYTES:
+            if len(received) > MAX_ANSWER_BYTES:
                 break
         if answer.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
             answer.raise_for_status()

@@ -32,14 +32,14 @@ from common.language.reasons import (
 )
 from common.sockets import is_loopback
 from common.wire.errors import Denied, MessageTooLarge, NatsError, NoAnswer, NoResponders, NotNats
-from common.wire.keys import BadCredentials, Credentials, LaneWord, SigningKey, decode_public, read_credentials
+from common.wire.keys import BadCredentials, Credentials, LaneHeader, SigningKey, decode_public, read_credentials
 from common.wire.nats_client import Client
 from common.wire.nats_headers import ASK, LANE, MINIMUM, PRESENCE, Acknowledgement, StreamRefusal
 from common.wire.nats_pull import open_client
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.upstream_kinds import KINDS
-from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
+from daemon.core.delivery import Delivered, Delivery, DeliveryRefused, RetryLater
 from daemon.core.machine.state import same_machine
 from daemon.upstream.options import BadOptions, Options, certificate_fault, read_keys, signing_time, tls_context
 
@@ -48,8 +48,8 @@ SERVER_TIMEOUT = 5
 OUTDATED = Text(
     "closures go through, but its nats-server {version} has known vulnerabilities: headquarters has to install a newer one ({minimum} or later)"
 )
-MOST_REMEMBERED = 1000
-MOST_ANSWER = 65_536
+MAX_REMEMBERED = 1000
+MAX_ANSWER = 65_536
 """Bytes; answers to a box are a tenth of it."""
 MESSAGE_ID = "Nats-Msg-Id"
 TROUBLE = (OSError, NatsError, BadOptions)
@@ -109,14 +109,14 @@ class NatsReceiver:
             is_repeated = message_id in self._ours
             self._remember(message_id)
             delivery, is_duplicate = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
-            return Again(STREAM_NOT_OURS(topic=topic)) if is_duplicate and not is_repeated else delivery
+            return RetryLater(STREAM_NOT_OURS(topic=topic)) if is_duplicate and not is_repeated else delivery
         if isinstance(delivery, Delivered):
             self._remember(message_id)
         return delivery
 
     def _remember(self, message_id: str) -> None:
         self._ours[message_id] = None
-        while len(self._ours) > MOST_REMEMBERED:
+        while len(self._ours) > MAX_REMEMBERED:
             del self._ours[next(iter(self._ours))]
 
     async def _publish(self, topic: str, event: bytes, headers: Mapping[str, str]) -> tuple[Delivery, bool]:
@@ -124,9 +124,9 @@ class NatsReceiver:
         try:
             client = await self._connected()
         except TROUBLE as error:
-            return Again(_cause(error, NO_CONNECTION)), False
+            return RetryLater(_cause(error, NO_CONNECTION)), False
         try:
-            answer = await client.request(topic, event, self._options.timeout, headers, MOST_ANSWER)
+            answer = await client.request(topic, event, self._options.timeout, headers, MAX_ANSWER)
             ack = msgspec.json.decode(answer.data, type=Acknowledgement)
         except (OSError, NatsError, msgspec.MsgspecError) as error:
             if not isinstance(error, REPLY_ERRORS):  # the stream may or may not have it
@@ -141,7 +141,7 @@ class NatsReceiver:
         try:
             client = await self._connected()
             client.publish(f"{place}.{PRESENCE}", presence, headers=headers)
-            answer = await client.request(f"{place}.{ASK}", presence, self._options.timeout, headers, MOST_ANSWER)
+            answer = await client.request(f"{place}.{ASK}", presence, self._options.timeout, headers, MAX_ANSWER)
         except TROUBLE:  # no connection, or no listener at the moment
             return None
         return read_answer(answer.data)
@@ -151,7 +151,7 @@ class NatsReceiver:
         headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
         key_ids = self._options.lane_keys(nim) if self.credentials is not None else ()
         if self.credentials is not None and key_ids:
-            headers[LANE] = LaneWord(decode_public(self.credentials.public), tuple(key_ids)).header()
+            headers[LANE] = LaneHeader(decode_public(self.credentials.public), tuple(key_ids)).header()
         return headers
 
     def place(self, name: str) -> str:
@@ -177,8 +177,8 @@ class NatsReceiver:
             return DeliveryRefused(sentence(error))
         except (OSError, NatsError) as error:
             cause = f"{type(error).__name__}: {error}"
-            return Again(certificate_fault(error) or CONNECTION_FAILED(cause=cause))
-        return Again(OUTDATED(version=client.outdated, minimum=MINIMUM)) if client.outdated else Delivered()
+            return RetryLater(certificate_fault(error) or CONNECTION_FAILED(cause=cause))
+        return RetryLater(OUTDATED(version=client.outdated, minimum=MINIMUM)) if client.outdated else Delivered()
 
     async def aclose(self) -> None:
         await self._drop(self._client)
@@ -207,18 +207,18 @@ def _failure(error: Exception, topic: str) -> Delivery:
         case MessageTooLarge():
             return DeliveryRefused(SERVER_TOO_LARGE)
         case NoResponders():
-            return Again(STREAM_MISSING(topic=topic))
+            return RetryLater(STREAM_MISSING(topic=topic))
         case msgspec.MsgspecError():
-            return Again(TOPIC_NO_STREAM(topic=topic))
-    return Again(_cause(error, NO_REPLY))
+            return RetryLater(TOPIC_NO_STREAM(topic=topic))
+    return RetryLater(_cause(error, NO_REPLY))
 
 
 def _outcome(ack: Acknowledgement, topic: str) -> Delivery:
     if ack.error is None or ack.error == StreamRefusal():
-        return Delivered() if ack.stream else Again(TOPIC_NO_STREAM(topic=topic))
+        return Delivered() if ack.stream else RetryLater(TOPIC_NO_STREAM(topic=topic))
     if ack.error.err_code == TOO_LARGE:
         return DeliveryRefused(STREAM_TOO_LARGE)
-    return Again(STREAM_ANSWERED(code=ack.error.code, cause=ack.error.description))
+    return RetryLater(STREAM_ANSWERED(code=ack.error.code, cause=ack.error.description))
 
 
 def _cause(error: Exception, no_answer: Text) -> Text:

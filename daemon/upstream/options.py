@@ -29,7 +29,7 @@ from common.wire.calendar_closure import TYPES as CALENDAR_TYPES
 from common.wire.closure import TYPES, Trial, TrialData, encode_trial
 from common.wire.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
 from common.wire.upstream_kinds import KINDS
-from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused, Outgoing, Proof, UpstreamReceiver
+from daemon.core.delivery import Delivered, Delivery, DeliveryRefused, Outgoing, Proof, RetryLater, UpstreamReceiver
 
 WRITTEN = 1_764_547_200
 """2025-12-01."""
@@ -154,9 +154,9 @@ def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: b
     read the event, if that is required."""
     if status in TAKEN:
         reason = ANSWERED_WITHOUT_RECEIPT(answer=f"{status} {text}".rstrip())
-        return Delivered() if has_receipt else Again(reason, retry_after)
+        return Delivered() if has_receipt else RetryLater(reason, retry_after)
     error = ANSWERED(answer=f"{status} {text}".rstrip())
-    return DeliveryRefused(error) if status in PARKED else Again(error, retry_after)
+    return DeliveryRefused(error) if status in PARKED else RetryLater(error, retry_after)
 
 
 def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:

@@ -21,7 +21,7 @@ from daemon.store.tables.events import last_event_at
 from daemon.usecases.certification.recover import is_activated, recover
 from daemon.usecases.deferred.accept import refuse_former_sales
 from daemon.usecases.reports.close_period import close_former_periods
-from daemon.usecases.reports.inspect import take_taxpayer
+from daemon.usecases.reports.inspect import read_taxpayer
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -80,7 +80,7 @@ class LineEvents:
                 await self._notice(state)
                 await self._check_server(machine)
                 if not worker.taxpayer and worker.compose_letterhead:  # paper needs it, also where the machine dies
-                    await take_taxpayer(worker, machine)
+                    await read_taxpayer(worker, machine)
         except MachineBusy:
             return  # the worker is closing
         except (MachineError, StorageError) as error:
@@ -98,7 +98,7 @@ class LineEvents:
         """What the machine did while the daemon was not at it: its own daily reports, invoices of another program, other
         rates. The ledger has the rates for sales that are deferred after a restart without the machine."""
         worker = self._worker
-        worker.time.take_machine(state.time)
+        worker.time.apply_machine(state.time)
         stored = worker.ledger.peek(book_state, worker.book).rates
         has_news = state.counters != worker.counters or state.rates != stored
         if not worker.attention and not worker.attempts.ending and has_news:
@@ -108,14 +108,14 @@ class LineEvents:
             if state.rates != stored:
                 log.info("machine.rates_changed", nim=worker.book.nim, mode=worker.book.mode)
             await worker.ledger.reconcile(worker.book, state, unexplained=moved, at=worker.now())
-            worker.take_state(worker.ledger.peek(book_state, worker.book))
+            worker.apply_state(worker.ledger.peek(book_state, worker.book))
         worker.rates = dict(state.rates)
 
     async def _take_decisions(self) -> None:
         """An operator may have confirmed a clock meanwhile, or decided that a sale of a former taxpayer was not certified."""
         worker = self._worker
         with contextlib.suppress(StorageError):
-            worker.time.take_book(worker.ledger.peek(book_state, worker.book))
+            worker.time.apply_book(worker.ledger.peek(book_state, worker.book))
             await refuse_former_sales(worker)
 
     async def _reconsider(self) -> None:

@@ -22,7 +22,7 @@ from daemon.core.events import BACK, OUTAGE
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import Notice, Outage
-from daemon.core.report.outages import OutageList, outage_list, outage_word, read_notice
+from daemon.core.report.outages import OutageList, outage_data, outage_list, read_notice
 from daemon.store.tables.book import outages
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.outages import outages_between
@@ -72,7 +72,7 @@ class OutageWatch:
     async def begin(self) -> None:
         """Continues what the previous daemon has left, before the machine is connected."""
         with contextlib.suppress(StorageError):  # `run` goes on with it
-            await self._go_on()
+            await self._run()
 
     async def run(self) -> None:
         while True:
@@ -104,7 +104,7 @@ class OutageWatch:
         if worker.closing:
             return
         if not self._is_begun:
-            await self._go_on()
+            await self._run()
         if worker.book.id != self._book.id:
             await self._end(self._book)  # of the former taxpayer
             self._book, self._found = worker.book, None
@@ -125,7 +125,7 @@ class OutageWatch:
 
     # -- what is found ------------------------------------------------------------------------------------------------
 
-    async def _go_on(self) -> None:
+    async def _run(self) -> None:
         worker, book = self.worker, self.worker.book
         state = worker.ledger.peek(book_state, book)
         if state.is_restored:
@@ -150,7 +150,7 @@ class OutageWatch:
             return self._found
         worker, now = self.worker, self.worker.now()
         since = worker.offline_since if not worker.connected and worker.offline_since is not None else now
-        incident = worker.note_odd("outage") if worker.attempts.met_machine else ""
+        incident = worker.note_incident("outage") if worker.attempts.met_machine else ""
         return OutOfOrder(reason, min(since, now), service, asyncio.get_running_loop().time(), incident)
 
     def _is_due(self, found: OutOfOrder, *, is_back: bool) -> bool:
@@ -197,7 +197,7 @@ class OutageWatch:
         """Ends the outage, except `blocked`, which only a certification ends."""
         self._found = None
         if lasting is None:
-            await self._give_sign()
+            await self._store_sign_of_life()
         elif lasting.reason != "blocked":
             await self._end(self.worker.book)
 
@@ -215,11 +215,11 @@ class OutageWatch:
         log.info("outage.ended", **self.worker.names, outage=outage.number, seconds=seconds)
         self.worker.publish(BACK, ref=outage.number)
 
-    async def _give_sign(self) -> None:
+    async def _store_sign_of_life(self) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._signed_at < SIGN_EVERY * self.worker.limits.outage:
             return
-        await self.worker.ledger.write(outages.give_sign_of_life, self.worker.book, self.worker.now())
+        await self.worker.ledger.write(outages.store_sign_of_life, self.worker.book, self.worker.now())
         self._signed_at = now
 
 
@@ -241,11 +241,11 @@ async def _note(worker: MachineWorker, number: int, notice: Notice, call: Call) 
     await worker.ledger.check_free_space(worker.book)
 
     def answer(outage: Outage) -> bytes:
-        return msgspec.json.encode(outage_word(outage))
+        return msgspec.json.encode(outage_data(outage))
 
     work = worker.ledger.write(
         outages.note_notified, worker.book, number, notice, at=worker.now(), call=call, answer=answer
     )
-    result = await worker.see_through(work, "note notified")
+    result = await worker.run_to_end(work, "note notified")
     log.info("outage.notified", **worker.names, outage=number, who=notice.who, request_id=call.request_id)
     return result

@@ -44,7 +44,7 @@ OPEN_FILES: Final = {"company.logo": 0o644}
 LARGEST_FILE: Final = 1024 * 1024
 LARGEST_TOGETHER: Final = 16 * LARGEST_FILE
 """Limit of all files except the ledger; they are in memory."""
-MOST_FILES: Final = 1000
+MAX_FILES: Final = 1000
 LONGEST_HEADERS: Final = 64 * 1024
 """Limit of the headers between two files of the archive."""
 PIECE: Final = 256 * 1024
@@ -60,7 +60,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """where the configuration was; for people"""
 
 
-class Belonging(NamedTuple):
+class BoxFile(NamedTuple):
     """A file of the box."""
 
     name: str
@@ -70,16 +70,16 @@ class Belonging(NamedTuple):
     mode: int
 
 
-def belongings(settings: Settings) -> Iterator[Belonging]:
+def box_files(settings: Settings) -> Iterator[BoxFile]:
     """All files of the box: configured, of the authority, of a joined headquarters, the signing key; may not exist."""
     for key, path in named_paths(settings):
         if key not in NOT_COPIED and path.parent != settings.joined_home:
-            yield Belonging(FILES + key, path, OPEN_FILES.get(key, 0o600))
+            yield BoxFile(FILES + key, path, OPEN_FILES.get(key, 0o600))
     for name, mode in AUTHORITY_FILES.items():
-        yield Belonging(AUTHORITY + name, settings.tls_home / name, mode)
-    yield Belonging(BOX + KEY_FILE, key_file(settings.storage.path), 0o600)
+        yield BoxFile(AUTHORITY + name, settings.tls_home / name, mode)
+    yield BoxFile(BOX + KEY_FILE, key_file(settings.storage.path), 0o600)
     for name in reversed(source.FILES):
-        yield Belonging(JOINED + name, settings.joined_home / name, 0o600)
+        yield BoxFile(JOINED + name, settings.joined_home / name, 0o600)
 
 
 def pack(
@@ -101,7 +101,7 @@ def pack(
 
         add(MANIFEST, msgspec.json.encode(manifest))
         add(CONFIG, file.read_bytes())
-        for each in belongings(settings):
+        for each in box_files(settings):
             try:
                 add(each.name, _read(secret_path(each.path)))
             except OSError:
@@ -182,7 +182,7 @@ class ArchiveReader:
                     return member
                 together += member.size
                 is_expected = member.name in {MANIFEST, CONFIG} or _FILE_NAME.fullmatch(member.name)
-                is_too_much = together > LARGEST_TOGETHER or len(self.files) >= MOST_FILES
+                is_too_much = together > LARGEST_TOGETHER or len(self.files) >= MAX_FILES
                 if not is_expected or member.name in self.files or is_too_much:
                     raise _wrong(member.name)
                 self.files[member.name] = content = self._small(member)
@@ -282,7 +282,7 @@ class RestorePlan(NamedTuple):
     """`outside`: configured files in other folders, by key; they are not written."""
 
     ledger: Path
-    files: tuple[tuple[Belonging, bytes], ...]
+    files: tuple[tuple[BoxFile, bytes], ...]
     outside: tuple[tuple[str, Path], ...]
 
 
@@ -301,12 +301,12 @@ def plan(files: Mapping[str, bytes], settings: Settings, places: Places) -> Rest
     if home not in places.folders and not places.has(home):
         raise OutOfPlace("server.tls_folder", home)
     taken = {places.config}
-    found: list[tuple[Belonging, bytes]] = []
+    found: list[tuple[BoxFile, bytes]] = []
 
     def is_place(path: Path) -> bool:
         return places.has(path) and places.config not in path.parents and not _is_of_ledger(path, ledger)
 
-    for each in belongings(settings):
+    for each in box_files(settings):
         path = _plain(each.path)
         if each.name in files and is_place(path) and path not in taken:
             taken.add(path)

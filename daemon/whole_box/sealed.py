@@ -18,11 +18,11 @@ from common.language import Text
 
 VERSION: Final = b"age-encryption.org/v1\n"
 SCRYPT: Final = re.compile(rb"-> scrypt [A-Za-z0-9+/]{22} ([1-9][0-9]?)\n")
-MOST_WORK: Final = 22
+MAX_WORK: Final = 22
 """log2 of scrypt's cost, as the program age has it: at most 4 GB are used before anything in the file is authenticated.
 pyrage writes what its processor does in a second: 17 on a box, 20 on a fast PC. mcfd 0.1.0 wrote 16."""
-MOST_BY_PASSPHRASE: Final = 256 * 1024 * 1024
-MOST_READ_BY_PASSPHRASE: Final = 1024 * 1024 * 1024
+MAX_BY_PASSPHRASE: Final = 256 * 1024 * 1024
+MAX_READ_BY_PASSPHRASE: Final = 1024 * 1024 * 1024
 
 NOT_AGE: Final = Text("this is no encrypted backup (age)")
 CHANGED: Final = Text("the backup was changed, or its end is missing")
@@ -67,7 +67,7 @@ def sealed(target: BinaryIO, *, recipients: Sequence[str] = (), passphrase: str 
     if not recipients:
         plain = io.BytesIO()
         yield plain
-        if plain.tell() > MOST_BY_PASSPHRASE:
+        if plain.tell() > MAX_BY_PASSPHRASE:
             raise TooMuchToSeal
         target.write(pyrage.passphrase.encrypt(plain.getvalue(), passphrase))
         return
@@ -126,7 +126,7 @@ def is_by_passphrase(source: BinaryIO) -> bool:
     if not stanza.startswith(b"-> scrypt"):
         return False
     found = SCRYPT.match(stanza)
-    if found is None or int(found[1]) > MOST_WORK:
+    if found is None or int(found[1]) > MAX_WORK:
         raise NotOpened(Text("the backup asks for more memory than mcfd gives a passphrase, or was changed"))
     return True
 
@@ -170,8 +170,8 @@ def _check(done: Future[None]) -> None:
 
 
 def _decrypted(source: BinaryIO, passphrase: str) -> bytes:
-    content = source.read(MOST_READ_BY_PASSPHRASE + 1)
-    if len(content) > MOST_READ_BY_PASSPHRASE:
+    content = source.read(MAX_READ_BY_PASSPHRASE + 1)
+    if len(content) > MAX_READ_BY_PASSPHRASE:
         raise NotOpened(Text("the backup is too large for a passphrase"))
     try:
         plain: bytes = pyrage.passphrase.decrypt(content, passphrase)

@@ -56,7 +56,7 @@ class Broken(Exception):
     """The rest of the file cannot be checked."""
 
 
-def take(file: BinaryIO, name: str, size: int | None, note: Note) -> bytes:
+def read_part(file: BinaryIO, name: str, size: int | None, note: Note) -> bytes:
     """Reads a part with header and padding; without `size` the header has it."""
     found = file.read(BLOCK)
     if size is None:
@@ -330,8 +330,8 @@ def check_part(content: bytes, listing: Line, manifest: Line, note: Note) -> Non
 
 def check(file: BinaryIO, note: Note) -> tuple[Line, bytes | None]:
     """Calls `note(part, text)` for each fault. Returns the manifest, and the signer's public key if it is valid."""
-    content = take(file, MANIFEST, None, note)
-    key = check_signature(content, take(file, SIGNATURE, None, note), note)
+    content = read_part(file, MANIFEST, None, note)
+    key = check_signature(content, read_part(file, SIGNATURE, None, note), note)
     try:
         manifest = json.loads(content)
         if manifest["format"] != FORMAT:
@@ -340,7 +340,7 @@ def check(file: BinaryIO, note: Note) -> tuple[Line, bytes | None]:
     except (ValueError, KeyError, TypeError):
         raise Broken(MANIFEST, "cannot be read") from None
     for listing in parts:
-        check_part(take(file, listing["name"], listing["size"], note), listing, manifest, note)
+        check_part(read_part(file, listing["name"], listing["size"], note), listing, manifest, note)
     if file.read(2 * BLOCK + 1) != b"\0" * 2 * BLOCK:
         note("end of the file", "was changed, is missing, or something stands behind it")
     return manifest, key

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from closures import open_table, take
 
-from common.wire.closure import MOST_BYTES
+from common.wire.closure import MAX_BYTES
 from common.wire.errors import BadEvent
 from common.wire.signing import NotSigned
 
@@ -19,7 +19,7 @@ class Closures(BaseHTTPRequestHandler):
 
     def do_POST(self):
         length = self.headers["content-length"] or ""
-        if not (length.isascii() and length.isdigit() and int(length) <= MOST_BYTES):
+        if not (length.isascii() and length.isdigit() and int(length) <= MAX_BYTES):
             return self.answer(413)
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = self.rfile.read(int(length))

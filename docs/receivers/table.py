@@ -34,7 +34,7 @@ async def main():
             try:
                 async with pulling(client, "CLOSURES", options.durable, 500) as pull:
                     while True:
-                        keep(table, keys, await pull.take())
+                        keep(table, keys, await pull.next_messages())
             finally:
                 await client.close()
         except (OSError, NatsError) as error:

@@ -11,11 +11,11 @@ import msgspec
 from litestar import Response, get, post
 from litestar.exceptions import NotFoundException
 
-from common.numbers import whole_number
-from common.wire.closure import MOST_BYTES, read_trial
+from common.numbers import parse_integer
+from common.wire.closure import MAX_BYTES, read_trial
 from common.wire.errors import BadQuery, decoded
 from common.wire.instants import instant_text, now_millis
-from common.wire.joining import MOST_BYTES as MOST_JOIN_BYTES
+from common.wire.joining import MAX_BYTES as MAX_JOIN_BYTES
 from common.wire.joining import JoinAnswer
 from common.wire.presence import PresenceAnswer
 from common.wire.signing import ID, DeliveryReceipt, receipt_of
@@ -25,12 +25,12 @@ from headquarters.core.reception import DAY_BEGINS, Message, MessageRefused
 from headquarters.intake.joining import JoinService
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
-from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.closures import StoreOutcome
 from headquarters.store.figures import ClosureLine, CursorPlace, Order
-from headquarters.store.findings import MOST_ID, StoredFinding, for_programs
+from headquarters.store.findings import MAX_ID, StoredFinding, for_programs
 from headquarters.store.store import HqStore
 
-MOST = 1000
+MAX_CLOSURES_PER_ANSWER = 1000
 CURSOR = "c"
 FOREIGN_CURSOR = "not what an answer has given"
 MILLI = timedelta(milliseconds=1)
@@ -43,31 +43,31 @@ class Note(msgspec.Struct, frozen=True):
 
 
 @post("/closures", status_code=200, request_max_body_size=None)
-async def take_closure(request: AnyRequest, reception: Reception) -> Response[DeliveryReceipt]:
+async def receive_closure(request: AnyRequest, reception: Reception) -> Response[DeliveryReceipt]:
     """200 with a receipt: stored durably, or a trial. 409 with a receipt: already stored. No other answer confirms
     delivery."""
     message = await _message(request)
-    outcome = TakeOutcome.STORED
+    outcome = StoreOutcome.STORED
     if (trial := read_trial(message.body)) is not None:
         await reception.trial(message, trial)
     else:
         outcome = await reception.closure(message)
     mark_key_accepted(request)
-    if outcome is TakeOutcome.FORK:
+    if outcome is StoreOutcome.FORK:
         raise MessageRefused("fork", "another closure has this number or id; this one is kept as evidence")
     receipt = receipt_of(message.headers[ID], message.body)
-    return Response(receipt, status_code=200 if outcome is TakeOutcome.STORED else 409)
+    return Response(receipt, status_code=200 if outcome is StoreOutcome.STORED else 409)
 
 
 @post("/presence", status_code=200, request_max_body_size=None)
-async def take_presence(request: AnyRequest, reception: Reception) -> PresenceAnswer:
+async def receive_presence(request: AnyRequest, reception: Reception) -> PresenceAnswer:
     """200 with the closures to send again."""
     answer = await reception.presence(await _message(request))
     mark_key_accepted(request)
     return answer
 
 
-@post("/join", status_code=200, request_max_body_size=MOST_JOIN_BYTES)
+@post("/join", status_code=200, request_max_body_size=MAX_JOIN_BYTES)
 async def join(request: AnyRequest, joining: JoinService) -> JoinAnswer:
     """200 with the box's configuration; idempotent."""
     address = address_of_request(request, is_direct=joining.is_direct)
@@ -96,12 +96,12 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
         end=_instant(query.get("to"), "to", zone, 1),
         order=order,
         after=after,
-        limit=MOST,
+        limit=MAX_CLOSURES_PER_ANSWER,
     )
     content: dict[str, object] = {"closures": [_closure_json(line) for line in lines]}
     if order == "arrived":
         content["after"] = _cursor(lines[-1].place(order)) if lines else query.get("after")
-    elif len(lines) == MOST:
+    elif len(lines) == MAX_CLOSURES_PER_ANSWER:
         content["next"] = _cursor(lines[-1].place(order))
     return content
 
@@ -112,20 +112,20 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dic
     await authenticate(request, store, threads)
     query = request.query_params
     is_open = _choice(query, "open", {"": None, "true": True, "false": False})
-    before = whole_number(query.get("before") or str(MOST_ID), 10)
+    before = parse_integer(query.get("before") or str(MAX_ID), 10)
     if before is None:
         raise BadQuery("before", FOREIGN_CURSOR)
     found = await threads.run(
-        store.findings.listed, is_open=is_open, machine=_machine(query), before=before, limit=MOST
+        store.findings.listed, is_open=is_open, machine=_machine(query), before=before, limit=MAX_CLOSURES_PER_ANSWER
     )
     content: dict[str, object] = {"findings": [_finding(one) for one in found]}
-    return content | ({"next": found[-1].id} if len(found) == MOST else {})
+    return content | ({"next": found[-1].id} if len(found) == MAX_CLOSURES_PER_ANSWER else {})
 
 
 @post("/v1/findings/{id_:int}/seen", status_code=200)
-async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
+async def mark_seen(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
     caller = await authenticate(request, store, threads, "accountant")
-    if not await threads.run(store.findings.see, id_, caller.name, now_millis()):
+    if not await threads.run(store.findings.mark_seen, id_, caller.name, now_millis()):
         raise NotFoundException(detail="no new open finding of that id")
     return {"seen": True}
 
@@ -144,9 +144,9 @@ async def _message(request: AnyRequest) -> Message:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_BYTES:
             break
-    return Message(via="https", headers=_signature(request), body=bytes(body[: MOST_BYTES + 1]))
+    return Message(via="https", headers=_signature(request), body=bytes(body[: MAX_BYTES + 1]))
 
 
 def _signature(request: AnyRequest) -> dict[str, str]:

@@ -15,7 +15,7 @@ from common.wire.instants import now_millis
 from headquarters.intake.threads import Threads
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.register import Register, RegisterContent
-from headquarters.store.revision import PutBack
+from headquarters.store.revision import RevisionLost
 
 log = structlog.get_logger(__name__)
 
@@ -39,23 +39,23 @@ class RegisterCopy:
         another revision."""
         copy = self._read()
         self._revision = copy.revision if copy is not None else 0
-        self._register.settled.look = self._look
+        self._register.settled.look = self._copy
         self._register.revision()
 
     def write(self) -> None:
         """Writes the copy if the register has changed; atomic, readable by its owner only."""
         if self._register.revision() not in (self._written, 0):
-            self._look()
+            self._copy()
 
-    def _look(self) -> int:
+    def _copy(self) -> int:
         """Writes the copy, after restoring losses from it. Returns the revision without losses."""
         for _ in range(TRIES):
             try:
                 with self._register.copied(self._revision) as (revision, pieces):
-                    self._keep(revision, pieces)
+                    self._write(revision, pieces)
                     self._revision = revision
                     return revision
-            except PutBack:
+            except RevisionLost:
                 copy = self._read()
                 log.warning("register.put_back", path=str(self._path), known=self._revision)
                 self._revision = copy.revision if copy is not None else 0
@@ -68,10 +68,10 @@ class RegisterCopy:
         try:
             return self._register.from_copy(copy, now_millis())
         except (BadContent, ValueError, TypeError, LookupError) as error:
-            self._put_aside(error)
+            self._rename_damaged(error)
             return False
 
-    def _put_aside(self, error: Exception) -> None:
+    def _rename_damaged(self, error: Exception) -> None:
         """Renames a damaged copy for inspection; the next copy replaces it."""
         log.error("register.copy_unreadable", path=str(self._path), reason=str(error))
         self._revision = 0
@@ -79,7 +79,7 @@ class RegisterCopy:
             with contextlib.suppress(OSError):
                 self._path.replace(self._path.with_suffix(".damaged"))
 
-    def _keep(self, revision: int, pieces: Iterator[bytes]) -> None:
+    def _write(self, revision: int, pieces: Iterator[bytes]) -> None:
         if self._path is None:
             self._in_memory = b"".join(pieces)
         elif revision:
@@ -94,7 +94,7 @@ class RegisterCopy:
         self._trouble = ""
         self._written = revision
 
-    async def keep(self, threads: Threads) -> None:
+    async def run(self, threads: Threads) -> None:
         """Runs until cancelled."""
         while True:
             with contextlib.suppress(StoreError):  # the next request reports it
@@ -108,5 +108,5 @@ class RegisterCopy:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
-            self._put_aside(error)
+            self._rename_damaged(error)
             return None

@@ -15,7 +15,7 @@ from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, c
 from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
 from common.settings import SettingsError
-from common.turns import beside
+from common.turns import run_beside
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, join_terms, register_copy
@@ -77,10 +77,10 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         reception = Reception(store, threads, settings.zone, newest)
         await stack.enter_async_context(reception.running())
         if settings.nats is not None:
-            beside(stack, JetStreamIntake(settings.nats, store, threads, reception).run(), "jetstream")
+            run_beside(stack, JetStreamIntake(settings.nats, store, threads, reception).run(), "jetstream")
             if terms.issuer is not None:
-                beside(stack, NatsRevocations(store, reading, settings.nats, terms.issuer).run(), "revocations")
-        beside(stack, Watch(store, settings.zone, settings.findings, settings.reports.language).run(), "watch")
+                run_beside(stack, NatsRevocations(store, reading, settings.nats, terms.issuer).run(), "revocations")
+        run_beside(stack, Watch(store, settings.zone, settings.findings, settings.reports.language).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(store, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
         front = await _front(settings, folder)
@@ -96,9 +96,9 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         _listen(stop)  # again, since uvicorn replaces the handlers at its start
         scheme = "https" if is_secure else "http"
         if front is not None:
-            beside(stack, _keep_certificate(front, settings), "certificate")
-        beside(stack, copy.keep(threads), "register")
-        beside(stack, notify.keep_watchdog(), "watchdog")
+            run_beside(stack, _reload_certificate(front, settings), "certificate")
+        run_beside(stack, copy.run(threads), "register")
+        run_beside(stack, notify.run_watchdog(), "watchdog")
         log.info("headquarters.started", version=version("mcfd"), address=f"{scheme}://{own.host}:{server.port}")
         notify.ready()
         await server.until(stop)
@@ -122,7 +122,7 @@ async def _front(settings: HqSettings, folder: Path | None) -> FrontServer | Non
     return FrontServer(folder, server.host, server.port, pem=pem, limits=DIRECT)
 
 
-async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
+async def _reload_certificate(front: FrontServer, settings: HqSettings) -> None:
     """Reloads the certificate when the files have a valid new pair."""
     server, last_error = settings.server, ""
     while server.tls_cert and server.tls_key:

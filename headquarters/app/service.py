@@ -36,10 +36,10 @@ SCREENS = (
     *(shops.calendar, shops.shop, shops.rename, shops.closure),
     *(findings.ledger, findings.accept),
     *(totals.totals, totals.exports, totals.closures_csv),
-    *(findings.findings, findings.say, findings.boxes, findings.join_form, findings.make_code, findings.revoke),
+    *(findings.findings, findings.change, findings.boxes, findings.join_form, findings.make_code, findings.revoke),
     *(findings.people, findings.add_person, findings.disable),
 )
-MOST_OF_A_FORM = 16 * 1024
+MAX_OF_A_FORM = 16 * 1024
 """Bytes: parsing a megabyte of form fields would block the event loop for a second. Closures have their own limit."""
 
 
@@ -88,8 +88,8 @@ def drawn_routes() -> Litestar:
     the cost."""
     return Litestar(
         [
-            *(routes.take_closure, routes.take_presence, routes.join),
-            *(routes.closures, routes.findings, routes.see, routes.solve),
+            *(routes.receive_closure, routes.receive_presence, routes.join),
+            *(routes.closures, routes.findings, routes.mark_seen, routes.solve),
             *(root, live, ready, metrics),
             *ENTRANCE,
             Router("/", route_handlers=SCREENS, guards=[admit]),
@@ -99,7 +99,7 @@ def drawn_routes() -> Litestar:
         },
         exception_handlers={NoSession: _to_login, Exception: _problem},
         before_send=[_with_id],
-        request_max_body_size=MOST_OF_A_FORM,
+        request_max_body_size=MAX_OF_A_FORM,
         openapi_config=None,
         logging_config=None,
     )

@@ -17,8 +17,8 @@ from common.settings import Port, Section, SettingsError
 from common.wire.nats_pull import NatsOptions
 from headquarters.core.nats_accounts import NatsIssuer
 from headquarters.intake.joining import JoinTerms
+from headquarters.notifiers import Findings
 from headquarters.store.database import BadUrl, parse_url
-from headquarters.telling import Findings
 
 DEFAULT = Path("/etc/mcfd-hq/hq.toml")
 

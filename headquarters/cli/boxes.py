@@ -15,8 +15,8 @@ from common.wire.keys import PRIVATE, SHARED, BadKey
 from headquarters.app.settings import HqSettings, join_terms
 from headquarters.cli.shared import configured, opened, print_row, refusal
 from headquarters.core.checks import machine_of
-from headquarters.intake.joining import MINUTES, MOST_MINUTES
-from headquarters.store.register import MOST_NAME, is_name, is_nim
+from headquarters.intake.joining import MAX_MINUTES, MINUTES
+from headquarters.store.register import MAX_NAME, is_name, is_nim
 from headquarters.store.store import HqStore
 
 LABEL = click.option("--label", default="", help="What people call the shop.")
@@ -58,7 +58,7 @@ def add(
 @click.argument("nims", metavar="NIM...", nargs=-1, required=True)
 @LABEL
 @REGION
-@click.option("--minutes", type=click.IntRange(1, MOST_MINUTES), default=MINUTES, show_default=True, help="Its life.")
+@click.option("--minutes", type=click.IntRange(1, MAX_MINUTES), default=MINUTES, show_default=True, help="Its life.")
 @configured
 def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str, minutes: int) -> None:
     """A code by which one box with these machines joins: prints it, for `mcfd upstream join` or the box's page. It is for one use; of the codes for a
@@ -84,7 +84,7 @@ def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str
 def _check_names(**named: str) -> None:
     for name, text in named.items():
         if not is_name(text):
-            raise refusal(f"--{name}: at most {MOST_NAME} characters that can be seen")
+            raise refusal(f"--{name}: at most {MAX_NAME} characters that can be seen")
 
 
 def _secret(path: Path) -> str:
@@ -177,7 +177,7 @@ def accept(settings: HqSettings, nim: str, *, ledger: str | None) -> None:
     the ledger's id. What is here of the lost one stays."""
     machine = machine_of(nim)
     with opened(settings) as store:
-        words = store.presences.last_words([machine])
+        words = store.presences.latest([machine])
         if not ledger and machine not in words:
             raise refusal(f"{nim} has not said which ledger it has; name it with --ledger")
         ledger = ledger or words[machine].presence.ledger

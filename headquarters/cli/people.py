@@ -12,7 +12,7 @@ from common.wire.instants import now_millis
 from headquarters.app.settings import HqSettings
 from headquarters.cli.shared import configured, opened, print_row, refusal
 from headquarters.store.people import ROLES
-from headquarters.store.register import MOST_NAME, is_name
+from headquarters.store.register import MAX_NAME, is_name
 
 ROLE = click.Choice(ROLES)
 
@@ -30,7 +30,7 @@ def users() -> None:
 def create(settings: HqSettings, name: str, role: str, password_stdin: bool) -> None:
     """Add a person; one who was disabled comes back."""
     if not (name and is_name(name)):
-        raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
+        raise refusal(f"NAME: 1 to {MAX_NAME} characters that can be seen")
     hashed = _prompt_hash(name, password_stdin)
     with opened(settings) as store:
         if not store.people.create(name, hashed, role, now_millis()):
@@ -90,7 +90,7 @@ def keys() -> None:
 def create_key(settings: HqSettings, role: str, label: str) -> None:
     """Prints the key alone; it is not shown again."""
     if not is_name(label):
-        raise refusal(f"--label: at most {MOST_NAME} characters that can be seen")
+        raise refusal(f"--label: at most {MAX_NAME} characters that can be seen")
     with opened(settings) as store:
         click.echo(store.people.create_key(role, label, now_millis()))
 

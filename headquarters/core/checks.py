@@ -31,9 +31,9 @@ DEFERRED_HOURS = 40
 """Age of an uncertified sale by the box's clock; the law's limit is 48 hours."""
 
 FIRST_MILLIS = 3_600_000
-MOST_TIMES = 10
+MAX_TIMES = 10
 """The interval doubles each time: the last request is three weeks after the first."""
-MOST_RANGES = 20
+MAX_RANGES = 20
 """Per answer."""
 
 _figures = attrgetter(
@@ -255,7 +255,7 @@ def _number(version: str) -> tuple[int, ...]:
 def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:
     """Ranges that may be requested now. A last request in the future is ignored: the clock was wrong."""
     before = {one.first: one for one in requests}
-    return [one for one in missing if _is_due(before.get(one.first), now)][:MOST_RANGES]
+    return [one for one in missing if _is_due(before.get(one.first), now)][:MAX_RANGES]
 
 
 def counted(
@@ -273,4 +273,4 @@ def _is_due(last: RequestedRange | None, now: int) -> bool:
     if last is None:
         return True
     wait = FIRST_MILLIS << (last.times - 1)
-    return last.times < MOST_TIMES and (now >= last.at + wait or now < last.at - FIRST_MILLIS)
+    return last.times < MAX_TIMES and (now >= last.at + wait or now < last.at - FIRST_MILLIS)

@@ -21,7 +21,7 @@ WEEK = 7
 EVERY_DAY = 0b1111111
 GRACE_MINUTES = 60
 MINUTES_A_DAY = 1440
-MOST = 4
+MAX_BOOTS = 4
 """Remembered starts per machine."""
 MARGIN_MILLIS = 60_000
 """The last presence of a daemon may arrive after the first of its next start, but never later than this."""
@@ -38,7 +38,7 @@ class Habit(msgspec.Struct, frozen=True):
     days: int
 
 
-class HeardBoot(msgspec.Struct, frozen=True, array_like=True):
+class BootSpan(msgspec.Struct, frozen=True, array_like=True):
     """Times by our clock, in ms."""
 
     boot: str
@@ -89,14 +89,14 @@ def _minute(at: int, zone: tzinfo) -> int:
     return from_clock(local.hour * 60 + local.minute)
 
 
-def heard(boots: Sequence[HeardBoot], boot: str, at: int) -> list[HeardBoot]:
+def with_presence(boots: Sequence[BootSpan], boot: str, at: int) -> list[BootSpan]:
     """Adds a presence; the start with the latest one is last."""
-    before = next((one for one in boots if one.boot == boot), HeardBoot(boot, at, at))
+    before = next((one for one in boots if one.boot == boot), BootSpan(boot, at, at))
     others = [one for one in boots if one.boot != boot]
-    return [*others[-(MOST - 1) :], HeardBoot(boot, before.first, max(before.last, at))]
+    return [*others[-(MAX_BOOTS - 1) :], BootSpan(boot, before.first, max(before.last, at))]
 
 
-def two_at_once(boots: Sequence[HeardBoot], now: int) -> tuple[str, str] | None:
+def two_at_once(boots: Sequence[BootSpan], now: int) -> tuple[str, str] | None:
     """Two starts whose presences alternate, by name; None if there is only one box."""
     recent = [one for one in boots if abs(now - one.last) <= FORGETS_MILLIS]
     for older, newer in permutations(recent, 2):

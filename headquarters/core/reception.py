@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from common.wire.calendar_closure import CalendarData, CalendarEvent, is_calendar, read_calendar
-from common.wire.closure import MOST_BYTES, ClosureData, ClosureEvent, Mode, read_closure
+from common.wire.closure import MAX_BYTES, ClosureData, ClosureEvent, Mode, read_closure
 from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
 from common.wire.keys import VerifyingKey, verifying_key
@@ -130,7 +130,7 @@ class KeysOfRevision:
 def receive(message: Message, ring: KeysOfRevision, *, now: float, zone: tzinfo) -> Received | ReceivedCalendar:
     """A verified closure. Raises MessageRefused. `now` in seconds since 1970; times are checked for HTTPS only,
     because a stream may store a message for long."""
-    event = content_of(message, MOST_BYTES, _read)
+    event = content_of(message, MAX_BYTES, _read)
     nim = event.nim
     if message.headers.get(ID, event.id) != event.id:
         raise MessageRefused("malformed", f"{ID} is not the id of the event", nim)

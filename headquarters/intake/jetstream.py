@@ -74,11 +74,11 @@ class JetStreamIntake:
             self._lacks_presences.clear()
             try:
                 async for messages in read_stream(client, 1, f"mcf.*.{PRESENCE}", PRESENCE_STREAM):
-                    await asyncio.gather(*map(self._heard, await self._reception.unheard(messages)))
+                    await asyncio.gather(*map(self._store_presence, await self._reception.new_presences(messages)))
             except NatsError as error:
                 log.warning("presence.not_readable", reason=str(error))
 
-    async def _heard(self, message: Message) -> None:
+    async def _store_presence(self, message: Message) -> None:
         with contextlib.suppress(MessageRefused):
             await self._reception.presence(message)
 
@@ -88,14 +88,14 @@ class JetStreamIntake:
     async def _nims(self) -> set[str]:
         """NIMs that boxes may use: as registered, and as in their last presence."""
         boxes = await self._threads.run(self._store.register.boxes)
-        words = await self._threads.run(self._store.presences.last_words)
+        words = await self._threads.run(self._store.presences.latest)
         return {box.nim for box in boxes} | {word.presence.nim for word in words.values()}
 
     async def _closures(self, client: Client) -> None:
         try:
             await self._heal(client)
             async with pulling(client, CLOSURES_STREAM, self._options.durable, AT_ONCE) as pull:
-                await self._taking(pull, client)
+                await self._store_all(pull, client)
         except StoreError:
             self._lacks_presences.set()
             raise
@@ -135,7 +135,7 @@ class JetStreamIntake:
         for first, last in lost:
             count += await self._read_again(client, first, last)
             # Numbers without a message were never acknowledged: the stream was emptied.
-            await self._threads.run(store.keep, *self._stream, first, last)
+            await self._threads.run(store.add, *self._stream, first, last)
         log.info("storage.healed", read=count)
 
     async def _read_again(self, client: Client, first: int, last: int) -> int:
@@ -147,44 +147,44 @@ class JetStreamIntake:
                 break
         return count
 
-    async def _taking(self, pull: Pull, client: Client) -> None:
+    async def _store_all(self, pull: Pull, client: Client) -> None:
         """Verifies signatures while the previous batch is written; batches are written one after the other."""
         checked = asyncio.get_running_loop().time()
-        keeping = asyncio.create_task(asyncio.sleep(0))
+        storing = asyncio.create_task(asyncio.sleep(0))
         try:
             while True:
-                messages = await pull.take()
-                async with _again_without_database(messages):
-                    looked = await self._reception.look([message_of_consumer(msg) for msg in messages])
-                    await keeping
-                keeping = asyncio.create_task(self._keep(messages, looked))
+                messages = await pull.next_messages()
+                async with _redeliver_without_database(messages):
+                    verified = await self._reception.verify([message_of_consumer(msg) for msg in messages])
+                    await storing
+                storing = asyncio.create_task(self._store_and_acknowledge(messages, verified))
                 now = asyncio.get_running_loop().time()
                 if now - checked > CHECK_SECONDS:
                     checked = now
-                    await keeping
+                    await storing
                     await self._heal(client)
                 if messages and delivery_of(messages[-1]).pending > 0:
                     self._reception.is_behind = True
                     continue
-                await keeping
+                await storing
                 self._reception.is_behind = False
         finally:
-            await ended(keeping)
+            await ended(storing)
             with contextlib.suppress(NatsError, OSError, StoreError, asyncio.CancelledError):
-                keeping.result()  # already logged, or minor beside the error that ended this
+                storing.result()  # already logged, or minor beside the error that ended this
 
-    async def _keep(self, messages: Sequence[Msg], looked: Batch) -> None:
+    async def _store_and_acknowledge(self, messages: Sequence[Msg], verified: Batch) -> None:
         """Stores, then acknowledges."""
         if not messages:
             return
-        async with _again_without_database(messages):
-            await self._reception.keep(looked, self._stream)
+        async with _redeliver_without_database(messages):
+            await self._reception.store(verified, self._stream)
         for msg in messages:
             msg.ack()
 
 
 @contextlib.asynccontextmanager
-async def _again_without_database(messages: Sequence[Msg]) -> AsyncIterator[None]:
+async def _redeliver_without_database(messages: Sequence[Msg]) -> AsyncIterator[None]:
     """On a storage error the messages are delivered again soon, here or at another instance."""
     try:
         yield

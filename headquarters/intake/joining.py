@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 CLOSURES_PATH = "closures"
 MINUTES = 60
 """Default lifetime of a code."""
-MOST_MINUTES = 7 * 24 * 60
+MAX_MINUTES = 7 * 24 * 60
 RULES = LoginRules(account=Budget(600, 0.1), address=Budget(10, 30), address_long=Budget(100, 300))
 """Wrong codes: ten at once from one address, then two a minute; ten a second from all addresses."""
 _GUESS = "join"
@@ -101,9 +101,9 @@ class JoinService:
         except JoinRefused as refused:
             log.warning("join.refused", reason=refused.reason, nims=request.nims, address=address)
             if refused.reason != "CODE_UNKNOWN":
-                self._limits.take_back(_GUESS, place, exists=False)
+                self._limits.uncount(_GUESS, place, exists=False)
             raise
-        self._limits.take_back(_GUESS, place, exists=False)
+        self._limits.uncount(_GUESS, place, exists=False)
         log.info("box.joined", nims=request.nims, label=joined.label, version=request.version, address=address)
         return await self._threads.run(self._terms.answer, request.key, request.nims, joined.label, now // 1000)
 

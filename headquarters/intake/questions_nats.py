@@ -18,10 +18,10 @@ from common.wire.errors import NatsError, NoAnswer
 from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import ASK, CLOSURE, CLOSURES_STREAM
 from common.wire.nats_pull import NatsOptions
-from common.wire.presence import MOST_BYTES, PresenceAnswer, read_presence
+from common.wire.presence import MAX_BYTES, PresenceAnswer, read_presence
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
-from headquarters.intake.stream import MOST_HEADERS, message_of, nim_of_subject, read_stream, stream_info
+from headquarters.intake.stream import MAX_HEADERS, message_of, nim_of_subject, read_stream, stream_info
 from headquarters.store.database import StoreError
 
 log = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ REPLIES_NOT_TO = ("$", "mcf.")
 LOOK_SECONDS = 2.0
 FLOOD = 2000
 """Kilobytes plus messages of one NIM dropped between two looks; above this it is ignored."""
-DEAF_SECONDS = 600.0
+IGNORE_SECONDS = 600.0
 """Duration of ignoring a flooding NIM."""
 Nims = Callable[[], Awaitable[Iterable[str]]]
 
@@ -59,11 +59,11 @@ class Floods:
         if len(self.dropped) < AT_THE_SAME_TIME or nim in self.dropped:
             self.dropped[nim] += 1 + size // 1000
 
-    def look(self, now: float) -> frozenset[str]:
+    def ignored(self, now: float) -> frozenset[str]:
         """Evaluates the drops since the last call and returns the ignored NIMs."""
         for nim, count in self.dropped.items():
             if count > FLOOD and nim not in self._until:
-                self._until[nim] = now + DEAF_SECONDS
+                self._until[nim] = now + IGNORE_SECONDS
                 log.warning("ask.flood", nim=nim[:32])
         self.dropped.clear()
         self._until = {nim: until for nim, until in self._until.items() if until > now}
@@ -91,7 +91,7 @@ class Questions:
         before: frozenset[str] | None = None
         try:
             while True:
-                flooding = self._floods.look(asyncio.get_running_loop().time())
+                flooding = self._floods.ignored(asyncio.get_running_loop().time())
                 if flooding != before:
                     for subscription in listening:
                         self._client.unsubscribe(subscription)
@@ -104,7 +104,7 @@ class Questions:
             await ended(*self._tasks)
 
     def _listen(self, subject: str) -> int:
-        return self._client.subscribe(subject, self._on_message, queue=self._queue, most=MOST_BYTES + MOST_HEADERS)
+        return self._client.subscribe(subject, self._on_message, queue=self._queue, most=MAX_BYTES + MAX_HEADERS)
 
     def _on_message(self, msg: Msg) -> None:
         """Reserves a place; without a free one the message is dropped at no cost."""
@@ -171,7 +171,7 @@ class Questions:
 
 
 def _message_of_ask(msg: Msg) -> Message:
-    if msg.size > MOST_BYTES + MOST_HEADERS:
-        damage = f"larger than {MOST_BYTES + MOST_HEADERS} bytes"
+    if msg.size > MAX_BYTES + MAX_HEADERS:
+        damage = f"larger than {MAX_BYTES + MAX_HEADERS} bytes"
         return Message(via="nats", headers={}, body=b"", nim=nim_of_subject(msg.subject), damage=damage)
     return message_of(msg.headers, msg.data, msg.subject, size=len(msg.block))

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from common.turns import ended
 from common.wire.closure import Trial
 from common.wire.instants import now_millis
-from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
+from common.wire.presence import MAX_BYTES, PresenceAnswer, WantedClosures, read_presence
 from headquarters.core.checks import machine_of
 from headquarters.core.reception import (
     KeysOfRevision,
@@ -30,8 +30,8 @@ from headquarters.core.reception import (
     signer,
 )
 from headquarters.intake.threads import Gatherer, Threads
-from headquarters.store.book.closures import TakeOutcome
-from headquarters.store.book.presences import HeardPresence
+from headquarters.store.book.closures import StoreOutcome
+from headquarters.store.book.presences import ReceivedPresence
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.evidence import Refusal
 from headquarters.store.revision import StaleRing
@@ -47,8 +47,8 @@ BY_KEY = ("unsigned", "unknown", "foreign", "time")
 """Reasons that newer keys may remove."""
 PRESENCE_EVERY = 4.0
 """Seconds between transactions with presences: one per presence would be most of the load."""
-Result = TakeOutcome | MessageRefused
-TimedPresence = tuple[HeardPresence, int]
+Result = StoreOutcome | MessageRefused
+TimedPresence = tuple[ReceivedPresence, int]
 """A closure with the revision of the keys that verified it."""
 UNFIT = (BadContent, ArithmeticError, ValueError)
 """Errors of one message that cannot be stored, now or later."""
@@ -59,7 +59,7 @@ class Batch(NamedTuple):
     """Result of verification per message, and the revision of the keys."""
 
     messages: Sequence[Message]
-    looked: Sequence[Received | ReceivedCalendar | MessageRefused]
+    verified: Sequence[Received | ReceivedCalendar | MessageRefused]
     revision: int
 
 
@@ -71,7 +71,7 @@ class Reception:
         self._newest = newest_version
         self._ring = KeysOfRevision(-1, ())
         self._closures: Gatherer[Message, Result] = Gatherer(self.closures)
-        self._words: Gatherer[TimedPresence, list[WantedClosures]] = Gatherer(self._take_presences, PRESENCE_EVERY)
+        self._words: Gatherer[TimedPresence, list[WantedClosures]] = Gatherer(self._store_presences, PRESENCE_EVERY)
         self._refusals: Gatherer[Refusal, Refusal] = Gatherer(self._refuse)
         self.counted: Counter[str] = Counter()
         """Counts by outcome or reason since the start, for the metrics."""
@@ -88,7 +88,7 @@ class Reception:
         finally:
             await ended(*tasks)
 
-    async def closure(self, message: Message) -> TakeOutcome:
+    async def closure(self, message: Message) -> StoreOutcome:
         """Stores one closure, durable on return. Raises MessageRefused, and StoreError if the database is unusable."""
         result = await self._closures.add(message)
         if isinstance(result, MessageRefused):
@@ -98,49 +98,49 @@ class Reception:
     async def closures(self, messages: Sequence[Message], stream: StreamName | None = None) -> list[Result]:
         """Stores many in one transaction; refused ones become evidence before this returns. `stream` is their source,
         in which they are marked as taken."""
-        return await self.keep(await self.look(messages), stream)
+        return await self.store(await self.verify(messages), stream)
 
-    async def look(self, messages: Sequence[Message]) -> Batch:
+    async def verify(self, messages: Sequence[Message]) -> Batch:
         """Verifies format and signatures; reads the database only for newer keys."""
         for _ in range(3):
             ring = self._ring
-            looked = await self._threads.run(_looked, messages, ring, time.time(), self._zone)
-            is_by_key = any(isinstance(one, MessageRefused) and one.reason in BY_KEY for one in looked)
+            verified = await self._threads.run(_verified, messages, ring, time.time(), self._zone)
+            is_by_key = any(isinstance(one, MessageRefused) and one.reason in BY_KEY for one in verified)
             if not (is_by_key and await self._has_newer_keys(ring.revision)):
-                return Batch(messages, looked, ring.revision)
+                return Batch(messages, verified, ring.revision)
         raise StoreError(TOO_FAST)
 
-    async def keep(self, batch: Batch, stream: StreamName | None = None) -> list[Result]:
+    async def store(self, batch: Batch, stream: StreamName | None = None) -> list[Result]:
         """Stores a batch in one transaction; verifies again if the keys have changed. A message that the database
         rejects is isolated, so that it does not block the others."""
         try:
-            return await self._keep(batch, stream)
+            return await self._store_batch(batch, stream)
         except UNFIT as error:
             if len(batch.messages) == 1:
-                return await self._keep(batch._replace(looked=[_unfit(batch.messages[0], error)]), stream)
+                return await self._store_batch(batch._replace(verified=[_unfit(batch.messages[0], error)]), stream)
         return [
             result
-            for message, looked in zip(batch.messages, batch.looked, strict=True)
-            for result in await self.keep(Batch([message], [looked], batch.revision), stream)
+            for message, verified in zip(batch.messages, batch.verified, strict=True)
+            for result in await self.store(Batch([message], [verified], batch.revision), stream)
         ]
 
-    async def _keep(self, batch: Batch, stream: StreamName | None) -> list[Result]:
+    async def _store_batch(self, batch: Batch, stream: StreamName | None) -> list[Result]:
         taken = stream and Taken(*stream, [message.stream_seq or 0 for message in batch.messages])
         for _ in range(3):
-            closures = [one for one in batch.looked if not isinstance(one, MessageRefused)]
+            closures = [one for one in batch.verified if not isinstance(one, MessageRefused)]
             try:
-                take = partial(self._store.closures.take, now=now_millis(), revision=batch.revision, taken=taken)
+                take = partial(self._store.closures.store, now=now_millis(), revision=batch.revision, taken=taken)
                 outcomes = iter(await self._threads.run(take, closures) if closures or taken else ())
             except StaleRing:
                 await self._has_newer_keys(batch.revision)
-                batch = await self.look(batch.messages)
+                batch = await self.verify(batch.messages)
                 continue
-            results = [one if isinstance(one, MessageRefused) else next(outcomes) for one in batch.looked]
+            results = [one if isinstance(one, MessageRefused) else next(outcomes) for one in batch.verified]
             pairs = zip(batch.messages, results, strict=True)
             refusals = [(message, one) for message, one in pairs if isinstance(one, MessageRefused)]
             if refusals:
                 await self._refuse(refusals)
-            self.counted.update(r.value for r in results if isinstance(r, TakeOutcome))
+            self.counted.update(r.value for r in results if isinstance(r, StoreOutcome))
             return results
         raise StoreError(TOO_FAST)
 
@@ -183,21 +183,21 @@ class Reception:
                     raise
         raise StoreError(TOO_FAST)
 
-    async def unheard(self, messages: Sequence[Message]) -> list[Message]:
+    async def new_presences(self, messages: Sequence[Message]) -> list[Message]:
         """Without messages that equal, byte for byte, the stored presence of their box: those were verified and have
         no further effect."""
         nims = {message.nim for message in messages if message.nim is not None}
-        words = await self._threads.run(self._store.presences.last_words, sorted(map(machine_of, nims)))
+        words = await self._threads.run(self._store.presences.latest, sorted(map(machine_of, nims)))
         stored = {(word.machine, word.body) for word in words.values()}
         return [message for message in messages if (machine_of(message.nim or ""), message.body) not in stored]
 
     async def _presence(self, message: Message, ring: KeysOfRevision, counts: bool) -> PresenceAnswer:
-        presence = content_of(message, MOST_BYTES, read_presence)
+        presence = content_of(message, MAX_BYTES, read_presence)
         key = signer(message, ring, machine_of(presence.nim), presence.key, now=time.time())
         # A presence from a stream gets no answer; its time is that of its arrival there.
         is_quiet = message.at is not None or (self.is_behind and message.via == "nats")
         quiet = -1 if is_quiet else QUIET_MILLIS
-        word = HeardPresence(presence, message.body, key.id, quiet, message.at, counts)
+        word = ReceivedPresence(presence, message.body, key.id, quiet, message.at, counts)
         wanted = await self._words.add((word, ring.revision))
         self.counted["presence"] += 1
         if not presence.wants_last_z:
@@ -212,9 +212,9 @@ class Reception:
             self._ring = await self._threads.run(self._store.register.ring)
         return self._ring.revision != than
 
-    async def _take_presences(self, batch: Sequence[TimedPresence]) -> list[list[WantedClosures]]:
+    async def _store_presences(self, batch: Sequence[TimedPresence]) -> list[list[WantedClosures]]:
         return await self._threads.run(
-            self._store.presences.take,
+            self._store.presences.store,
             [word for word, _ in batch],
             now=now_millis(),
             newest_version=self._newest,
@@ -234,7 +234,7 @@ def _unfit(message: Message, error: Exception) -> MessageRefused:
     return MessageRefused("malformed", f"cannot be kept: {error}", message.nim or "")
 
 
-def _looked(
+def _verified(
     messages: Sequence[Message], ring: KeysOfRevision, now: float, zone: tzinfo
 ) -> list[Received | ReceivedCalendar | MessageRefused]:
     found: list[Received | ReceivedCalendar | MessageRefused] = []

@@ -19,7 +19,7 @@ from headquarters.core.reception import Message
 
 BATCH = 250
 WAIT_SECONDS = 5.0
-MOST_HEADERS = 8192
+MAX_HEADERS = 8192
 """Bytes of a header block; a box's has about 300."""
 SEQUENCE, SUBJECT, TIME = "Nats-Sequence", "Nats-Subject", "Nats-Time-Stamp"
 ALL = f"mcf.*.{CLOSURE}"
@@ -72,8 +72,8 @@ def message_of(
 ) -> Message:
     """`size` of the header block in bytes. Faults are noted in `damage` for the reception to refuse."""
     damage = "" if headers.is_sound else "the header block is none of NATS"
-    if size > MOST_HEADERS:
-        damage = f"headers larger than {MOST_HEADERS} bytes"
+    if size > MAX_HEADERS:
+        damage = f"headers larger than {MAX_HEADERS} bytes"
     signed = {} if damage else {n.lower(): t for n, t in headers.values.items() if n.lower().startswith("webhook-")}
     return Message(
         via="nats", headers=signed, body=body, nim=nim_of_subject(subject), stream_seq=seq, at=at, damage=damage

@@ -11,12 +11,12 @@ from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
 from common.language import Text
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from common.passwords import fault_of_password
 from common.turns import Busy
 from common.web.security import RIGHT
 from common.wire.instants import now_millis
-from common.wire.joining import MOST_MACHINES
+from common.wire.joining import MAX_MACHINES
 from headquarters.core.checks import machine_of
 from headquarters.core.wording import duration
 from headquarters.intake.joining import JoinService
@@ -31,12 +31,12 @@ from headquarters.page.shared import (
     page_of,
     text_of,
 )
-from headquarters.store.findings import MOST_ID
+from headquarters.store.findings import MAX_ID
 from headquarters.store.people import ROLES
 from headquarters.store.register import is_name, is_nim
 from headquarters.store.store import HqStore
 
-MOST = 500
+MAX_FINDINGS = 500
 SHOPS = 100
 AMBER_DAYS, RED_DAYS = 5, 7
 OWN_ACCOUNT = Text("You cannot disable your own account.")
@@ -45,20 +45,20 @@ CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
 @get("/ui/findings", opt={RIGHT: "reader"})
 async def findings(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    everything, before = text_of(request, "all") == "1", whole_number(text_of(request, "before"), 10) or MOST_ID
+    everything, before = text_of(request, "all") == "1", parse_integer(text_of(request, "before"), 10) or MAX_ID
     of = None if everything else True
-    found = await screens.run(screens.store.findings.listed, is_open=of, before=before, limit=MOST)
-    older = found[-1].id if len(found) == MOST else 0
+    found = await screens.run(screens.store.findings.listed, is_open=of, before=before, limit=MAX_FINDINGS)
+    older = found[-1].id if len(found) == MAX_FINDINGS else 0
     return screens.render(request, "findings.html", findings=found, everything=everything, older=older)
 
 
 @post("/ui/findings/{id_:int}/{what:str}", status_code=303, opt={RIGHT: "accountant"})
-async def say(request: AnyRequest, screens: Screens, id_: int, what: str) -> Redirect:
+async def change(request: AnyRequest, screens: Screens, id_: int, what: str) -> Redirect:
     """`what` is `see`, or `solve` with a note."""
     now = now_millis()
     form = await form_of(request)
     if what == "see":
-        await screens.run(screens.store.findings.see, id_, name_of_caller(request), now)
+        await screens.run(screens.store.findings.mark_seen, id_, name_of_caller(request), now)
     elif what == "solve":
         note = str(form.get("note", ""))[:500].replace("\0", "")
         await screens.run(screens.store.findings.solve, id_, name_of_caller(request), note, now)
@@ -68,7 +68,7 @@ async def say(request: AnyRequest, screens: Screens, id_: int, what: str) -> Red
 @get("/ui/boxes", opt={RIGHT: "reader"})
 async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     some, count, page = await screens.run(screens.store.register.some, None, page_of(request), SHOPS)
-    words = await screens.run(screens.store.presences.last_words, [box.machine for box in some])
+    words = await screens.run(screens.store.presences.latest, [box.machine for box in some])
     since = (screens.today() - timedelta(days=7)).isoformat()
     refused = await screens.run(screens.store.evidence.counted, since)
     paged: dict[str, Any] = {"boxes": some, "count": count, "page": page, "is_last": (page + 1) * SHOPS >= count}
@@ -87,7 +87,7 @@ async def make_code(request: AnyRequest, screens: Screens, joining: JoinService)
     form = await form_of(request)
     nims = tuple(dict.fromkeys(str(form.get("nims", "")).upper().replace(",", " ").split()))
     named, problem = names_of(form), None
-    if not 0 < len(nims) <= MOST_MACHINES or not all(map(is_nim, nims)):
+    if not 0 < len(nims) <= MAX_MACHINES or not all(map(is_nim, nims)):
         problem = Text("A NIM is two capital letters and eight digits, as EL02000015-1.")
     if problem is not None or named is None:
         problem = problem or NO_NAME
@@ -182,7 +182,7 @@ def _seen(store: HqStore, machine: str) -> dict[str, Any]:
     box = store.register.box(machine)
     if box is None:
         raise NotFoundException
-    word = store.presences.last_words([machine]).get(machine)
+    word = store.presences.latest([machine]).get(machine)
     last = store.figures.last_closure(machine)
     accepted = store.register.ledgers(machine)
     current = accepted[0].ledger_id if accepted else last.ledger_id if last else ""

@@ -42,7 +42,7 @@ FILES = dict.fromkeys(("tabler.css", "kit.css", "icon.svg"), "common.web")
 CALLER = "caller"
 ROLE = "role"
 """In the `opt` of a handler that is not a page, as `RIGHT` is of a page."""
-MOST_DIGITS = 9
+MAX_DIGITS = 9
 SILENT_MILLIS = 900_000
 """A box without a presence for this long is in an unknown state."""
 LONG_AT_ONCE = 2
@@ -195,9 +195,9 @@ def environment() -> Environment:
     return jinja
 
 
-def with_those_beside(month: str) -> dict[str, Any]:
+def with_neighbours(month: str) -> dict[str, Any]:
     """The displayed month and its neighbours."""
-    return {"month": month, "months": (formats.beside(month, -1), formats.beside(month, 1))}
+    return {"month": month, "months": (formats.month_after(month, -1), formats.month_after(month, 1))}
 
 
 def month_of(request: AnyRequest, today: date) -> str:
@@ -232,4 +232,4 @@ def names_of(form: FormMultiDict) -> dict[str, str] | None:
 
 def page_of(request: AnyRequest) -> int:
     """The query's `page`, counted from 0; too large means the last."""
-    return numbers.whole_number(text_of(request, "page")[:MOST_DIGITS], MOST_DIGITS) or 0
+    return numbers.parse_integer(text_of(request, "page")[:MAX_DIGITS], MAX_DIGITS) or 0

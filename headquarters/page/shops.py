@@ -27,7 +27,7 @@ from headquarters.page.shared import (
     names_of,
     page_of,
     text_of,
-    with_those_beside,
+    with_neighbours,
 )
 from headquarters.store.figures import Cell, DayTotal
 from headquarters.store.store import HqStore
@@ -44,7 +44,7 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     values = await screens.run(_calendar, screens.store, month, region, page_of(request), int(since * 1000))
     values["days"] = _visible_days(values["days"], values["cells"], today.isoformat())
     values["recent"] = await screens.run(_recent, screens.store, today, region)
-    own = {"region": region, "today": today.isoformat(), **with_those_beside(month)}
+    own = {"region": region, "today": today.isoformat(), **with_neighbours(month)}
     return screens.render(request, "calendar.html", **values, **own)
 
 
@@ -100,7 +100,7 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
 async def _page(request: AnyRequest, screens: Screens, nim: str, status: int = 200, **own: Any) -> Response[bytes]:
     month = month_of(request, screens.today())
     values = await screens.run(_shop, screens.store, machine_of(nim), month)
-    return screens.render(request, "shop.html", status, **values, **with_those_beside(month), **own)
+    return screens.render(request, "shop.html", status, **values, **with_neighbours(month), **own)
 
 
 @post("/ui/shops/{nim:str}", status_code=303, opt={RIGHT: "admin"})
@@ -128,7 +128,7 @@ def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:
         "box": box,
         "lines": lines,
         "by_day": [(day, totals[day]) for day in days],
-        "word": store.presences.last_words([machine]).get(machine),
+        "word": store.presences.latest([machine]).get(machine),
         "findings": store.findings.listed(machine=machine, limit=50),
         "closed": store.figures.calendar(machine, month[:4]),
         "has_key": any(key.revoked_at is None for key in store.register.keys(machine)),
@@ -138,7 +138,7 @@ def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:
 
 @get("/ui/closures/{machine:str}/{id_:str}", opt={RIGHT: "reader"})
 async def closure(request: AnyRequest, screens: Screens, machine: str, id_: str) -> Response[bytes]:
-    whole = await screens.run(screens.store.figures.whole, machine, id_)
+    whole = await screens.run(screens.store.figures.proven_closures, machine, id_)
     if whole is None:
         raise NotFoundException
     box = await screens.run(screens.store.register.box, machine)

@@ -17,14 +17,14 @@ from litestar.response import Stream
 from common.numbers import plain_cell
 from common.web.formats import day, moment
 from common.web.security import HEADERS, RIGHT
-from headquarters.page.shared import ROLE, AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
+from headquarters.page.shared import ROLE, AnyRequest, Screens, days_of, month_of, text_of, with_neighbours
 from headquarters.store.figures import ClosureLine
 from headquarters.store.register import RegisteredBox
 from headquarters.store.store import HqStore
 
 MONTHS = 13
 PIECE = 65_536
-MOST_SHOPS = 100
+MAX_SHOPS = 100
 
 HEAD = (
     *("Jour", "NIM", "Magasin", "Région", "Z", "Début", "Fin", "Factures", "Total HT", "TVA", "Total TTC"),
@@ -36,7 +36,7 @@ HEAD = (
 async def totals(request: AnyRequest, screens: Screens) -> Response[bytes]:
     month, region = month_of(request, screens.today()), text_of(request, "region")
     values = await screens.run_long(_month, screens.store, days_of(month), region)
-    return screens.render(request, "totals.html", **values, **with_those_beside(month), region=region)
+    return screens.render(request, "totals.html", **values, **with_neighbours(month), region=region)
 
 
 def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
                 _add(groups.setdefault(name, [0, 0, 0]), *amounts)
             for label, amount in line.payments:
                 payments[label] += amount
-    first = [(machine, boxes.get(machine), ttc) for machine, ttc in shops.most_common(MOST_SHOPS)]
+    first = [(machine, boxes.get(machine), ttc) for machine, ttc in shops.most_common(MAX_SHOPS)]
     whole = [sum(column) for column in zip(*by_day.values(), strict=True)]
     missing = sum(max(each) - min(each) + 1 - len(set(each)) for each in numbers.values())
     values = {"by_day": by_day, "shops": first, "whole": whole, "regions": store.register.regions(), "missing": missing}

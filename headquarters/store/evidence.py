@@ -28,7 +28,7 @@ from headquarters.core.reception import (
 from headquarters.core.wording import Fact
 from headquarters.store import tables
 from headquarters.store.database import Part, insert_new, insert_of
-from headquarters.store.findings import LIVE, keep_fact, nims_of
+from headquarters.store.findings import LIVE, add_fact, nims_of
 
 SAMPLES = 200
 """Samples of each reason; older ones are deleted."""
@@ -48,7 +48,7 @@ class RefusedCount(msgspec.Struct, frozen=True):
     count: int
 
 
-def keep_fork(connection: Connection, received: Received | ReceivedCalendar, now: int) -> None:
+def add_fork(connection: Connection, received: Received | ReceivedCalendar, now: int) -> None:
     data = received.data
     name = f"Z {data.z_number}" if isinstance(data, ClosureData) else f"{data.kind} {data.period}"
     detail = f"{name}, id {data.report_id}"
@@ -56,7 +56,7 @@ def keep_fork(connection: Connection, received: Received | ReceivedCalendar, now
     _count(connection, "fork", received.message.via, now)
 
 
-def keep_withdrawn(connection: Connection, rows: Sequence[RowMapping], now: int) -> None:
+def store_withdrawn(connection: Connection, rows: Sequence[RowMapping], now: int) -> None:
     """Stores withdrawn closures, unshortened."""
     for row in rows:
         message = Message(via=row["via"], headers=msgspec.json.decode(row["headers"]), body=bytes(row["body"]))
@@ -112,7 +112,7 @@ def _find(connection: Connection, refusals: Sequence[Refusal], now: int) -> None
     for machine, reason, day in sorted(found):
         if machine in nims:
             fact = Fact("refused", f"{day}:{reason}", {"day": day, "reason": reason})
-            keep_fact(connection, (machine, LIVE), nims[machine], fact, now)
+            add_fact(connection, (machine, LIVE), nims[machine], fact, now)
 
 
 def _sample(connection: Connection, message: Message, refused: MessageRefused, now: int) -> None:

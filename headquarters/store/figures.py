@@ -78,7 +78,7 @@ class DayTotal(NamedTuple):
     ttc: int
 
 
-class Whole(ClosureLine, frozen=True, kw_only=True):
+class ProvenClosure(ClosureLine, frozen=True, kw_only=True):
     """One closure with its proof: original headers and body."""
 
     headers: dict[str, str]
@@ -152,7 +152,7 @@ class Figures(Part):
         query = select(*columns).where(*mine).order_by(table.kind, table.number, table.created_at)
         return self._database.found(query)
 
-    def whole(self, machine: str, id_: str) -> Whole | None:
+    def proven_closures(self, machine: str, id_: str) -> ProvenClosure | None:
         closure, message = tables.closure.c, tables.message.c
         same = (closure.machine == message.machine) & (closure.id == message.id)
         query = select(*_LINE, closure.key_id, closure.via, message.headers, message.body).join(tables.message, same)
@@ -207,4 +207,4 @@ def _line(groups: bytes, payments: bytes, kind: type[ClosureLine] = ClosureLine,
 
 
 def _whole_line(headers: str, **values: Any) -> Any:
-    return _line(kind=Whole, headers=msgspec.json.decode(headers), **values)
+    return _line(kind=ProvenClosure, headers=msgspec.json.decode(headers), **values)

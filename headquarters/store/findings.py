@@ -33,10 +33,10 @@ from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Part, insert_new, is_sqlite, parts, upsert
 
 NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
-TELLING_STATE = ("told", "claimed_until", "tries")
-MOST_ID = 2**31 - 1
+NOTIFICATION_STATE = ("told", "claimed_until", "tries")
+MAX_ID = 2**31 - 1
 """Maximum of the column."""
-LONGEST_PAUSE, MOST_TRIES = 3_600_000, 20
+LONGEST_PAUSE, MAX_TRIES = 3_600_000, 20
 A_DAY = AHEAD_MILLIS = 86_400_000
 """A time further ahead was written when our clock was ahead."""
 CLAIMING = 8_490
@@ -87,7 +87,7 @@ def for_programs(finding: StoredFinding) -> dict[str, object]:
     return fields | {"detail": detail} | times
 
 
-def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fact, now: int) -> None:
+def add_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fact, now: int) -> None:
     """Adds the finding unless it exists, even if solved by a person: the fact is permanent."""
     table = tables.finding.c
     same = and_(table.machine == book[0], table.mode == book[1], table.kind == fact.kind, table.key == fact.key)
@@ -178,7 +178,7 @@ class FindingStore(Part):
         *,
         is_open: bool | None = None,
         machine: str | None = None,
-        before: int = MOST_ID,
+        before: int = MAX_ID,
         limit: int | None = None,
     ) -> list[StoredFinding]:
         """Newest first, with ids below `before`."""
@@ -188,7 +188,7 @@ class FindingStore(Part):
             query = query.where(table.solved_at.is_(None) if is_open else table.solved_at.is_not(None))
         if machine is not None:
             query = query.where(table.machine == machine)
-        if before < MOST_ID:
+        if before < MAX_ID:
             query = query.where(table.id < before)
         return self._database.rows(_finding, query)
 
@@ -203,7 +203,7 @@ class FindingStore(Part):
         table = tables.finding.c
         return self._database.scalar(select(func.count(table.id)).where(table.solved_at.is_(None))) or 0
 
-    def see(self, id_: int, who: str, now: int) -> bool:
+    def mark_seen(self, id_: int, who: str, now: int) -> bool:
         """Marks it as seen. False if no open finding has this id."""
         unseen = _open(id_).where(tables.finding.c.seen_at.is_(None))
         return self._database.update_one(unseen.values(seen_at=now, seen_by=who))
@@ -245,7 +245,7 @@ class FindingStore(Part):
                 connection.execute(lock, {"group": CLAIMING, "teller": teller})
             rows = connection.execute(query).mappings().all()
             claims = [_notification(row["id"], teller, row["state"], now + lease, row["tries"]) for row in rows]
-            upsert(connection, tables.telling, claims, TELLING_STATE)
+            upsert(connection, tables.telling, claims, NOTIFICATION_STATE)
             return [_finding(**row) for row in rows]
 
     def mark_notified(self, findings: Sequence[StoredFinding], teller: str = "") -> None:
@@ -254,7 +254,7 @@ class FindingStore(Part):
             for finding in findings
         ]
         with self._database.write() as connection:
-            upsert(connection, tables.telling, rows, TELLING_STATE)
+            upsert(connection, tables.telling, rows, NOTIFICATION_STATE)
 
     def postpone(
         self, findings: Sequence[StoredFinding], teller: str, *, now: int, again: int, is_refused: bool
@@ -266,8 +266,8 @@ class FindingStore(Part):
             rows = [dict(row) for row in connection.execute(select(tables.telling).where(mine)).mappings()]
             for row in rows:
                 row["claimed_until"] = now + (min(again * 2 ** row["tries"], LONGEST_PAUSE) if is_refused else again)
-                row["tries"] += is_refused and row["tries"] < MOST_TRIES
-            upsert(connection, tables.telling, rows, TELLING_STATE)
+                row["tries"] += is_refused and row["tries"] < MAX_TRIES
+            upsert(connection, tables.telling, rows, NOTIFICATION_STATE)
 
 
 class Watching(Part):
@@ -312,7 +312,7 @@ class Watching(Part):
 def _open(id_: int) -> Update:
     """Uses id 0, which no finding has, for ids outside the column's range."""
     table = tables.finding.c
-    number = id_ if 0 < id_ <= MOST_ID else 0
+    number = id_ if 0 < id_ <= MAX_ID else 0
     return update(tables.finding).where(table.id == number, table.solved_at.is_(None))
 
 

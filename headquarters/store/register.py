@@ -19,13 +19,21 @@ from headquarters.core.checks import machine_of
 from headquarters.core.reception import KeysOfRevision, RegisteredKey
 from headquarters.core.register_merge import MERGED, RegisterRow
 from headquarters.store import tables
-from headquarters.store.book.books import ask_anew, withdraw_statements
+from headquarters.store.book.books import reset_requests, withdraw_statements
 from headquarters.store.book.closures import withdraw
 from headquarters.store.database import READ_AT_ONCE, insert_new, parts, upsert
 from headquarters.store.findings import PASSED
-from headquarters.store.revision import RegisterPart, after, be_alone, changing, check_descent, count_up, revision_of
+from headquarters.store.revision import (
+    RegisterPart,
+    after,
+    changing,
+    check_descent,
+    count_up,
+    lock_exclusively,
+    revision_of,
+)
 
-MOST_NAME = 64
+MAX_NAME = 64
 COPIED: tuple[Table, ...] = tuple(tables.metadata.tables[name] for name in MERGED)
 OF_A_LEDGER = ("gap", "fork", "chain")
 """Findings that end with their ledger."""
@@ -140,7 +148,7 @@ class Register(RegisterPart):
             upsert(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
             solved = {"solved_at": now, "solved_by": who, "note": f"ledger {ledger_id} accepted", "key": PASSED}
             connection.execute(update(tables.finding).where(*lost).values(solved))
-            ask_anew(connection, machine)
+            reset_requests(connection, machine)
             return True
 
     def ledgers(self, machine: str) -> Sequence[Row[Any]]:
@@ -194,7 +202,7 @@ class Register(RegisterPart):
 
     @contextlib.contextmanager
     def copied(self, since: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The revision and the pieces of a `RegisterContent`, streamed because of its size. Raises PutBack if the
+        """The revision and the pieces of a `RegisterContent`, streamed because of its size. Raises RevisionLost if the
         database does not descend from revision `since`."""
         with self._database.read() as connection:
             revision = check_descent(connection, since)
@@ -204,7 +212,7 @@ class Register(RegisterPart):
         """Merges the copy row by row (`core.register_merge`), so that the order of the two does not matter. False if
         nothing was new to the database."""
         with self._database.write() as connection:
-            be_alone(connection)
+            lock_exclusively(connection)
             is_newer = copy.revision > revision_of(connection)
             count_up(connection, copy.revision)
             changed = False
@@ -215,7 +223,7 @@ class Register(RegisterPart):
             if changed:
                 connection.execute(update(tables.book).values(asked=None))
             connection.execute(delete(tables.session))  # an ended one may have come back
-            for machine, key_id in connection.execute(_revoked_that_spoke()).all():
+            for machine, key_id in connection.execute(_revoked_signers()).all():
                 withdraw_statements(connection, machine, key_id, now)
             key = tables.box_key.c
             stolen = select(key.machine, key.key_id, key.stolen_since).where(key.stolen_since.is_not(None))
@@ -230,7 +238,7 @@ def is_nim(text: str) -> bool:
 
 def is_name(text: str) -> bool:
     """Of a person, shop or region; the answer to a joining box limits the length."""
-    return text.isprintable() and len(text) <= MOST_NAME and text == text.strip()
+    return text.isprintable() and len(text) <= MAX_NAME and text == text.strip()
 
 
 def add_key(connection: Connection, nim: str, key_id: str, line: str, now: int, **named: str) -> None:
@@ -244,7 +252,7 @@ def add_key(connection: Connection, nim: str, key_id: str, line: str, now: int, 
     revoked = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_not(None))
     again = {"restored": table.revoked_at, "revoked_at": None, "stolen_since": None}
     connection.execute(update(tables.box_key).where(*revoked).values(again))
-    ask_anew(connection, machine)
+    reset_requests(connection, machine)
 
 
 def revoke_keys(connection: Connection, now: int, *which: ColumnElement[bool]) -> list[tuple[str, str]]:
@@ -252,7 +260,7 @@ def revoke_keys(connection: Connection, now: int, *which: ColumnElement[bool]) -
     found = _revoke(connection, now, *which)
     for machine, key_id in found:
         withdraw_statements(connection, machine, key_id, now)
-        ask_anew(connection, machine)
+        reset_requests(connection, machine)
     return found
 
 
@@ -300,7 +308,7 @@ def _revoke(connection: Connection, now: int, *which: ColumnElement[bool]) -> li
     return sorted((machine, key_id) for machine, key_id in connection.execute(revoking))
 
 
-def _revoked_that_spoke() -> Select[Any]:
+def _revoked_signers() -> Select[Any]:
     """Revoked keys that signed a stored statement."""
     key, book, word = tables.box_key.c, tables.book.c, tables.presence.c
     spoke = or_(

@@ -19,7 +19,7 @@ from headquarters.store import tables
 from headquarters.store.database import Database, InsertOf, Part, StoreError, insert_new, insert_of, is_sqlite
 
 REVISION, TRAIL = "revision", "trail"
-MOST_TRAIL = 100
+MAX_TRAIL = 100
 _DRAWN_BITS = 32
 _CHANGING = 8_490_002
 """Advisory lock, since PostgreSQL lets new readers of a row pass a waiting writer."""
@@ -28,7 +28,7 @@ ARRIVAL = "arrival"
 TRIES = 5
 
 
-class PutBack(Exception):
+class RevisionLost(Exception):
     """The database does not descend from the known revision."""
 
 
@@ -41,15 +41,15 @@ def revision_of(connection: Connection) -> int:
 
 
 def check_descent(connection: Connection, last: int) -> int:
-    """The current revision. Raises PutBack if the database does not descend from `last`; also if there were more than
-    `MOST_TRAIL` changes since."""
+    """The current revision. Raises RevisionLost if the database does not descend from `last`; also if there were more than
+    `MAX_TRAIL` changes since."""
     revision = revision_of(connection)
     if last not in (0, revision) and str(last) not in _trail(connection):
-        raise PutBack
+        raise RevisionLost
     return revision
 
 
-def hold_revision(connection: Connection, looked_with: int | None) -> None:
+def lock_revision(connection: Connection, looked_with: int | None) -> None:
     """Raises StaleRing if the keys are not those of `looked_with`. Waits for a running change, and blocks changes
     until this transaction ends."""
     if looked_with is None:
@@ -66,7 +66,7 @@ def changing(database: Database) -> Iterator[Connection]:
     """A transaction with a new revision; no message verified with older keys is stored after it. An unneeded revision
     only costs one more reading of the keys."""
     with database.write() as connection:
-        be_alone(connection)
+        lock_exclusively(connection)
         count_up(connection)
         yield connection
 
@@ -76,7 +76,7 @@ def after(before: ColumnElement[int], now: int | ColumnElement[int]) -> Case[int
     return case((before >= now, before + 1), else_=now)
 
 
-def be_alone(connection: Connection) -> None:
+def lock_exclusively(connection: Connection) -> None:
     """Excludes other changes and readers of the revision until this transaction ends."""
     if not is_sqlite(connection):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHANGING})
@@ -89,7 +89,7 @@ def count_up(connection: Connection, beyond: int = 0) -> None:
     )
     before = int(connection.scalar(_REVISION.with_for_update()) or 0)
     following = ((max(before, beyond) >> _DRAWN_BITS) + 1 << _DRAWN_BITS) | secrets.randbits(_DRAWN_BITS)
-    past = " ".join([*_trail(connection), str(before), *([str(beyond)] if beyond else [])][-MOST_TRAIL:])
+    past = " ".join([*_trail(connection), str(before), *([str(beyond)] if beyond else [])][-MAX_TRAIL:])
     for name, value in ((REVISION, str(following)), (TRAIL, past)):
         connection.execute(update(tables.meta).where(tables.meta.c.name == name).values(value=value))
 

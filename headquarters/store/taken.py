@@ -41,12 +41,12 @@ class TakenMessages(Part):
         with self._database.write() as connection:
             _replace(connection, stream, created, [])
 
-    def keep(self, stream: str, created: str, first: int, last: int) -> None:
+    def add(self, stream: str, created: str, first: int, last: int) -> None:
         with self._database.write() as connection:
             _write(connection, stream, created, [(first, last)])
 
 
-def keep_taken(connection: Connection, taken: Taken) -> None:
+def mark_taken(connection: Connection, taken: Taken) -> None:
     """Every instance writes this row and locks it until the commit: call it last in a transaction."""
     _write(connection, taken.stream, taken.created, [(number, number) for number in sorted(taken.numbers)])
 

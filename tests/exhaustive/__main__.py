@@ -11,7 +11,7 @@ from exhaustive.pieces import PIECES
 from exhaustive.search import Found, Piece, search
 from exhaustive.undecidable import described, needless, together
 
-MOST_LINES = 10
+MAX_LINES = 10
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         for piece, found in zip(pieces, pool.imap(partial(explored, more=options.more), pieces), strict=True):
             say(f"{piece.name}: {piece.bound + options.more} events, {found.worlds} worlds, {len(found.faults)} faults")
-            for fault in found.faults[:MOST_LINES]:
+            for fault in found.faults[:MAX_LINES]:
                 say(f"  {fault}")
             all_found.append(found)
     every = together(all_found)
@@ -35,7 +35,7 @@ def main() -> None:
         [] if options.piece else needless_lines
     )  # a piece alone does not know of the truths that others show
     say("cannot be decided:\n" + described(every))
-    say("".join(f"asked without need: {line}\n" for line in needless_lines[:MOST_LINES]))
+    say("".join(f"asked without need: {line}\n" for line in needless_lines[:MAX_LINES]))
     faults = sum(len(found.faults) for found in all_found)
     say(f"{sum(found.worlds for found in all_found)} worlds, {faults} faults, {time.monotonic() - began:.0f} s")
     sys.exit(1 if faults or needless_lines else 0)

@@ -13,7 +13,7 @@ _TABLE = (
      "    return NotCertified()\n"),
     ("answers lost: sales", "counters that moved are ours", VERDICT,
      "    return None if may_be_certified(attempt.type, kind, before, now) else NotCertified()\n",
-     "    return _word(state)\n"),
+     "    return _certified_by(state)\n"),
     ("answers lost: sales", "only the machine's last invoice can be entered (N7)", DECISION,
      "            return self._obstacle_to_paper(paper, is_taken=is_taken) if paper else self._obstacle_to_certified()\n",
      "            return self._obstacle_to_certified()\n"),

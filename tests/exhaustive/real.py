@@ -77,9 +77,9 @@ def has_code(book: Book, code: str) -> bool:
     return bool(code) and any(attempt.code == code for attempt in book.attempts)
 
 
-def standing(book: Book, reading: Reading) -> verdict.Standing:
+def standing(book: Book, reading: Reading) -> verdict.LastComparison:
     last = reading.last
-    return ask(verdict.standing, last, seen_by(book), in_ledger=last is not None and has_code(book, last.code))
+    return ask(verdict.compare_last, last, seen_by(book), in_ledger=last is not None and has_code(book, last.code))
 
 
 Judged = tuple[Attempt, str, Any]

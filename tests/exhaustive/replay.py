@@ -62,7 +62,7 @@ class Replay:
     async def happen(self, event: Event, after: World) -> None:
         """`after` is what the model makes of it."""
         if event.what == "last_z":
-            await self.at_work.store.decisions.say_last_z(self.at_work.worker.book, after.book.z_number)
+            await self.at_work.store.decisions.set_last_z(self.at_work.worker.book, after.book.z_number)
         else:
             await getattr(self, event.what)(event)
         if self.shop is not None and after.is_up:

@@ -50,8 +50,8 @@ def _caught_up(water: HighWater, ifu: str, book: Numbers) -> Numbers:
 def _meet(remembered: Remembered | None, ledger: int, ifu: str, book: Numbers) -> tuple[Remembered, Numbers]:
     water = Water(remembered, ledger)
     book = _caught_up(water, ifu, book)
-    if ifu and not water.has_met(name(ifu)):
-        water.meet(name(ifu))
+    if ifu and not water.is_entered(name(ifu)):
+        water.enter(name(ifu))
     return _stored(water.marks), book
 
 
@@ -69,14 +69,14 @@ def question_at_first_connection(world: World, reading: Reading) -> World:
         return world
     water, serial = Water(world.marks, world.ledger.id), world.serial + 1
     question = numbers.question_at_first_meeting(
-        water.marks, is_remembered=water.knows(name(reading.ifu)), is_used=any(reading.counters), new=serial
+        water.marks, is_remembered=water.contains(name(reading.ifu)), is_used=any(reading.counters), new=serial
     )
     return world.with_book(question=question)._replace(serial=serial) if question else world
 
 
 def is_lost(world: World, ifu: str) -> bool:
     water = Water(world.marks, world.ledger.id)
-    return world.book.counters is None and (water.marks.incomplete or water.knows(name(ifu)))
+    return world.book.counters is None and (water.marks.incomplete or water.contains(name(ifu)))
 
 
 def start(world: World) -> World:
@@ -87,8 +87,8 @@ def start(world: World) -> World:
         books.append(book._replace(z_number=number, question=question))
     for book in books:
         if book.counters is not None or book.z_number:
-            water.give(name(book.ifu), book.z_number)
-            water.meet(name(book.ifu))
+            water.count_number(name(book.ifu), book.z_number)
+            water.enter(name(book.ifu))
             water.ask(name(book.ifu), max(book.question, 0))
     return world._replace(marks=_stored(water.marks), ledger=world.ledger._replace(books=tuple(books)))
 
@@ -97,7 +97,7 @@ def close(world: World) -> World:
     """The next Z number; the book's question is answered."""
     book, water = world.book, Water(world.marks, world.ledger.id)
     number, question = _caught_up(water, book.ifu, (book.z_number, book.question))
-    water.give(name(book.ifu), number + 1)
+    water.count_number(name(book.ifu), number + 1)
     return world.with_book(z_number=number + 1, question=question)._replace(marks=_stored(water.marks))
 
 

@@ -74,7 +74,7 @@ def put(store, ledger, begin):
             closure = box.close(at=begin + drawn["hours"] * DAY // 24, **changes)
             if drawn["is_stolen"]:
                 box.key, key = stolen, box.key
-            store.closures.take([received(box, closure, store)], now=10)
+            store.closures.store([received(box, closure, store)], now=10)
             if drawn["is_stolen"]:
                 box.key = key
         machine = box.nim[:10]
@@ -150,7 +150,7 @@ async def test_two_payments_of_one_label(store):
     store.register.add(box.nim, box.key.public, now=1, label="=Bobo")
     paid = (("E", "Divers", 10_000), ("C", "Divers", 6_000), ("V", "Z", 1), ("M", "=1", 2), ("B", "'=1", 3))
     payments = tuple(PaymentTotal(method=method, label=label, amount=amount) for method, label, amount in paid)
-    store.closures.take([received(box, box.close(by_payment=payments), store)], now=10)
+    store.closures.store([received(box, box.close(by_payment=payments), store)], now=10)
     async with pages(store) as client:
         log_in(client, store)
         file = (await client.get("/ui/exports/closures.csv", params={"month": "2025-12"})).content
@@ -191,7 +191,7 @@ def test_a_day_of_more_than_a_number_of_the_database_holds(store):
     amounts = {"2025-12-06": MOST, "2025-12-07": -MOST}
     for number, amount in enumerate(amounts.values()):
         rows = [box.close(at=EVENING + number * DAY, total_ttc=amount, certs_count=MOST) for _ in range(1030)]
-        store.closures.take([received(box, closure, store) for closure in rows], now=10)
+        store.closures.store([received(box, closure, store) for closure in rows], now=10)
     sums = store.figures.totals(min(amounts), max(amounts))
     assert sums == {day: (1, 1030 * amount) for day, amount in amounts.items()}
     cells = store.figures.cells(["EL02000015"], min(amounts), max(amounts))

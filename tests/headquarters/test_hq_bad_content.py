@@ -10,7 +10,7 @@ from common.wire.nats_headers import Headers
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import message_of
-from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.closures import StoreOutcome
 from headquarters.store.database import BadContent
 from headquarters.store.taken import StreamName
 
@@ -25,17 +25,17 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
         Message(via="nats", headers=headers, body=body, nim=box.nim, stream_seq=seq)
         for seq, (headers, body) in enumerate(map(box.sent, closures), 1)
     ]
-    take = store.closures.take
+    take = store.closures.store
 
     def choosy(batch, **options):
         if any(received.record.z == 7 for received in batch):
             raise trouble
         return take(batch, **options)
 
-    monkeypatch.setattr(store.closures, "take", choosy)
+    monkeypatch.setattr(store.closures, "store", choosy)
     reception = Reception(store, threads, UTC)
     results = await reception.closures(messages, StreamName("CLOSURES", "2026"))
-    assert [result for result in results if result is not TakeOutcome.STORED] == [results[6]]
+    assert [result for result in results if result is not StoreOutcome.STORED] == [results[6]]
     assert isinstance(results[6], MessageRefused)
     assert store.taken.ranges("CLOSURES", "2026") == [(1, 10)]
     assert [(one.reason, one.count) for one in store.evidence.counted("2020-01-01")] == [("malformed", 1)]
@@ -45,19 +45,19 @@ async def test_several_senders_over_https(store, box, threads, monkeypatch):
     """They are gathered into one transaction: the one whose content is refused gets an error, and the others are kept."""
     other = PaperBox("EL02000016-1")
     store.register.add(other.nim, other.key.public, now=1)
-    take = store.closures.take
+    take = store.closures.store
 
     def choosy(batch, **options):
         if any(received.data.nim == other.nim for received in batch):
             raise OverflowError("too large")
         return take(batch, **options)
 
-    monkeypatch.setattr(store.closures, "take", choosy)
+    monkeypatch.setattr(store.closures, "store", choosy)
     reception = Reception(store, threads, UTC)
     async with reception.running():
         sent = [(box, box.close()), (other, other.close()), (box, box.close())]
         results = await _all(reception, sent)
-    assert [results[0], results[2]] == [TakeOutcome.STORED] * 2
+    assert [results[0], results[2]] == [StoreOutcome.STORED] * 2
     assert isinstance(results[1], MessageRefused)
     assert results[1].reason == "malformed"
 
@@ -91,5 +91,5 @@ async def test_a_subject_that_no_database_takes(store, box, threads):
     reception = Reception(store, threads, UTC)
     refused, outcome = await reception.closures(messages, StreamName("CLOSURES", "2026"))
     assert isinstance(refused, MessageRefused)
-    assert outcome is TakeOutcome.STORED
-    assert await reception.unheard(messages[:1]) == messages[:1]
+    assert outcome is StoreOutcome.STORED
+    assert await reception.new_presences(messages[:1]) == messages[:1]

@@ -17,7 +17,7 @@ from common.wire.signing import sign
 from daemon.core.clock import millis
 from daemon.upstream.options import compose
 from headquarters.core.reception import Message, MessageRefused, ReceivedCalendar, receive
-from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.closures import StoreOutcome
 
 
 def message(box, body: bytes, report_id: str) -> Message:
@@ -36,14 +36,14 @@ async def test_months_and_years_go_upstream_and_are_shown(store, box, tmp_path: 
         calendar.append(found)
     assert [(one.data.period, one.data.total_ttc) for one in calendar] == [("2026-12", 5000), ("2026", 5000)]
     assert all(one.data.ledger_id for one in calendar)
-    assert store.closures.take(calendar, now=NOW) == [TakeOutcome.STORED] * 2
-    assert store.closures.take(calendar, now=NOW) == [TakeOutcome.DUPLICATE] * 2
+    assert store.closures.store(calendar, now=NOW) == [StoreOutcome.STORED] * 2
+    assert store.closures.store(calendar, now=NOW) == [StoreOutcome.DUPLICATE] * 2
     other = msgspec.structs.replace(calendar[0], data=msgspec.structs.replace(calendar[0].data, body="{}"))
-    assert store.closures.take([other], now=NOW) == [TakeOutcome.FORK]
+    assert store.closures.store([other], now=NOW) == [StoreOutcome.FORK]
     [sample] = store.evidence.samples()
     assert (sample.reason, sample.detail) == ("fork", f"month 2026-12, id {other.data.report_id}")
     again = msgspec.structs.replace(other, data=msgspec.structs.replace(other.data, report_id=str(UUID(int=1))))
-    assert store.closures.take([again], now=NOW) == [TakeOutcome.STORED]
+    assert store.closures.store([again], now=NOW) == [StoreOutcome.STORED]
     expected = [("fork", "calendar", "2026-12", one.data.report_id) for one in (again, other)]
     assert open_findings(store) == sorted(expected)
     async with pages(store) as client:
@@ -87,14 +87,14 @@ async def test_a_month_that_a_thief_has_made_up_is_withdrawn(store, box, tmp_pat
     """With the key that was stolen: it is evidence, and the box's own, which comes again, is taken."""
     entry = (await sent_by_a_box(tmp_path / "ledger"))[1]
     month = receive(message(box, compose(entry), entry.report_id), store.register.ring(), now=NOW / 1000, zone=UTC)
-    store.closures.take([month], now=NOW)
+    store.closures.store([month], now=NOW)
     assert store.register.revoke("EL02000015", box.key.id, NOW)
     assert store.register.withdraw("EL02000015", box.key.id, NOW + 1, NOW + 2) == 0
     assert store.register.withdraw("EL02000015", box.key.id, NOW, NOW + 2) == 1
     assert store.figures.calendar("EL02000015", "2026") == []
     [sample] = store.evidence.samples()
     assert (sample.reason, evidence_of(store, sample.id)) == ("withdrawn", month.message.body)
-    assert store.closures.take([month], now=NOW + 3) == [TakeOutcome.STORED]
+    assert store.closures.store([month], now=NOW + 3) == [StoreOutcome.STORED]
 
 
 @pytest.mark.parametrize("is_thief_first", [True, False])
@@ -113,7 +113,7 @@ async def test_the_finding_of_a_month_goes_with_the_thief_s(store, box, tmp_path
     both = [another(1, old), msgspec.structs.replace(true, key_id="new")]
     twice = [another(id_, "new", number=9, period="2026-11") for id_ in (2, 3)]
     for one in [*(both if is_thief_first else reversed(both)), *twice]:
-        assert store.closures.take([one], now=NOW) == [TakeOutcome.STORED]
+        assert store.closures.store([one], now=NOW) == [StoreOutcome.STORED]
     assert [facts[1:3] for facts in open_findings(store)] == [("calendar", "2026-11"), ("calendar", "2026-12")]
     assert store.register.revoke("EL02000015", old, NOW)
     assert store.register.withdraw("EL02000015", old, NOW, NOW + 2) == 1

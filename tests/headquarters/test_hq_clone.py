@@ -5,7 +5,7 @@ import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, presence_word
 
-from headquarters.core.lateness import HeardBoot, heard, two_at_once
+from headquarters.core.lateness import BootSpan, two_at_once, with_presence
 from headquarters.core.wording import sentence
 
 MINUTE = 60_000
@@ -25,7 +25,7 @@ class Heard:
         word = presence_word(self.box, presence)
         if stream:
             word = msgspec.structs.replace(word, heard_at=at, quiet=-1)
-        self.store.presences.take([word], now=at)
+        self.store.presences.store([word], now=at)
 
     @property
     def findings(self):
@@ -84,9 +84,9 @@ def test_words_that_have_waited(box):
 
 def test_what_is_remembered():
     """Of a machine that starts again and again, the last four starts."""
-    boots: list[HeardBoot] = []
+    boots: list[BootSpan] = []
     for number in range(100):
-        boots = heard(boots, f"{number}", number)
+        boots = with_presence(boots, f"{number}", number)
     assert [one.boot for one in boots] == ["96", "97", "98", "99"]
     assert two_at_once(boots, 99) is None
 

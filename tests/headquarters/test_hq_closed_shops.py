@@ -13,7 +13,7 @@ async def test_shops_that_have_closed(store):
     for nim, region, times in (("EL00000001-1", "Nord", 3), ("EL00000002-1", "Sud", 1), ("EL00000003-1", "Sud", 0)):
         box = PaperBox(nim)
         store.register.add(nim, box.key.public, now=NOW, region=region)
-        store.closures.take([received(box, box.close(at=now), store) for _ in range(times)], now=now)
+        store.closures.store([received(box, box.close(at=now), store) for _ in range(times)], now=now)
     async with pages(store) as client:
         log_in(client, store, "reader")
         for region, closed in (("", ("2", "3")), ("Nord", ("1", "1")), ("Sud", ("1", "2"))):

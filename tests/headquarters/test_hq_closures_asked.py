@@ -9,7 +9,7 @@ from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, received, take
 
 from headquarters.core.wording import Fact
-from headquarters.store.findings import keep_fact
+from headquarters.store.findings import add_fact
 from headquarters.store.revision import next_arrival
 
 
@@ -90,7 +90,7 @@ async def test_who_ends_later_counts_later(store, box):
     closure = received(box, box.close(), store)
     async with pages(store) as client:
         log_in(client, store)
-        thread = threading.Thread(target=store.closures.take, args=([closure],), kwargs={"now": NOW})
+        thread = threading.Thread(target=store.closures.store, args=([closure],), kwargs={"now": NOW})
         with store.database.write() as connection:
             first = next_arrival(connection, NOW)
             thread.start()
@@ -128,7 +128,7 @@ async def test_more_findings_than_an_answer_has(store):
     """The newest first, and `next`, or on the screen a link, as long as there are more."""
     with store.database.write() as connection:
         for z in range(1, 1006):
-            keep_fact(
+            add_fact(
                 connection,
                 ("EL02000015", "live"),
                 "EL02000015-1",

@@ -229,7 +229,7 @@ def test_a_box_that_lost_its_last_z_hears_it(hq, box):
 def test_the_answer_with_a_last_z_also_requests_what_is_missing(hq, box):
     """Nothing has arrived of a box that stated Z 3; after its restore it asks for that number: one answer has it and requests Z 1 to 3."""
     now = time.time_ns() // 1_000_000
-    hq.store.presences.take([presence_word(box, box.presence(at=now - 7_200_000, z=3))], now=now - 7_200_000)
+    hq.store.presences.store([presence_word(box, box.presence(at=now - 7_200_000, z=3))], now=now - 7_200_000)
     answer = hq.post("/presence", box.sent_presence(box.presence(at=now, z=3, asks=True))).json()
     assert answer == {"replay": [{"mode": "live", "from_z": 1, "to_z": 3}], "last_z": 3}
 

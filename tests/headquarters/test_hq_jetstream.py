@@ -170,7 +170,7 @@ async def test_a_closure_waits_for_no_other(site, monkeypatch):
         async with asyncio.timeout(60), pull.pulling(reader, "CLOSURES", "headquarters", 500) as pulled:
             for z in (1, 2):
                 await site.send(sender, box, box.close())
-                (message,) = await pulled.take()
+                (message,) = await pulled.next_messages()
                 assert json.loads(message.data)["data"]["z_number"] == z
                 message.ack()
     finally:

@@ -13,7 +13,7 @@ from support.hq.store import presence_word, take
 from common.wire.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
 from headquarters.core.wording import Fact
-from headquarters.telling import Findings
+from headquarters.notifiers import Findings
 from headquarters.watch import Watch
 
 UTC = ZoneInfo("Africa/Ouagadougou")
@@ -79,19 +79,19 @@ def test_late_until_it_closes(store):
     def late():
         return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
 
-    watch.look(now - HOUR)
+    watch.check(now - HOUR)
     assert late() == ["2026-03-02"]
     store.findings.solve(store.findings.listed()[0].id, "Awa", "new shop", now)
-    watch.look(now)
+    watch.check(now)
     assert late() == ["2026-03-03"]
-    watch.look(now + MINUTE)
+    watch.check(now + MINUTE)
     assert len(store.findings.listed()) == 2
     presence = box.presence(at=now)
-    store.presences.take([presence_word(box, presence)], now=now + 2 * MINUTE)
+    store.presences.store([presence_word(box, presence)], now=now + 2 * MINUTE)
     assert late() == []
-    watch.look(now + 30 * MINUTE)
+    watch.check(now + 30 * MINUTE)
     assert late() == []
-    watch.look(now + 2 * HOUR)
+    watch.check(now + 2 * HOUR)
     assert late() == ["2026-03-03"]
     assert instant_millis("2026-03-03T20:30:00Z", "") == now
 
@@ -102,17 +102,17 @@ def test_a_new_shop_that_falls_silent(store):
     for nim in (box.nim, "EL02000016-1"):
         store.register.add(nim, box.key.public, now=1)
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
-    store.presences.take([presence_word(box, box.presence(at=now))], now=now)
+    store.presences.store([presence_word(box, box.presence(at=now))], now=now)
 
     def late_at(moment):
-        watch.look(moment)
+        watch.check(moment)
         return [(finding.nim, finding.facts["silent"]) for finding in store.findings.listed(is_open=True)]
 
     assert late_at(now + DAY) == late_at(now + 2 * DAY) == []
     assert late_at(now + 2 * DAY + HOUR) == late_at(now + 3 * DAY) == [(box.nim, "2026-03-03 20:30")]
     store.findings.solve(store.findings.listed()[0].id, "Awa", "the shop moves", now + 3 * DAY)
     assert late_at(now + 9 * DAY) == []
-    store.presences.take([presence_word(box, box.presence(at=now + 9 * DAY))], now=now + 9 * DAY)
+    store.presences.store([presence_word(box, box.presence(at=now + 9 * DAY))], now=now + 9 * DAY)
     assert late_at(now + 10 * DAY) == []
     assert late_at(now + 12 * DAY) == [(box.nim, "2026-03-12 20:30")]
 
@@ -125,7 +125,7 @@ def test_what_a_person_has_solved_stays_so(store):
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
 
     def late_at(moment):
-        watch.look(moment)
+        watch.check(moment)
         return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
 
     def solve():
@@ -136,7 +136,7 @@ def test_what_a_person_has_solved_stays_so(store):
     assert late_at(now + MINUTE) == late_at(now + HOUR) == []
     assert late_at(now + DAY) == late_at(now + DAY + HOUR) == ["2026-03-04"]
     solve()
-    store.presences.take([presence_word(box, box.presence(at=now + DAY + HOUR))], now=now + DAY + HOUR)
+    store.presences.store([presence_word(box, box.presence(at=now + DAY + HOUR))], now=now + DAY + HOUR)
     assert late_at(now + DAY + 3 * HOUR) == ["2026-03-04"]
     assert [finding.note for finding in store.findings.listed()] == [None, "on holiday", "on holiday"]
 
@@ -155,10 +155,10 @@ def test_a_chain_that_is_late_as_a_whole(store):
         now = at("2026-03-03T20:30:00")
         for moment in (now, now + DAY):
             statements.clear()
-            watch.look(moment)
+            watch.check(moment)
             counted.setdefault(shops, []).append(len(statements))
         assert len(store.findings.listed(is_open=True)) == shops
-        store.presences.take([presence_word(box, box.presence(at=now + DAY)) for box in boxes], now=now + DAY)
+        store.presences.store([presence_word(box, box.presence(at=now + DAY)) for box in boxes], now=now + DAY)
     assert store.findings.listed(is_open=True) == []
     assert max(counted[40]) <= max(counted[1])
 
@@ -179,7 +179,7 @@ def test_a_look_while_late_shops_speak(store):
         with store.database.write() as connection:
             one = "UPDATE finding SET note = 'seen' WHERE id = {}"
             connection.exec_driver_sql(one.format(ids["EL02000010"]))
-            speaking = thread.submit(store.presences.take, words, now=now)
+            speaking = thread.submit(store.presences.store, words, now=now)
             waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
             while not connection.scalar(waiting):
                 time.sleep(0.01)
@@ -196,7 +196,7 @@ def test_late_after_a_closure_of_a_clock_that_was_ahead(store):
     take(store, box, box.close(at=at("2038-03-02T18:00:00")), now=at("2026-03-02T18:00:00"))
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     for hour, days in (("2026-03-02T20:30:00", []), ("2026-03-03T20:30:00", ["2026-03-03"])):
-        watch.look(at(hour))
+        watch.check(at(hour))
         assert [finding.facts["day"] for finding in store.findings.listed(is_open=True, machine="EL02000015")] == days
 
 
@@ -207,9 +207,9 @@ def test_learnt_in_the_store(store):
     evenings = [at("2026-03-02T19:00:00") + n * DAY for n in range(10)]
     take(store, box, *(box.close(at=evening) for evening in evenings))
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
-    watch.look(at("2026-03-12T19:30:00"))
+    watch.check(at("2026-03-12T19:30:00"))
     assert store.findings.listed(is_open=True) == []
-    watch.look(at("2026-03-12T20:30:00"))
+    watch.check(at("2026-03-12T20:30:00"))
     assert [finding.kind for finding in store.findings.listed(is_open=True)] == ["late"]
     [rest] = store.register.boxes()
     assert (rest.usual_at, rest.usual_days) == (15 * 60, 0b1111111)
@@ -225,12 +225,12 @@ def test_a_shop_that_is_closed_for_good(store):
     take(store, box, box.close())
     watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     now = at("2026-03-03T20:30:00")
-    watch.look(now)
+    watch.check(now)
     assert [finding.machine for finding in store.findings.listed(is_open=True)] == ["EL02000015"]
     assert store.register.retire("EL02000015", now)
     assert not store.register.retire("EL02000015", now)
     assert not store.register.retire("EL99999999", now)
-    watch.look(now + MINUTE)
+    watch.check(now + MINUTE)
     assert store.findings.listed(is_open=True) == []
     assert store.register.ring().keys_of("EL02000015") == ()
     assert [line.z for line in store.figures.lines()] == [1]

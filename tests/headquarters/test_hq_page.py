@@ -52,9 +52,9 @@ def fill(store):
     for box in (first, second):
         closures = [box.close(sales=n) for n in range(1, 6)]
         rows = [closure for closure in closures if (box, closure.z_number) != (first, 3)]
-        store.closures.take([received(box, closure, store) for closure in rows], now=now)
+        store.closures.store([received(box, closure, store) for closure in rows], now=now)
     presence = second.presence(at=now, tax_days=6)
-    store.presences.take([presence_word(second, presence)], now=now)
+    store.presences.store([presence_word(second, presence)], now=now)
 
 
 @pytest.fixture(scope="module")
@@ -193,10 +193,10 @@ def test_a_lost_ledger_is_accepted(hq, open_page):
     no such way; what the admin has not seen is not accepted; afterwards the finding is solved in her name, and the shop says who it was."""
     lost = PaperBox("EL02000019-1")
     hq.store.register.add(lost.nim, lost.key.public, now=1, label="Koudougou")
-    hq.store.closures.take([received(lost, lost.close(at=EVENING + 60 * DAY), hq.store)], now=2)
+    hq.store.closures.store([received(lost, lost.close(at=EVENING + 60 * DAY), hq.store)], now=2)
     new = PaperBox(lost.nim, key=lost.key, seed="after the loss")
     presence = new.presence()
-    hq.store.presences.take([presence_word(new, presence)], now=time.time_ns() // 1_000_000)
+    hq.store.presences.store([presence_word(new, presence)], now=time.time_ns() // 1_000_000)
     with logged_in(hq, "Issa") as client:
         assert client.get("/ui/shops/EL02000019-1/ledger").status_code == 403
         own = {"sec-fetch-site": "same-origin"}
@@ -238,7 +238,7 @@ def test_a_box_that_says_nothing_more_is_not_shown_as_connected(hq, open_page):
     box, hour = PaperBox("EL02000021-1"), 3_600_000
     then = time.time_ns() // 1_000_000 - hour
     hq.store.register.add(box.nim, box.key.public, now=1, label="Kaya", region="Centre")
-    hq.store.presences.take([presence_word(box, box.presence(at=then))], now=then)
+    hq.store.presences.store([presence_word(box, box.presence(at=then))], now=then)
     page = open_page()
     page.goto("/ui/boxes")
     row = page.get_by_test_id("box-row").filter(has_text="Kaya")

@@ -33,7 +33,7 @@ async def test_a_certificate_that_is_renewed(tmp_path, monkeypatch):
     pair, served = Authority(tmp_path).issue(), asyncio.Queue()
     good, settings = pair.read_bytes(), HqSettings(server=HqServer(tls_cert=pair, tls_key=pair))
     with capture_logs() as lines:
-        keeping = asyncio.create_task(serve._keep_certificate(SimpleNamespace(renew=served.put), settings))
+        keeping = asyncio.create_task(serve._reload_certificate(SimpleNamespace(renew=served.put), settings))
         for count in (1, 2):
             pair.write_bytes(b"")
             await until(lambda count=count: len(lines) == count, 10)

@@ -18,10 +18,10 @@ async def test_a_word_that_was_heard_before(store, box, threads):
     first, second = word(box), word(box, disk=8000)
     stranger = Message(via="nats", headers=first.headers, body=first.body, nim="EL02000016-1")
     async with reception.running():
-        assert await reception.unheard([first]) == [first]
+        assert await reception.new_presences([first]) == [first]
         await reception.presence(first)
-    assert await reception.unheard([first, second, stranger]) == [second, stranger]
-    assert await reception.unheard([]) == []
+    assert await reception.new_presences([first, second, stranger]) == [second, stranger]
+    assert await reception.new_presences([]) == []
 
 
 async def test_a_word_of_a_key_that_is_revoked_since(store, box, threads):
@@ -31,4 +31,4 @@ async def test_a_word_of_a_key_that_is_revoked_since(store, box, threads):
     async with reception.running():
         await reception.presence(presence)
     store.register.revoke(PaperBox().nim.partition("-")[0], box.key.id, 1)
-    assert await reception.unheard([presence]) == [presence]
+    assert await reception.new_presences([presence]) == [presence]

@@ -219,7 +219,7 @@ async def test_a_taxpayer_who_comes_back_knows_what_the_machine_counted_meanwhil
         for number in "DEFGH":
             await shop.certify(number, 500)
         (former,) = shop.worker.former
-        await shop.store.ledger.write(outages.give_sign_of_life, former.book, 1)
+        await shop.store.ledger.write(outages.store_sign_of_life, former.book, 1)
     activated(session, reset=resets[1], ifu="00084440Y", nim="EL02000015-3")
     async with in_service(tmp_path / "ledger", on=session) as shop:
         assert not shop.worker.attention

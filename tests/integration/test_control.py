@@ -29,7 +29,7 @@ from daemon.operations import (
     RepairTime,
     ReplayOutbox,
     RevokeKey,
-    SayLastZ,
+    SetLastZ,
     Settle,
 )
 from daemon.settings import Settings, parse
@@ -135,7 +135,7 @@ async def test_a_decision_is_taken_for_the_case_that_was_shown(box: Box) -> None
     with pytest.raises(DecisionRefused, match="changed"):
         await box.ask(settle)
     assert (box.store.ledger.peek(book_state, till.book)).attention == ""
-    await box.ask(SayLastZ(till.book, 7))
+    await box.ask(SetLastZ(till.book, 7))
     assert [entry.action for entry in await box.store.ledger.read(newest_entries, 2)] == [
         "z_number.said",
         "attempt.settled",

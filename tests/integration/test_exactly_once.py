@@ -158,7 +158,7 @@ async def test_adopting_leaves_what_this_process_is_at_alone(shop: MemoryShop) -
         stranger(shop)()
         book, state = shop.worker.book, await shop.worker.present().state()
         await shop.store.ledger.set_attention(book, "found", at=3)
-        await shop.store.ledger.keep_evidence(book, state, at=3)
+        await shop.store.ledger.store_evidence(book, state, at=3)
         await shop.store.decisions.carry_out(await shop.store.decisions.case(book), "adopt", reason="seen", at=3)
     assert (await sale).value.code == shop.on_machine[-1].code
     assert [record.number for record in await shop.certified()] == ["FOREIGN-1", "B"]

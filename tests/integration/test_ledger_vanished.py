@@ -110,7 +110,7 @@ async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on
         assert (shop.store.ledger.peek(book_state, shop.worker.book)).needs_last_z
         with pytest.raises(ZNumberUnknown):
             await shop.close_period()
-        await shop.store.decisions.say_last_z(shop.worker.book, 3)
+        await shop.store.decisions.set_last_z(shop.worker.book, 3)
         assert (await shop.close_period()).value.z_number == 4
 
 

@@ -272,7 +272,7 @@ async def test_a_full_disk_is_in_the_register_before_the_machine_certifies_again
             monkeypatch.setattr(watch, "LOOK", 0.2)
             await asyncio.sleep(0.05)
             await shop.disk(writable=True)
-            await shop.store.ledger.write(outages.give_sign_of_life, shop.worker.book, shop.worker.now())
+            await shop.store.ledger.write(outages.store_sign_of_life, shop.worker.book, shop.worker.now())
             await shop.until(lambda: register(shop), "the outage")
             assert (lasting(shop).reason, lasting(shop).refused) == ("disk", True)
             assert not shop.worker.connected
@@ -284,7 +284,7 @@ async def test_attention_is_an_outage(tmp_path: Path) -> None:
     async with shop_of(tmp_path, SOON) as shop:
         await shop.connected()
         await shop.store.ledger.set_attention(shop.worker.book, "somebody has to look", at=shop.worker.now())
-        shop.worker.take_state(shop.store.ledger.peek(book_state, shop.worker.book))
+        shop.worker.apply_state(shop.store.ledger.peek(book_state, shop.worker.book))
         outage = await begun(shop)
         assert outage.reason == "attention"
 

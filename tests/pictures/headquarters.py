@@ -50,11 +50,11 @@ def fill(store: HqStore) -> str:
             strange = {"unexplained": 1} if (index, day) == (3, 9) else {}
             closure = box.close(sales=20 + (day * 7 + index * 11) % 45, at=first + day * DAY, **strange)
             if (index, day) not in MISSING:
-                store.closures.take([received(box, closure, store)], now=now)
+                store.closures.store([received(box, closure, store)], now=now)
                 path = path or f"/ui/closures/{nim.partition('-')[0]}/{closure.report_id}"
         if index != 2:
             presence = box.presence(at=now, tax_days=6 if index == 1 else 0)
-            store.presences.take([presence_word(box, presence)], now=now)
+            store.presences.store([presence_word(box, presence)], now=now)
     return path
 
 

@@ -62,7 +62,7 @@ from support.signing_client import signed
 
 from common.turns import ended
 from common.wire.call import LaterCall, RelayedCall, RelayedReply, encode, key_id_of
-from common.wire.keys import PUBLIC, LaneWord, PrivateKey, decode, read_credentials, seal
+from common.wire.keys import PUBLIC, LaneHeader, PrivateKey, decode, read_credentials, seal
 from common.wire.nats_headers import LANE, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsServers
 from common.wire.presence import read_presence
@@ -639,7 +639,7 @@ async def store_sale(later: LaterCalls, nim: str, name: str, key: str) -> None:
     headers = (("authorization", f"Bearer {key}"), ("content-type", "application/json"), *once)
     call = RelayedCall("relay", 0, 0, "POST", f"/v1/mcf/{nim}/certify", headers, body)
     until = int(datetime.now(UTC).timestamp() * 1000) + 600_000
-    await later.keep(nim, call, key_id_of(dict(headers)), name, until)
+    await later.store(nim, call, key_id_of(dict(headers)), name, until)
 
 
 @contextlib.asynccontextmanager
@@ -674,7 +674,7 @@ async def last_presence(site: RelaySite) -> Msg:
 
 async def lane_keys(site: RelaySite) -> set[str]:
     """Those that the last presence names."""
-    word = LaneWord.read(((await last_presence(site)).headers or {}).get(LANE, ""))
+    word = LaneHeader.read(((await last_presence(site)).headers or {}).get(LANE, ""))
     return set(word.key_ids) if word else set()
 
 

@@ -3,14 +3,14 @@
 from simulation.drawn.events import Script
 from simulation.history import play
 
-MOST_TRIES = 300
+MAX_TRIES = 300
 
 
 def cut_down(script: Script) -> list[int]:
     """Which events are left; without any one of them nothing fails any more (or it took too long to find out)."""
     indexes = list(range(len(script.events)))
     size, tries = max(1, len(indexes) // 2), 0
-    while indexes and tries < MOST_TRIES:
+    while indexes and tries < MAX_TRIES:
         for at in range(0, len(indexes), size):
             fewer = indexes[:at] + indexes[at + size :]
             tries += 1

@@ -162,7 +162,7 @@ class Lane:
             wrong_keys=WrongKeys(clock=self.box.loop.time),
         )
         opened = calls.Calls(runtime, create_api(deps))
-        await opened.take(settings)()
+        await opened.prepare(settings)()
         return opened
 
 

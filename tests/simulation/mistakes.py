@@ -84,8 +84,8 @@ MISTAKES = (
         70,
         "an export that moves TC alone was not certified (fault 5)",
         VERDICT,
-        "        verdict = _word(state) if may_be_certified(attempt.type, None, before, now) else None\n",
-        "        verdict = _word(state) if any(moved) else NotCertified()\n",
+        "        verdict = _certified_by(state) if may_be_certified(attempt.type, None, before, now) else None\n",
+        "        verdict = _certified_by(state) if any(moved) else NotCertified()\n",
     ),
     Mistake(
         41,
@@ -127,7 +127,7 @@ MISTAKES = (
         "what has no answer was certified",
         VERDICT,
         "    now, ours = state.counters, is_last(attempt, state)\n",
-        "    now, ours = state.counters, state.last is not None\n    if ours:\n        return _word(state) or NotCertified()\n",
+        "    now, ours = state.counters, state.last is not None\n    if ours:\n        return _certified_by(state) or NotCertified()\n",
     ),
     Mistake(
         0,
@@ -235,8 +235,8 @@ MISTAKES = (
         0,
         "the closure does not bring in the rest",
         "daemon.store.tables.book.closures",
-        "    totals, _ = bring_in(connection, book, zone)\n",
-        "    totals, _ = bring_in(connection, book, zone, 0)\n",
+        "    totals, _ = add_new(connection, book, zone)\n",
+        "    totals, _ = add_new(connection, book, zone, 0)\n",
     ),
     Mistake(
         0,
@@ -291,8 +291,8 @@ MISTAKES = (
         411,
         "an invoice after an unnoticed reset is of the activation before it",
         VERDICT,
-        '        return _word(state, nim if state.counters.tc <= before.tc else "")\n',
-        "        return _word(state)\n",
+        '        return _certified_by(state, nim if state.counters.tc <= before.tc else "")\n',
+        "        return _certified_by(state)\n",
     ),
     Mistake(
         52,

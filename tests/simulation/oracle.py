@@ -400,7 +400,7 @@ def outages_are_right(expected: Expectations, register: Sequence[Outage], ledger
             assert within or is_lost, f"a till was refused at {at}, in no outage"
 
 
-MOST_CLOSURES = 1000
+MAX_CLOSURES = 1000
 NOTED_WITHIN = 5.0
 """Seconds in which a refusal is in the register, unless the daemon or its disk ends before."""
 
@@ -423,7 +423,7 @@ def _check_reading(connection: sqlite3.Connection, everybody: Sequence[Expectati
     assert not wrong, f"not told once: {wrong}"
     found: list[Fact] = []
     for book in connection.execute("SELECT DISTINCT nim, mode FROM book").fetchall():
-        sent = waiting_closures(connection, UPSTREAM, *book, MOST_CLOSURES)
+        sent = waiting_closures(connection, UPSTREAM, *book, MAX_CLOSURES)
         records = [record_of(read_closure(compose(each)).data) for each in sent if each.kind == "Z"]
         found += [fact for record in records for fact in alone(record) if fact.kind != "unexplained"]
         records.sort(key=lambda record: (record.ledger_id, record.z))  # each taxpayer's has an id of its own

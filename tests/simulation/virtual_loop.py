@@ -16,8 +16,8 @@ from typing import Any
 PROCESS: ContextVar[object] = ContextVar("PROCESS", default=None)
 """In whose life a task or a timer began; None: in the world outside."""
 
-MOST_TURNS = 100_000
-MOST_TURNS_OF_LANE = 200_000
+MAX_TURNS = 100_000
+MAX_TURNS_OF_LANE = 200_000
 """On a day with a network."""
 
 
@@ -155,7 +155,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         """As asyncio has it, without a selector: what is due becomes ready, and whatever is ready runs once."""
         self.turns += 1
-        if self.turns > (MOST_TURNS if self.connect is None else MOST_TURNS_OF_LANE):
+        if self.turns > (MAX_TURNS if self.connect is None else MAX_TURNS_OF_LANE):
             raise NothingLeft("it goes round and round without coming to an end")
         ready, scheduled = self._ready, self._scheduled
         while scheduled and (not ready or scheduled[0][0] <= self.now or scheduled[0][1]._cancelled):

@@ -27,7 +27,7 @@ from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, Closure
-from daemon.machines.line import LineSettings, keep_line
+from daemon.machines.line import LineSettings, run_line
 from daemon.store.decisions import DecisionNote
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store
@@ -165,7 +165,7 @@ class MemoryShop:
             self.register = asyncio.get_running_loop().create_task(watch.run(), name="outages")
         settings = LineSettings(self.nim, self._open_port, self.timers, self.habits, self.retry, self.heartbeat)
         self.keeper = LooksApart(self.worker)
-        self.line = asyncio.get_running_loop().create_task(keep_line(settings, self.keeper), name="line")
+        self.line = asyncio.get_running_loop().create_task(run_line(settings, self.keeper), name="line")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

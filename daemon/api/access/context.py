@@ -12,7 +12,7 @@ from litestar.datastructures import State
 
 from common.language import Text
 from daemon.api.access.login import Logins
-from daemon.api.access.rehearsal import MetCases, SandboxControls
+from daemon.api.access.rehearsal import PlayedCases, SandboxControls
 from daemon.api.access.throttle import ConcurrencyLimit, KeyRates, SandboxShare, WrongKeys
 from daemon.api.box import Box, Paper
 from daemon.api.http.middleware import CrossOrigin
@@ -67,7 +67,7 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: SandboxShare = msgspec.field(default_factory=SandboxShare)
     sandboxes: Mapping[int, SandboxControls] = msgspec.field(default_factory=dict)
     """By the id of the sandbox's book."""
-    met_cases: MetCases = msgspec.field(default_factory=MetCases)
+    met_cases: PlayedCases = msgspec.field(default_factory=PlayedCases)
     uses: Uses = msgspec.field(default_factory=dict)
     damage: Callable[[], Sequence[str]] = tuple
     """Known damage of the ledger."""

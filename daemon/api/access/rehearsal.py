@@ -117,7 +117,7 @@ class Rehearsal:
         self.seconds = seconds
         self._met = met
 
-    def meets(self, *cases: str) -> bool:
+    def plays(self, *cases: str) -> bool:
         """Whether it is one of these cases; then it counts as having happened."""
         if self.case in cases:
             self._met()
@@ -150,10 +150,10 @@ class SandboxControls(Protocol):
         ...
 
 
-class MetCases:
+class PlayedCases:
     """Keys that have met their failure since the start: a repeated request with the same header succeeds."""
 
-    MOST: Final = 10_000
+    MAX_KEYS: Final = 10_000
 
     def __init__(self) -> None:
         self._met: OrderedDict[tuple[int, bytes, bytes], None] = OrderedDict()
@@ -172,7 +172,7 @@ class MetCases:
 
     def _note(self, use: tuple[int, bytes, bytes]) -> None:
         self._met[use] = None
-        if len(self._met) > self.MOST:
+        if len(self._met) > self.MAX_KEYS:
             self._met.popitem(last=False)
 
 

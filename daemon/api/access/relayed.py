@@ -21,7 +21,7 @@ from daemon.core.ledger.deferred import KeyRequired
 RELAYED: Final = "relayed"
 """Key of the `RelayedRequest` in the state of a request through the relay."""
 NOT_AFTER: Final = b"mcfd-not-after"
-MOST_DAYS: Final = 7
+MAX_DAYS: Final = 7
 """Longest limit of a signed request in days; Idempotency-Keys are stored for longer."""
 PASSING: Final = frozenset(
     {
@@ -90,8 +90,8 @@ def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
         ]
     except BadEvent:
         raise InvalidRequest.at("Mcfd-Not-After", Text("has to be a time in UTC, as 2026-11-25T10:00:00Z")) from None
-    if is_signed and min(limits) > found.now() + MOST_DAYS * DAY:
-        fault = Text("may be {days} days ahead at most where the request is signed", days=MOST_DAYS)
+    if is_signed and min(limits) > found.now() + MAX_DAYS * DAY:
+        fault = Text("may be {days} days ahead at most where the request is signed", days=MAX_DAYS)
         raise InvalidRequest.at("Mcfd-Not-After", fault)
     expires = found.expires(limits)
     if expires <= asyncio.get_running_loop().time():

@@ -32,7 +32,7 @@ so several at once would all delay one sale."""
 LIVE_FOR: Final = 60.0
 RATE_SECONDS: Final = 60.0
 
-LetPass = Callable[[], Awaitable[None]]
+YieldToTills = Callable[[], Awaitable[None]]
 
 
 class WrongKeys:
@@ -112,10 +112,10 @@ class SandboxShare:
     """The sandbox's share of processor time. A request is charged the processor time of all threads while it runs,
     since readers slow the loop too; that overestimates it if other work runs."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, let_pass: LetPass = no_wait) -> None:
-        """`let_pass` returns when no till waits, or tills have gone first for long enough."""
+    def __init__(self, clock: Callable[[], float] = time.monotonic, yield_to_tills: YieldToTills = no_wait) -> None:
+        """`yield_to_tills` returns when no till waits, or tills have gone first for long enough."""
         self._clock = clock
-        self._let_pass = let_pass
+        self._yield_to_tills = yield_to_tills
         self._live_at = float("-inf")
         self._next = float("-inf")
         self._began = float("-inf")
@@ -128,10 +128,10 @@ class SandboxShare:
         """Returns when the request may begin; the result has to be called at its end."""
         await self._places.acquire()
         try:
-            await self._let_pass()
+            await self._yield_to_tills()
             while (wait := max(self._next, self._began + APART) - self._clock()) > 0 and self._is_live:
                 await asyncio.sleep(wait)
-                await self._let_pass()
+                await self._yield_to_tills()
         except BaseException:
             self._places.release()
             raise

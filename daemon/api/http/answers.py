@@ -133,7 +133,7 @@ def _packed(package: str, name: str) -> bytes:
     return gzip.compress(content(package, name), mtime=0)
 
 
-class NoLongerWelcomeError(Exception):
+class StreamRevoked(Exception):
     """The key or session of a stream has ended; the stream is aborted, so that it does not look complete."""
 
 
@@ -166,7 +166,7 @@ class Stream(Reply):
                 pumping = self._pump(first, pieces, send)
                 try:
                     complete = await while_waited_for(pumping, _gone(receive), self._stopping.wait())
-                except NoLongerWelcomeError:
+                except StreamRevoked:
                     log.info("stream.access_ended")
                     return
                 except TimeoutError:
@@ -182,7 +182,7 @@ class Stream(Reply):
         await _write(send, first)
         async for piece in pieces:
             if not self._is_welcome():
-                raise NoLongerWelcomeError
+                raise StreamRevoked
             await _write(send, piece)
 
 

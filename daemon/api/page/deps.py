@@ -18,7 +18,7 @@ from daemon.store.decisions import OperatorDecisions
 from daemon.store.ledger import Ledger
 from daemon.usecases.worker.machine_worker import MachineWorker
 
-MOST_RESULTS = 8
+MAX_RESULTS = 8
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
         task = results.get(form)
         if task is None or (task.done() and task.exception()):
             task = results[form] = asyncio.get_running_loop().create_task(make(), name="run once")
-            for oldest in list(results)[:-MOST_RESULTS]:
+            for oldest in list(results)[:-MAX_RESULTS]:
                 del results[oldest]
         return await asyncio.shield(task)
 

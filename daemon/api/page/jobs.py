@@ -13,7 +13,7 @@ from daemon.api.page.rendering import Fault, fault_of
 
 Kind = Literal["backup", "verify", "export"]
 State = Literal["running", "done", "failed"]
-MOST_JOBS: Final = 8
+MAX_JOBS: Final = 8
 """Including finished ones."""
 
 
@@ -54,7 +54,7 @@ class Jobs(msgspec.Struct):
         if running := next((job for job in self.jobs if job.kind == kind and job.state == "running"), None):
             return running
         job = Job(self.jobs[-1].id + 1 if self.jobs else 1, kind, subject)
-        self.jobs = [*self.jobs[-MOST_JOBS + 1 :], job]
+        self.jobs = [*self.jobs[-MAX_JOBS + 1 :], job]
         task = asyncio.get_running_loop().create_task(_run(job, work), name=f"page {kind}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

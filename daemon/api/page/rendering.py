@@ -17,13 +17,13 @@ import msgspec
 import structlog
 
 from common import numbers
-from common.language import Counted, Language, Speaker, Text, tell
+from common.language import Counted, Language, Speaker, Text, translate
 from common.web import charts
 from common.web.icons import icon
 from common.web.static_files import addresses
 from daemon.api import refusals
 from daemon.core import errors
-from daemon.core.audit import value_word
+from daemon.core.audit import value_text
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import NotWaiting
 from daemon.core.ledger.take_over import TakeOverRefused
@@ -111,7 +111,7 @@ def environment() -> Environment:
         "scaled": numbers.scaled,
         "cell": charts.money_cell,
     }
-    templates.globals |= {"icon": icon, "Counted": Counted, "value_word": value_word}
+    templates.globals |= {"icon": icon, "Counted": Counted, "value_text": value_text}
     templates.globals["assets"] = addresses(STATIC)
     return templates
 
@@ -287,4 +287,4 @@ def _detail(error: Exception | None, language: Language) -> str:
         return errors.without_paths(SEPARATOR.in_language(language).join(details), language)
     if isinstance(error, errors.CreditExceedsOriginal):
         return Text("{total} of it is left", total=numbers.money(error.left_ttc or 0)).in_language(language)
-    return errors.without_paths(str(tell(error, language)), language)
+    return errors.without_paths(str(translate(error, language)), language)

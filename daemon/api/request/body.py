@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, unquote_to_bytes
 from litestar.types import Receive
 
 from common.language import Text, by_weight
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from common.wire.json_values import read_decimal, read_integer
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Headers
@@ -267,6 +267,6 @@ def integer(query: dict[str, str], name: str, *, default: int, least: int, most:
     text = query.get(name)
     if text is None:
         return default
-    if (number := whole_number(text)) is not None and least <= number <= most:
+    if (number := parse_integer(text)) is not None and least <= number <= most:
         return number
     raise InvalidRequest.at(name, Text("has to be a whole number from {least} to {most}", least=least, most=most))

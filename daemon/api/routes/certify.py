@@ -22,7 +22,7 @@ from daemon.api.rendered_paper import (
     document_of,
     no_head,
     read_document,
-    read_wanted,
+    read_format,
     rendered,
     sale_document,
 )
@@ -203,7 +203,7 @@ def _key(request: ApiRequest) -> str:
 
 async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
     no_head(request)
-    wanted, record = read_wanted(request, deps_of(request).paper), _certified_record(found)
+    wanted, record = read_format(request, deps_of(request).paper), _certified_record(found)
     style = wanted.style
     if record is not None and style.is_duplicate:
         copy = await acts.make_copy(request.auth.worker, record, call_of(request))

@@ -21,7 +21,7 @@ from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import Receipt
 from daemon.usecases.delivery.events import (
     EventNotifier,
-    SeenEvent,
+    LastEventId,
     SentEvent,
     Start,
     events_for,
@@ -112,11 +112,11 @@ def frame(event: SentEvent, epoch: int) -> bytes:
     return b"id: %s%d\nevent: %s\ndata: %s\n\n" % (before, event.id, event.type.encode(), event.data)
 
 
-def _last_seen(request: ApiRequest) -> SeenEvent | None:
+def _last_seen(request: ApiRequest) -> LastEventId | None:
     sent = [value for name, value in request.scope["headers"] if name == b"last-event-id"]
     if not sent or sent == [b""]:
         return None
     found = _EVENT_ID.fullmatch(sent[0].decode("latin-1")) if len(sent) == 1 else None
     if found is None:
         raise InvalidRequest.at("Last-Event-ID", Text("is not the id of an event"))
-    return SeenEvent(int(found[1] or 0), int(found[2]))
+    return LastEventId(int(found[1] or 0), int(found[2]))

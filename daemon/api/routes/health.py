@@ -226,7 +226,7 @@ async def metrics(request: ApiRequest) -> Answer:
     from daemon.api.document.metrics_text import MEDIA_TYPE, Seen, SeenMachine, exposition  # noqa: PLC0415  on first use, see there
 
     deps = deps_of(request)
-    owner = _may_look(deps, request)
+    owner = _authorized_key(deps, request)
     box = deps.box
     machines, retired = [
         [
@@ -246,7 +246,7 @@ async def metrics(request: ApiRequest) -> Answer:
     return Answer(exposition(seen), media_type=MEDIA_TYPE)
 
 
-def _may_look(deps: ApiDeps, request: ApiRequest) -> ApiKey | None:
+def _authorized_key(deps: ApiDeps, request: ApiRequest) -> ApiKey | None:
     """The key of the request; None from the box itself, which may see everything."""
     address = address_of(request.scope)
     return None if is_loopback(address) else identify(deps, request.scope["headers"], address)

@@ -35,13 +35,13 @@ from daemon.usecases.certification.idempotency import answered_once
 from daemon.usecases.reports import inspect
 from daemon.usecases.reports.inspect import CancelAnswer
 
-MOST_DAYS: Final = 400
-MOST_HOURS: Final = 48
-MOST_AHEAD: Final = 3660 * DAY
+MAX_DAYS: Final = 400
+MAX_HOURS: Final = 48
+MAX_AHEAD: Final = 3660 * DAY
 _SERVERS: Final = ("reachable", "unreachable")
 
-Days = Annotated[int, Meta(ge=0, le=MOST_DAYS)]
-Hours = Annotated[int, Meta(ge=0, le=MOST_HOURS)]
+Days = Annotated[int, Meta(ge=0, le=MAX_DAYS)]
+Hours = Annotated[int, Meta(ge=0, le=MAX_HOURS)]
 
 
 @get(
@@ -121,7 +121,7 @@ async def move_clock(request: ApiRequest) -> Answer:
 
     async def act() -> bytes:
         hours, reachable = read_move_of_clock(body)
-        if sandbox.now() + hours * HOUR > deps_of(request).clock() + MOST_AHEAD:
+        if sandbox.now() + hours * HOUR > deps_of(request).clock() + MAX_AHEAD:
             raise InvalidRequest.at("days", Text("the sandbox's time goes ten years ahead at the most"))
         return msgspec.json.encode(await sandbox.move_clock(hours * 3600, reachable=reachable))
 
@@ -134,7 +134,7 @@ def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:
     """Hours, and whether the tax server is reachable (None for no change)."""
     errors = refusals_of(unknown_of(body, fields_of(ClockBody)))
     fields = Fields(body, "", errors)
-    hours = 24 * fields.whole("days", MOST_DAYS) + fields.whole("hours", MOST_HOURS)
+    hours = 24 * fields.whole("days", MAX_DAYS) + fields.whole("hours", MAX_HOURS)
     server = fields.choice("taxServer", _SERVERS, "")
     if errors:
         raise InvalidRequest(errors)

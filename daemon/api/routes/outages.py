@@ -10,12 +10,12 @@ from litestar import get, post
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded
-from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
+from daemon.api.rendered_paper import SHAPE, read_format, rendered
 from daemon.api.request.body import read_json, read_page
 from daemon.api.request.outcome import call_of, sent_once
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.unknown import fields_of, unknown_of
-from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
+from daemon.core.report.outages import NotifiedBody, OutageData, OutageList
 from daemon.paper.reports import outage_document
 from daemon.store.tables.book.outages import find_outage
 from daemon.usecases import outages
@@ -52,7 +52,7 @@ async def listed(request: ApiRequest) -> Answer:
         summary="Who was notified of an outage",
         description="""The administration and the distributor have to be notified at once (order 2025-0049, article 7 c). It is kept in the chain and
 in the audit log. The same `who` and `reference` are noted once, also without an `Idempotency-Key`.""",
-        answer=OutageWord,
+        answer=OutageData,
         status=201,
         answer_text="Noted",
         body=NotifiedBody,
@@ -82,7 +82,7 @@ async def note_notified(request: ApiRequest) -> Answer:
 )
 async def declaration(request: ApiRequest) -> Answer:
     paper, worker = deps_of(request).paper, request.auth.named
-    wanted = read_wanted(request, paper)
+    wanted = read_format(request, paper)
     outage = await worker.ledger.read(find_outage, worker.book, request.path_params["outage"])
     await inspect.learn_taxpayer(worker)
     shop = paper.shop(worker, wanted.style.language)

@@ -19,7 +19,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, EmptyBody, described
 from daemon.api.http.answers import Answer, Header
 from daemon.api.refusals import TooManyRequests
-from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, no_head, read_wanted, rendered
+from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, no_head, read_format, rendered
 from daemon.api.request.body import range_of, read_query
 from daemon.api.request.outcome import call_of, customer_url, read_optional, sent_once
 from daemon.core.clock import millis_text
@@ -69,7 +69,7 @@ async def _invoice(request: ApiRequest, _shop: Shop, style: Style) -> Document:
 async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
     worker, query = request.auth.worker, read_query(request, "from", "to")
     content = await report.x_between(worker, *range_of(request, query)) if query else await report.x_report(worker)
-    await acts.give_report(worker, "X", content, call_of(request))
+    await acts.store_report(worker, "X", content, call_of(request))
     return report_document(content, shop, style, printed_at=_now(request), periodic=bool(query))
 
 
@@ -93,7 +93,7 @@ def _of_range(each: RangeReport) -> Template:
         worker = request.auth.worker
         content = await each.read(worker, *range_of(request, read_query(request, "from", "to")))
         if each.kind:
-            await acts.give_report(worker, each.kind, content, call_of(request))
+            await acts.store_report(worker, each.kind, content, call_of(request))
         return each.document(content, shop, style, printed_at=_now(request))
 
     return template
@@ -104,7 +104,7 @@ async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
     query = read_query(request, "from", "to")
     with deps_of(request).exports.take(request.auth.key.id):
         sold = await articles_report(worker, *range_of(request, query)) if query else (await articles_since(worker))[1]
-    await acts.give_report(worker, "articles", sold, call_of(request))
+    await acts.store_report(worker, "articles", sold, call_of(request))
     return articles_document(sold, shop, style, printed_at=_now(request))
 
 
@@ -126,7 +126,7 @@ async def _composed(request: ApiRequest, template: Template, style: Style) -> Do
 
 
 async def show(request: ApiRequest, template: Template) -> Answer:
-    wanted = read_wanted(request, deps_of(request).paper)
+    wanted = read_format(request, deps_of(request).paper)
     style, call = wanted.style, call_of(request)
     if record := await _copied(request, style):
         style = msgspec.structs.replace(style, copy=await acts.make_copy(request.auth.worker, record, call))
@@ -139,7 +139,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
     """Prints a document; only a successful print counts as a copy, so the next copy waits for its number."""
     paper, worker = deps_of(request).paper, request.auth.worker
     body = await read_optional(request, EmptyBody)
-    wanted = read_wanted(request, paper)
+    wanted = read_format(request, paper)
     call = call_of(request, body.raw, body.fields)
 
     async def act() -> bytes:

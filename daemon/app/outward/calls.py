@@ -25,9 +25,9 @@ from common.language import Text, preferred
 from common.problems import new_request_id
 from common.turns import ended
 from common.wire.call import (
-    MOST_CALL,
-    MOST_HEADERS,
-    MOST_REPLY,
+    MAX_CALL,
+    MAX_HEADERS,
+    MAX_REPLY,
     Headers,
     RelayedCall,
     RelayedReply,
@@ -42,7 +42,7 @@ from common.wire.nats_headers import CALL, PRESENCE
 from daemon.api.access.relayed import RELAYED, RelayedRequest
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
-from daemon.app.outward.presence import PresenceWords
+from daemon.app.outward.presence import PresenceSource
 from daemon.app.outward.replication import calls as calls_receiver
 from daemon.app.outward.replication import subject_names
 from daemon.app.reload import BringIntoForce
@@ -117,7 +117,7 @@ class LaneClock:
     """The relay's time minus the loop's, in milliseconds."""
     _valid_until: float = field(default=0.0, init=False)
 
-    def heard(self, sent_at: int) -> None:
+    def note_call(self, sent_at: int) -> None:
         """Takes the sending time of a call; once for each call, on its arrival."""
         if self.is_synchronised():
             self._ahead = None
@@ -136,7 +136,7 @@ class LaneClock:
 @asynccontextmanager
 async def answering_calls(runtime: Runtime, app: App) -> AsyncIterator[Calls]:
     calls = Calls(runtime, app)
-    await calls.take(runtime.settings)()
+    await calls.prepare(runtime.settings)()
     try:
         yield calls
     finally:
@@ -147,7 +147,7 @@ class Calls:
     def __init__(self, runtime: Runtime, app: App) -> None:
         self._runtime = runtime
         self._app = app
-        self._words = PresenceWords(runtime)
+        self._words = PresenceSource(runtime)
         self._places = CallPlaces()
         self._line = ""
         self._inside: Counter[str] = Counter()
@@ -156,7 +156,7 @@ class Calls:
         self._keeping: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
 
-    def take(self, settings: Settings) -> BringIntoForce:
+    def prepare(self, settings: Settings) -> BringIntoForce:
         """Checks the settings and returns the step that applies them; until then nothing changes. Raises BadOptions."""
         upstream = settings.upstream
         lane_keys = self._runtime.store.key_ring.relay_key_ids
@@ -165,7 +165,7 @@ class Calls:
         async def into_force() -> None:
             await self.stop()
             if receiver is not None:
-                self._keeping = asyncio.get_running_loop().create_task(self._keep(receiver), name="calls")
+                self._keeping = asyncio.get_running_loop().create_task(self._run_receiver(receiver), name="calls")
 
         return into_force
 
@@ -178,7 +178,7 @@ class Calls:
             await ended(self._keeping)
             self._keeping = None
 
-    async def _keep(self, receiver: NatsReceiver) -> None:
+    async def _run_receiver(self, receiver: NatsReceiver) -> None:
         from common.wire.errors import NatsError  # noqa: PLC0415  # with NATS alone
         from daemon.upstream.options import BadOptions  # noqa: PLC0415  # see above
 
@@ -231,11 +231,11 @@ class Calls:
                     listening[name] = client.subscribe(
                         f"{receiver.place(name)}.{CALL}",
                         partial(self._called, client, receiver, short_nim(name)),
-                        most=MOST_CALL + MOST_HEADERS,
+                        most=MAX_CALL + MAX_HEADERS,
                     )
                     await client.ping()
                 if announced.get(name) != (key_ids := ring.relay_key_ids(name)):
-                    await self._say_boot(client, receiver, name)
+                    await self._publish_boot(client, receiver, name)
                     announced[name] = key_ids
             if not self._has_keys():
                 await client.ping()  # the presence without the last, revoked key is sent before the end
@@ -243,7 +243,7 @@ class Calls:
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
-    async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
+    async def _publish_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
         """Publishes this boot and its keys. The relay calls the boot of the last presence, and takes deferred sales
         only for the keys in it; so this is due when the box begins to listen and when keys are made or revoked."""
         for word in await self._words.words(receiver.key_id):
@@ -268,7 +268,7 @@ class Calls:
             taken = self._places.taken[nim]
             _reply(client, msg, RelayedReply(boot=self._runtime.boot, line=self._line, nim=name, under_way=taken))
             return
-        self._clock.heard(call.sent_at)
+        self._clock.note_call(call.sent_at)
         if not call.sealed:
             self._begin(client, nim, call, msg)
         elif (opened := _opened(receiver.credentials, call)) is not None:
@@ -304,7 +304,7 @@ class Calls:
     async def _answer(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
         _reply(client, msg, await self.carry_out(nim, call))
 
-    async def _let_tills_pass(self, nim: str) -> None:
+    async def _yield_to_tills(self, nim: str) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + TILLS_FIRST_SECONDS
         workers = self._workers_of(nim)
@@ -318,7 +318,7 @@ class Calls:
         async def turn() -> None:
             nonlocal inside
             if call.method == "POST":
-                await self._let_tills_pass(nim)
+                await self._yield_to_tills(nim)
             inside = 1
             self._inside[nim] += inside
 
@@ -329,7 +329,7 @@ class Calls:
         finally:
             self._inside[nim] -= inside
         reply = self._replied(found.status, tuple(found.headers), bytes(found.body))
-        if len(reply.body) <= MOST_REPLY - MOST_HEADERS:
+        if len(reply.body) <= MAX_REPLY - MAX_HEADERS:
             return reply
         is_done = call.method != "GET" and found.status < HTTPStatus.BAD_REQUEST
         return self._problem(call, TooLarge(DONE_BUT_LARGE if is_done else LARGE))

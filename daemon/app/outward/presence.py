@@ -10,13 +10,13 @@ from importlib.metadata import version
 import msgspec
 
 from common.wire.instants import now_millis
-from common.wire.presence import HEAD_DIGITS, MOST_BYTES, Presence, encode_presence
+from common.wire.presence import HEAD_DIGITS, MAX_BYTES, Presence, encode_presence
 from daemon.app.runtime import Runtime
 from daemon.core.clock import millis_text
-from daemon.core.delivery import Backlog, BookStanding
+from daemon.core.delivery import Backlog, BookSummary
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book import deferred
-from daemon.store.tables.book.books import standing
+from daemon.store.tables.book.books import summary
 from daemon.store.tables.book.outages import out_since
 from daemon.usecases.delivery.presence import MachinePresence
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -26,7 +26,7 @@ DIGEST_DIGITS = 8
 LONGEST_VERSION = 24
 
 
-class PresenceWords:
+class PresenceSource:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._version = version("mcfd")[:LONGEST_VERSION]
@@ -41,7 +41,7 @@ class PresenceWords:
         ]
 
     async def _word(self, worker: MachineWorker, backlog: Backlog | None, key_id: str) -> bytes:
-        now = await worker.ledger.read(standing, worker.book)
+        now = await worker.ledger.read(summary, worker.book)
         waiting = await worker.ledger.read(deferred.backlog, worker.book)
         presence = msgspec.structs.replace(
             self._presence(worker, now, backlog, key_id),
@@ -49,13 +49,11 @@ class PresenceWords:
             outage=_instant(worker.ledger.peek(out_since, worker.book)),
         )
         content = encode_presence(presence)
-        if len(content) > MOST_BYTES:
+        if len(content) > MAX_BYTES:
             raise ValueError(f"a presence of {len(content)} bytes")
         return content
 
-    def _presence(
-        self, worker: MachineWorker, standing: BookStanding, backlog: Backlog | None, key_id: str
-    ) -> Presence:
+    def _presence(self, worker: MachineWorker, standing: BookSummary, backlog: Backlog | None, key_id: str) -> Presence:
         counters = standing.counters
         drift = worker.drift_seconds
         return Presence(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from common.files import secret_path
 from common.turns import ended
 from common.wire.instants import now_millis
-from daemon.app.outward.presence import PresenceWords
+from daemon.app.outward.presence import PresenceSource
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.core.audit import Actor
@@ -24,7 +24,7 @@ from daemon.owner import as_owner
 from daemon.settings import Settings, Upstream
 from daemon.settings.model import Webhook
 from daemon.settings.source import is_joined
-from daemon.store.maintenance.numbers import hear
+from daemon.store.maintenance.numbers import apply_last_z
 from daemon.store.outbox import Outbox
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
@@ -42,7 +42,7 @@ async def replicating(runtime: Runtime) -> AsyncIterator[Replication]:
     """Runs beside everything else and delays nothing."""
     replication = Replication(runtime)
     runtime.listeners.append(replication.on_event)
-    await replication.take(runtime.settings)()
+    await replication.prepare(runtime.settings)()
     try:
         yield replication
     finally:
@@ -111,7 +111,7 @@ class Replication(Senders):
         super().__init__(runtime.store, UPSTREAM)
         self._outbox = runtime.store.outbox
         self._runtime = runtime
-        self._words = PresenceWords(runtime)
+        self._words = PresenceSource(runtime)
 
     async def figures(self) -> Sequence[Backlog]:
         """The backlogs that `mcfd upstream status` shows."""
@@ -121,7 +121,7 @@ class Replication(Senders):
         if event.type == "closure.created":
             self.wake(event.book.nim, event.book.mode)
 
-    def take(self, settings: Settings) -> BringIntoForce:
+    def prepare(self, settings: Settings) -> BringIntoForce:
         """Checks the settings and returns the step that applies them; until then nothing changes. Raises BadOptions."""
         upstream = settings.upstream
         lane_keys = self._runtime.store.key_ring.relay_key_ids
@@ -153,7 +153,7 @@ class Replication(Senders):
         """Decision 30: a ledger that has lost a Z number does not use it again if headquarters has it."""
         for worker in self._runtime.workers:
             if worker.book.mode == "live" and same_machine(worker.book.nim, nim):
-                await self._runtime.store.decisions.write(hear, worker.book, last_z)
+                await self._runtime.store.decisions.write(apply_last_z, worker.book, last_z)
 
 
 def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) -> Replicator[Outgoing]:

@@ -29,7 +29,7 @@ async def posting(runtime: Runtime) -> AsyncIterator[Webhooks]:
     webhooks = Webhooks(runtime.store)
     runtime.event_bus.listeners.append(webhooks.on_event)
     with contextlib.suppress(StorageError):  # it is logged, and repeated at the next reload or start
-        await webhooks.take(runtime.settings)()
+        await webhooks.prepare(runtime.settings)()
     try:
         yield webhooks
     finally:
@@ -40,7 +40,7 @@ class Webhooks(Senders):
     def on_event(self, event: BookEvent) -> None:
         self.wake(event.book.nim, event.book.mode)
 
-    def take(self, settings: Settings) -> BringIntoForce:
+    def prepare(self, settings: Settings) -> BringIntoForce:
         """Checks the settings and returns the step that applies them; until then nothing changes. Raises BadOptions."""
         receivers = [webhook_receiver(number, webhook) for number, webhook in enumerate(settings.webhook)]
 

@@ -28,7 +28,7 @@ from daemon.app.upkeep.housekeeping import Certificate
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.core.errors import JoinFailed
-from daemon.operations import NoteBackup, NoteDeed
+from daemon.operations import NoteAction, NoteBackup
 from daemon.settings import Settings, load
 from daemon.settings.source import is_joined, read_joined
 from daemon.store.store import Store
@@ -40,7 +40,7 @@ FRESH_SECONDS = 5.0
 """Seconds that a result is reused: less than any repair takes."""
 LONG_SECONDS = 6 * 3600.0
 """Time limit for a command that reads a whole ledger on a slow card."""
-LAST_WORDS = 500
+MAX_LOG_LINES = 500
 LOCALES: dict[Language, str] = {"en": "en_US.UTF-8", "fr": "fr_FR.UTF-8"}
 IN_USE = Text(
     "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
@@ -138,7 +138,7 @@ async def _listen(stream: asyncio.StreamReader, tell: Tell) -> str:
         try:
             progress = msgspec.json.decode(line, type=_Progress)
         except msgspec.DecodeError:
-            text = (text + line.decode(errors="replace"))[-LAST_WORDS:]
+            text = (text + line.decode(errors="replace"))[-MAX_LOG_LINES:]
         else:
             tell(progress.done, progress.of)
     return text
@@ -181,7 +181,7 @@ def page_of(
         send_again=partial(_send_again, replication, webhooks),
         headquarters=partial(_headquarters, settings),
         join=partial(_join, runtime, reload),
-        leave=partial(_leave, runtime, reload),
+        leave=partial(_leave_headquarters, runtime, reload),
     )
 
 
@@ -213,13 +213,13 @@ async def _join(runtime: Runtime, reload: Callable[[], None], code: str, url: st
         joined = await joining.join(await asyncio.to_thread(load, runtime.settings.file), code, url)
     except JoinFailed as error:
         raise BoxRefused(*error.args) from None
-    await NoteDeed("upstream.joined", joined.headquarters).carry_out(runtime.store, at=now_millis(), by=by)
+    await NoteAction("upstream.joined", joined.headquarters).carry_out(runtime.store, at=now_millis(), by=by)
     reload()
 
 
-async def _leave(runtime: Runtime, reload: Callable[[], None], by: Actor) -> None:
+async def _leave_headquarters(runtime: Runtime, reload: Callable[[], None], by: Actor) -> None:
     if await asyncio.to_thread(joining.leave, runtime.settings):
-        await NoteDeed("upstream.left", "").carry_out(runtime.store, at=now_millis(), by=by)
+        await NoteAction("upstream.left", "").carry_out(runtime.store, at=now_millis(), by=by)
         reload()
 
 

@@ -19,7 +19,7 @@ import structlog
 from common import event_loop, notify
 from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.http_server import HttpServer, ServerConfig
-from common.language import Language, Text, ambient, tell, tr
+from common.language import Language, Text, ambient, tr, translate
 from common.sockets import box_names, host_names, is_loopback
 from daemon.api.page.deps import Probed, SetupRequest
 from daemon.api.page.rendering import BoxFailed, BoxRefused
@@ -228,12 +228,12 @@ async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
         raise BoxRefused(*error.args) from None
     rows = [
         Probed(
-            expected=str(tell(found.expected, language)),
-            came=str(tell(found.came, language)),
+            expected=str(translate(found.expected, language)),
+            came=str(translate(found.came, language)),
             verdict=found.verdict,
-            todo=str(tell(found.todo, language)),
+            todo=str(translate(found.todo, language)),
         )
         for found in result.findings
     ]
-    broken = str(tell(result.broken_off, language))
+    broken = str(translate(result.broken_off, language))
     return [*rows, *([Probed(expected="", came=broken, verdict="contradicted")] if broken else [])]

@@ -53,7 +53,7 @@ class ClockWatch:
     def __init__(self) -> None:
         self.synchronised = False
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         found = await is_synchronised()
         if found != self.synchronised:
             log.info("clock.synchronised" if found else "clock.not_synchronised")
@@ -63,10 +63,10 @@ class ClockWatch:
         """Until cancelled."""
         while True:
             await asyncio.sleep(ASK_EVERY)
-            await self.look()
+            await self.check()
 
 
-async def keep_tidy(store: Store, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS) -> None:
+async def run_housekeeping(store: Store, first: float = FIRST_SECONDS, every: float = EVERY_SECONDS) -> None:
     """Until cancelled; the first run is well after the start, when tills are being served."""
     await asyncio.sleep(first)
     while True:
@@ -77,7 +77,7 @@ async def keep_tidy(store: Store, first: float = FIRST_SECONDS, every: float = E
         await asyncio.sleep(every)
 
 
-async def keep_sandbox_small(store: Store, budget: int, every: float = SANDBOX_SECONDS) -> None:
+async def trim_sandboxes(store: Store, budget: int, every: float = SANDBOX_SECONDS) -> None:
     """Until cancelled; `budget` in bytes for each sandbox."""
     while True:
         await asyncio.sleep(every)
@@ -87,7 +87,7 @@ async def keep_sandbox_small(store: Store, budget: int, every: float = SANDBOX_S
             log.warning("sandbox.not_tidied", cause=str(error))
 
 
-async def keep_uses(deps: ApiDeps, store: Store, every: float = USES_SECONDS) -> None:
+async def store_key_uses(deps: ApiDeps, store: Store, every: float = USES_SECONDS) -> None:
     """Until cancelled; a crash loses the uses of at most `every` seconds.
 
     A new last hash of the audit log goes to the service's log too: there it survives if the audit log is cut off."""
@@ -143,13 +143,13 @@ async def _note_configuration(store: Store, settings: Settings) -> None:
 def noting_configuration(store: Store) -> Take:
     """On SIGHUP, after the new configuration is in force."""
 
-    def take(settings: Settings) -> BringIntoForce:
+    def prepare(settings: Settings) -> BringIntoForce:
         async def into_force() -> None:
             await _note_configuration(store, settings)
 
         return into_force
 
-    return take
+    return prepare
 
 
 def _digest(section: object) -> str:
@@ -202,7 +202,7 @@ class Certificate:
         """Chain and private key; None without TLS. Raises BadCertificate, also if they do not match."""
         return check_pair(*self.files) if self.files else None
 
-    async def keep(self, front: FrontServer | None) -> None:
+    async def run(self, front: FrontServer | None) -> None:
         """Until cancelled. An error is logged when it begins or changes; certifications go on."""
         while self.files:
             await self._read_end()

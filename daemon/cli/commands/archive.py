@@ -17,7 +17,7 @@ from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, existing, reading
-from daemon.operations import NoteDeed
+from daemon.operations import NoteAction
 from daemon.owner import as_owner, by_owner
 from daemon.settings import Settings
 from daemon.store.maintenance import year_lines
@@ -68,7 +68,7 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
             continue
         _make(settings, ledger, target, each)
         archives.append(target)
-        change(settings, NoteDeed("archive.made", str(target), {"year": each.year}))
+        change(settings, NoteAction("archive.made", str(target), {"year": each.year}))
     return archives, there
 
 

@@ -7,7 +7,7 @@ import click
 from common.language import Speaker, ambient, tr
 from daemon.cli.options import examples, json_option, limit_option, settings_option
 from daemon.cli.output import FOUND_WRONG, complain, moment, print_json, print_table, record_json
-from daemon.core.audit import deed, details, who, whom
+from daemon.core.audit import action_text, details, who, whom
 from daemon.ledger_access import read_rows
 from daemon.settings import Settings
 from daemon.store.tables.audit import broken_entry, newest_entries
@@ -29,7 +29,7 @@ def command(settings: Settings, limit: int, as_json: bool) -> int:
             [
                 (
                     *(entry.id, moment(entry.at, zone), who(entry.actor, {}, say)),
-                    *(entry.address, deed(entry.action, say)),
+                    *(entry.address, action_text(entry.action, say)),
                     entry.subject if entry.subject.startswith("/") else whom(entry.subject, {}, say),
                     details(entry.detail, say),
                 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import click
 
 from common.files import read_secret
-from common.language import ambient, tell, tr
+from common.language import ambient, tr, translate
 from common.language.system import reason
 from common.wire.instants import now_millis
 from daemon.cli.commands.archive import archive_years, signing_key
@@ -100,7 +100,7 @@ def command(
     keep_monthly: int,
     force: bool,
     unnoted: bool,
-    telling: bool,
+    with_progress: bool,
     whole: bool,
     recipients: tuple[str, ...],
     passphrase_file: Path | None,
@@ -125,7 +125,7 @@ def command(
     target = file or _dated(into or Path(), suffixes)
     if target.exists() and (not force or target.samefile(ledger)):
         raise Failure("{path} exists already", path=target)
-    with Progress(telling=telling) as progress:
+    with Progress(with_progress=with_progress) as progress:
         copied = (
             BoxCopy(_ledger_copied(ledger, target, progress), [], "")
             if lock is None
@@ -164,7 +164,7 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
     try:
         archives, _ = archive_years(settings, into)
     except Exception as error:  # noqa: BLE001  the copy is complete, whatever the error
-        complain("the copy is made, but no archive of a closed year: {why}", why=tell(error, ambient()))
+        complain("the copy is made, but no archive of a closed year: {why}", why=translate(error, ambient()))
         return
     for path in () if silent else archives:
         say("verified archive: {path}", path=path)
@@ -183,7 +183,7 @@ def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) ->
     try:
         change(settings, NoteBackup(str(target), is_whole, is_away))
     except StorageError as error:  # for example a full disk: the copy is there and verified
-        complain("the copy is made, but not in the audit log: {why}", why=tell(error, ambient()))
+        complain("the copy is made, but not in the audit log: {why}", why=translate(error, ambient()))
 
 
 def _dated(folder: Path, suffixes: Sequence[str]) -> Path:

@@ -72,10 +72,10 @@ def command(config: Path | None, disk: Path | None, pull_the_plug: bool, code_wo
 
 
 def _of_disk(folder: Path, code_word: str | None) -> list[CheckResult]:
-    from daemon.doctor.disk import judge_blocks, look_at_disk
+    from daemon.doctor.disk import check_disk_health, judge_blocks
 
     if code_word is None:
-        return list(look_at_disk(folder))
+        return list(check_disk_health(folder))
     with _testing(folder):
         return [judge_blocks(folder, code_word)]
 

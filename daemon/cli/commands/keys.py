@@ -9,7 +9,7 @@ from common.wire.instants import now_millis
 from daemon.cli.options import ROW_NUMBER, check_line, explained, json_option, nim_option, role_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
 from daemon.core.clock import DAY
-from daemon.core.keys import LANES, LONGEST_LABEL, MOST_RATE, KeyTerms, Lane
+from daemon.core.keys import LANES, LONGEST_LABEL, MAX_RATE, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.core.people import USUAL, Role
@@ -59,7 +59,7 @@ command = click.Group("keys")
 )
 @click.option(
     "--rate",
-    type=click.IntRange(min=1, max=MOST_RATE),
+    type=click.IntRange(min=1, max=MAX_RATE),
     default=None,
     help=tr("Requests a minute through the relay, then 429; without it, any number."),
 )

@@ -17,7 +17,7 @@ from daemon.cli.machine_output import (
     ledger_pairs,
     pair_lines,
     reading_pairs,
-    take_over_word,
+    take_over_json,
 )
 from daemon.cli.options import explained, json_option, settings_option
 from daemon.cli.output import Failure, complain, find_machine, print_json, print_pairs, print_table, read_reason, say
@@ -238,11 +238,11 @@ def _decide(settings: Settings, pair: SparePair, reason: str, *, is_back: bool) 
 async def read_machine(machine: Machine) -> PortReading | Silence:
     """Reads a configured machine with its own retries and time limits."""
     from bridge.link import Timers
-    from daemon.machines.inspect_port import PATIENCE_SECONDS, look
+    from daemon.machines.inspect_port import PATIENCE_SECONDS, inspect
 
     timers = Timers(tries=machine.tries, first_byte=machine.reply_timeout)
     patience = PATIENCE_SECONDS + 4 * machine.tries * machine.reply_timeout
-    return await look(machine.port, machine.baudrate, timers, patience)
+    return await inspect(machine.port, machine.baudrate, timers, patience)
 
 
 # -- what the ledger knows ---------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def _status(
         "port": str(machine.port) if machine else None,
         "condition": _condition(machine, state, health),
         "spare_for": machine.spare_for if machine else None,
-        "take_over": next((take_over_word(each) for each in lasting if state and state.book in each.pair), None),
+        "take_over": next((take_over_json(each) for each in lasting if state and state.book in each.pair), None),
         "live": None if health is None else _live(health),
         **_ledger(state),
     }

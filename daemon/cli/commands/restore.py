@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from common.language import Counted, ambient, tell, tr
+from common.language import Counted, ambient, tr, translate
 from common.language.system import reason
 from common.web.formats import visible
 from common.wire.instants import now_millis
@@ -252,7 +252,7 @@ def _decrypted(wanted: RestoreOptions) -> Iterator[BinaryIO]:
             with opened(source, **key) as plain:
                 yield plain
     except NotOpened as error:
-        raise Failure(tell(error, ambient())) from None
+        raise Failure(translate(error, ambient())) from None
     except OSError as error:
         raise not_restored(wanted.file, error) from None
 

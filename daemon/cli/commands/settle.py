@@ -36,7 +36,7 @@ from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import PortReading, same_machine
 from daemon.ledger_access import change, read_ledger
-from daemon.operations import SayLastZ, Settle
+from daemon.operations import SetLastZ, Settle
 from daemon.settings import Machine, Settings
 from daemon.store.maintenance.numbers import check_last_z
 from daemon.store.store import Store
@@ -252,7 +252,7 @@ def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
             number=following,
         )
         click.confirm(question, abort=True)
-    change(settings, SayLastZ(state.book, number))
+    change(settings, SetLastZ(state.book, number))
     say("the next Z of {nim} is {number}", nim=state.book.nim, number=following)
 
 

@@ -41,7 +41,7 @@ from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
 from daemon.core.events import TEST, Envelope, MachineEvent
 from daemon.ledger_access import change, read_ledger
-from daemon.operations import NoteDeed, ReplayOutbox
+from daemon.operations import NoteAction, ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store.store import Store
@@ -169,7 +169,7 @@ def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool
 
     with writing(settings.joined_home):
         joined = asyncio.run(join_headquarters(settings, code, url, ca))
-    change(settings, NoteDeed("upstream.joined", joined.headquarters), make=True)
+    change(settings, NoteAction("upstream.joined", joined.headquarters), make=True)
     if as_json:
         print_json(record_json(joined, "headquarters", "kind", "url", box=joined.label or None))
         return
@@ -188,7 +188,7 @@ def leave(settings: Settings) -> None:
         was_joined = leave_headquarters(settings)
     if not was_joined:
         raise Failure("this box has joined no headquarters")
-    change(settings, NoteDeed("upstream.left", ""), make=True)
+    change(settings, NoteAction("upstream.left", ""), make=True)
     say("left; closures stay in the outbox. Headquarters still has to revoke the key of this box")
 
 

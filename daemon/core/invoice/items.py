@@ -47,7 +47,7 @@ IMPORTED_SERVICE = "IMPSERV"
 MAX_QUANTITY = 10**9
 ONE = 1000
 """A quantity of 1."""
-MOST_OFF = 10
+MAX_OFF = 10
 """How many times what is paid a price before the reduction may have been, where the till does not say it: more is taken
 for a mistake."""
 
@@ -114,7 +114,7 @@ def read_item(
         fields.fault("originalPrice", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT))
     if discount:
         price = _with_vat(request.price, mode, request)
-        _check_discount(fields, discount, max(amount, before) if original else max(amount * MOST_OFF, price))
+        _check_discount(fields, discount, max(amount, before) if original else max(amount * MAX_OFF, price))
     till_price, till_quantity = _of_the_till(request, machine_line)
     item = Item(
         name=name,

@@ -102,7 +102,7 @@ def withholdings(
     return tuple(found)
 
 
-def withheld_again(
+def withheld_anew(
     invoice: Invoice, taxes: Iterable[TaxLine], other_rates: Mapping[str, int] | None = None
 ) -> tuple[Psvb, ...]:
     """The same withholdings where the machine has other totals, or a credit note's sale `other_rates`."""

@@ -55,9 +55,9 @@ MEANT: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Names that are often taken for another, and are too far from it for their letters to tell."""
 
-MOST_FIELDS: Final = 100
+MAX_FIELDS: Final = 100
 """Warnings of one request; a body may hold thousands of unknown fields."""
-MOST_COMPARED: Final = 20
+MAX_COMPARED: Final = 20
 """Of which so many are compared letter by letter, which takes time."""
 CODE: Final = "UNKNOWN_FIELD"
 MORE: Final = to_stored(MORE_UNKNOWN_FIELDS)
@@ -75,28 +75,28 @@ class Unknown(NamedTuple):
 def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown, ...]:
     """In the order in which they stand, one more than is reported at most; one that is null stands for nothing, and is left out."""
     found: list[Unknown] = []
-    for at, (path, kind, name, item) in enumerate(islice(_walk(body, credit=credit), MOST_FIELDS + 1)):
-        near = _near(name, _field_names(kind, credit=credit), MEANT[kind]) if at < MOST_COMPARED else ""
+    for at, (path, kind, name, item) in enumerate(islice(_walk(body, credit=credit), MAX_FIELDS + 1)):
+        near = _near(name, _field_names(kind, credit=credit), MEANT[kind]) if at < MAX_COMPARED else ""
         found.append(Unknown(path + _short(name), path + near if near else "", item))
     return tuple(found)
 
 
 def unknown_of(body: Mapping[str, object], names: FieldNames) -> tuple[Unknown, ...]:
     """The same of a flat body whose fields are `names`."""
-    strange = enumerate(islice(_strange("", "", body, names, NO_ITEM), MOST_FIELDS + 1))
+    strange = enumerate(islice(_strange("", "", body, names, NO_ITEM), MAX_FIELDS + 1))
     return tuple(
-        Unknown(_short(name), _near(name, names, {}) if at < MOST_COMPARED else "") for at, (_, _, name, _) in strange
+        Unknown(_short(name), _near(name, names, {}) if at < MAX_COMPARED else "") for at, (_, _, name, _) in strange
     )
 
 
 def warnings_of(unknown: tuple[Unknown, ...]) -> tuple[Warn, ...]:
-    named = tuple(Warn(CODE, to_stored(_reason(each)), each.item, each.field) for each in unknown[:MOST_FIELDS])
-    return (*named, Warn(CODE, MORE)) if len(unknown) > MOST_FIELDS else named
+    named = tuple(Warn(CODE, to_stored(_reason(each)), each.item, each.field) for each in unknown[:MAX_FIELDS])
+    return (*named, Warn(CODE, MORE)) if len(unknown) > MAX_FIELDS else named
 
 
 def refusals_of(unknown: tuple[Unknown, ...]) -> list[FieldError]:
     """The same with `Mcfd-Strict: true`."""
-    return [FieldError(each.field, sentence(each)) for each in unknown[:MOST_FIELDS]]
+    return [FieldError(each.field, sentence(each)) for each in unknown[:MAX_FIELDS]]
 
 
 def misspelt(unknown: tuple[Unknown, ...]) -> tuple[Unknown, ...]:

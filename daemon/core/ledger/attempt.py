@@ -39,7 +39,7 @@ REASONS_NOT_CERTIFIED: Final = (to_stored(NOT_CERTIFIED), "the machine did not c
 """`Record.reason` of attempts whose 38h may have been sent before the machine denied it; the second is that of 0.2 and
 earlier."""
 
-UNTOLD = -1
+NOT_STATED = -1
 """A counter that neither the machine sent nor the ledger proves."""
 
 TEST_CODE = "TESTFACT"
@@ -107,7 +107,7 @@ class Record(msgspec.Struct, frozen=True):
     nim: str = ""
     """The machine's NIM in the record's epoch (decision 33); the present one until the attempt has ended."""
     fc: int | None = None
-    """The counter of its type after it, or UNTOLD; None in a record of 0.1.0, and if not certified."""
+    """The counter of its type after it, or NOT_STATED; None in a record of 0.1.0, and if not certified."""
 
 
 class DuplicateInvoice(McfdError):

@@ -9,10 +9,19 @@ from typing import Literal
 import msgspec
 
 from common.language import Text
-from daemon.core.ledger.attempt import UNTOLD, Record
+from daemon.core.ledger.attempt import NOT_STATED, Record
 from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.ledger.paper import PaperInvoice, as_printed, is_plausible, on_paper
-from daemon.core.ledger.verdict import Evidence, Standing, Verdict, counted, is_last, strangers, verdicts, went_down
+from daemon.core.ledger.verdict import (
+    Evidence,
+    LastComparison,
+    Verdict,
+    counted,
+    foreign_count,
+    is_last,
+    verdicts,
+    went_down,
+)
 from daemon.core.machine.state import NO_COUNTERS, Certified, FiscalCounters, LastInvoice, MachineState, new_name
 
 Decision = Literal["certified", "not-certified", "adopt", "lost"]
@@ -94,7 +103,7 @@ class Case(msgspec.Struct, frozen=True):
     state: BookState
     attempt: Record | None
     evidence: Evidence | None
-    last: Standing
+    last: LastComparison
     decided: int
     is_replaced: bool
     """Another machine certifies in its place, or did so since the attempt began. The doubt may be decided without the
@@ -195,7 +204,7 @@ class Case(msgspec.Struct, frozen=True):
         if paper is not None and not self.is_last:
             counters = self._placed(paper)
             ifu = state.ifu if state else self.state.ifu
-            fc = paper.counters[0] if paper.counters else UNTOLD
+            fc = paper.counters[0] if paper.counters else NOT_STATED
             return None if counters is None else Certified(paper.code, paper.time, ifu, counters, fc=fc)
         if state is None or state.last is None:
             return None
@@ -231,7 +240,7 @@ class Case(msgspec.Struct, frozen=True):
             return After(state, 0)
         last = LastInvoice(attempt.number, paper.code, paper.time, attempt.type, attempt.total_ttc)
         after = msgspec.structs.replace(state, counters=placed, last_number=attempt.number, seen=LastSeen(last))
-        return After(after, strangers(attempt.invoice, before, placed))
+        return After(after, foreign_count(attempt.invoice, before, placed))
 
     def _now(self) -> FiscalCounters | None:
         """The machine's counters, if it is still in the activation of the attempt; else None."""
@@ -264,7 +273,7 @@ class Adoption(msgspec.Struct, frozen=True):
 def adoption(
     state: BookState,
     machine: MachineState,
-    last: Standing,
+    last: LastComparison,
     begun: Sequence[Record],
     *,
     is_number_taken: bool,
@@ -278,6 +287,6 @@ def adoption(
     found = verdicts(begun if state.is_restored else (), before, machine, last, activated=activated, is_restored=True)
     ours = [record for record, verdict in found if isinstance(verdict, Certified)]
     if ours:
-        unexplained = min(unexplained, strangers(ours[0].invoice, before, machine.counters))
+        unexplained = min(unexplained, foreign_count(ours[0].invoice, before, machine.counters))
     enters = machine.last is not None and not (in_ledger or is_number_taken)
     return Adoption(tuple(found), enters, unexplained)

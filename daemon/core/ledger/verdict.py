@@ -38,7 +38,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
-Standing = Literal["none", "gone", "known", "alike", "new", "unrecorded"]
+LastComparison = Literal["none", "gone", "known", "alike", "new", "unrecorded"]
 """
 The machine's last invoice, compared with the ledger:
 
@@ -60,7 +60,7 @@ _TC_ALONE: tuple[tuple[str, ...], ...] = ((), ("EV", "ET"), ("EA",), MAY_NOT_COU
 """A machine counts one of these sets of types in TC alone."""
 
 
-def standing(last: LastInvoice | None, seen: LastSeen | None, *, in_ledger: bool) -> Standing:
+def compare_last(last: LastInvoice | None, seen: LastSeen | None, *, in_ledger: bool) -> LastComparison:
     """`seen`: the machine's last invoice when the known counters were read. `in_ledger`: the book has its code."""
     if last is None:
         return "none" if seen is None or seen.last is None else "gone"
@@ -141,7 +141,7 @@ def verdicts(
     unfinished: Sequence[Record],
     before: FiscalCounters,
     state: MachineState,
-    last: Standing,
+    last: LastComparison,
     *,
     activated: str = "",
     is_restored: bool = False,
@@ -169,7 +169,7 @@ def verdicts(
 
 
 def judge(
-    attempt: Record, before: FiscalCounters, state: MachineState, last: Standing, *, activated: str = ""
+    attempt: Record, before: FiscalCounters, state: MachineState, last: LastComparison, *, activated: str = ""
 ) -> Verdict:
     """The verdict on one attempt. `before`: counters after everything that ended before it. `state`: a fresh C1h.
     `activated`: the machine's new name if it was activated again since; it may count from zero, so counters prove
@@ -183,7 +183,7 @@ def judge(
     elif last == "gone":
         verdict = None
     elif ours and last == "new":
-        verdict = _word(state) if may_be_certified(attempt.type, None, before, now) else None
+        verdict = _certified_by(state) if may_be_certified(attempt.type, None, before, now) else None
     elif ours:
         verdict = _by_counters(attempt, before, state, last)
     else:
@@ -192,17 +192,17 @@ def judge(
 
 
 def _across_an_activation(
-    before: FiscalCounters, state: MachineState, last: Standing, *, ours: bool, nim: str
+    before: FiscalCounters, state: MachineState, last: LastComparison, *, ours: bool, nim: str
 ) -> Verdict | None:
     """A known last invoice shows that the machine still has its memory and has certified nothing since."""
     if last == "known":
         return NotCertified()
     if ours and last == "new":
-        return _word(state, nim if state.counters.tc <= before.tc else "")
+        return _certified_by(state, nim if state.counters.tc <= before.tc else "")
     return None
 
 
-def _of_another(attempt: Record, before: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
+def _of_another(attempt: Record, before: FiscalCounters, state: MachineState, last: LastComparison) -> Verdict | None:
     """The machine's last invoice is foreign. Ours may precede it if the counters leave room for both."""
     now = state.counters
     if state.last is not None and resembles(attempt, state.last):
@@ -238,24 +238,24 @@ def _ways(kind: str | None, alone: tuple[str, ...]) -> tuple[tuple[int, int, int
     return ((1, 1, 0), (1, 0, 1), (1, 0, 0))
 
 
-def _by_counters(attempt: Record, before: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
+def _by_counters(attempt: Record, before: FiscalCounters, state: MachineState, last: LastComparison) -> Verdict | None:
     """Our invoice is the machine's last, and only the counters tell whether it is new: there is no code, or the ledger
     does not know the last one before."""
     now = state.counters
     moved = now.tc - before.tc
     expected = (before.fvc, before.frc + 1) if attempt.invoice.is_credit else (before.fvc + 1, before.frc)
     if (now.fvc, now.frc) == expected and moved:
-        return _word(state)
+        return _certified_by(state)
     if (now.fvc, now.frc) != (before.fvc, before.frc):
         return None
     if moved == 1 and attempt.type in MAY_NOT_COUNT and last == "unrecorded":
-        return _word(state)
+        return _certified_by(state)
     # An operator may have adopted the machine's counters without settling this attempt: then `before` is past `base`.
     is_settled = moved == 0 and (before.fvc, before.frc) == (attempt.base.fvc, attempt.base.frc)
     return NotCertified() if is_settled else None
 
 
-def _word(state: MachineState, nim: str = "") -> Certified | None:
+def _certified_by(state: MachineState, nim: str = "") -> Certified | None:
     last = state.last
     return None if last is None else Certified(last.code, last.time, state.ifu, state.counters, nim)
 
@@ -272,7 +272,7 @@ def counted(before: FiscalCounters, now: FiscalCounters) -> int:
     return min(now.fvc - before.fvc + now.frc - before.frc, now.tc - before.tc)
 
 
-def strangers(invoice: Invoice, before: FiscalCounters, now: FiscalCounters) -> int:
+def foreign_count(invoice: Invoice, before: FiscalCounters, now: FiscalCounters) -> int:
     """How many foreign invoices the machine counted since `before`, beside this one, which may count in TC alone."""
     moved = now.frc - before.frc if invoice.is_credit else now.fvc - before.fvc
     return max(0, min(counted(before, now) - (moved > 0), now.tc - before.tc - 1))
@@ -294,7 +294,7 @@ def behind(
     before: FiscalCounters,
     last_number: str,
     state: MachineState,
-    last: Standing,
+    last: LastComparison,
     *,
     ours: Invoice | None = None,
     is_restored: bool = False,
@@ -311,7 +311,7 @@ def behind(
         return MACHINE_BEHIND(ours=ledger_text, theirs=theirs)
     moved = now.tc - before.tc
     if ours:
-        foreign, is_unknown = strangers(ours, before, now), is_restored and moved > 1
+        foreign, is_unknown = foreign_count(ours, before, now), is_restored and moved > 1
     else:
         foreign = max(1, counted(before, now)) if (now.fvc, now.frc) != (before.fvc, before.frc) else 0
         is_unknown = last == "new" or (last in ("none", "unrecorded", "gone") and is_restored and moved > 0)
@@ -323,7 +323,7 @@ def behind(
 
 
 def disagreement(
-    stored: BookState, before: FiscalCounters, state: MachineState, last: Standing, *, met: bool, is_lost: bool
+    stored: BookState, before: FiscalCounters, state: MachineState, last: LastComparison, *, met: bool, is_lost: bool
 ) -> Text:
     """What an operator has to check before the machine's counters become the known ones; empty for nothing. `before`:
     the stored counters, or newer ones of this process. `met`: this process has reconciled with the machine before.
@@ -344,7 +344,7 @@ def vanished(state: MachineState, *, is_activated: bool = False) -> Text:
     return LEDGER_EMPTY(counters=_text(state.counters), last=_last(state))
 
 
-def activated_since(before: FiscalCounters, state: MachineState, last: Standing) -> Text:
+def activated_since(before: FiscalCounters, state: MachineState, last: LastComparison) -> Text:
     """The problem when a restored ledger meets a machine that was activated again after the copy was made; empty if its
     last invoice shows that it has certified nothing since."""
     if last == "known":

@@ -9,7 +9,7 @@ import msgspec
 from common.language.reasons import PAYMENT_ADJUSTED_TO_MACHINE, SUBTOTAL_DIFFERS, to_stored
 from daemon.core.errors import MachineNonsense
 from daemon.core.invoice.invoice import Invoice, Payment, Warn
-from daemon.core.invoice.taxes import WHOLE, withheld_again, without_vat
+from daemon.core.invoice.taxes import WHOLE, withheld_anew, without_vat
 from daemon.core.machine.state import Subtotal
 
 _FRANC = 1
@@ -43,7 +43,7 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
     rates = {line.group: line.rate for line in invoice.taxes}
     taxes = tuple(msgspec.structs.replace(line, rate=rates[line.group]) for line in subtotal.taxes)
     difference = subtotal.total_ttc - invoice.total_ttc
-    first, *more = withheld_again(invoice, taxes) or (None,)
+    first, *more = withheld_anew(invoice, taxes) or (None,)
     return msgspec.structs.replace(
         invoice,
         taxes=taxes,

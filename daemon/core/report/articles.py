@@ -22,7 +22,7 @@ from daemon.core.money import divide_half_up
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, Exact, exact
 from daemon.core.report.report_parts import Letterhead
 
-MOST = 20_000
+MAX_ARTICLES = 20_000
 """Greatest number of articles in one report, some ten megabytes of memory; a supermarket has fewer in a month."""
 
 
@@ -84,7 +84,7 @@ class _Sums(msgspec.Struct):
 
 
 class Articles:
-    """Sums of certifications by article; InvalidRequest beyond `MOST` articles."""
+    """Sums of certifications by article; InvalidRequest beyond `MAX_ARTICLES` articles."""
 
     def __init__(self) -> None:
         self.certs_count = 0
@@ -107,8 +107,10 @@ class Articles:
     def _add(self, invoice: Invoice, item: Item, amount: int) -> None:
         key = _Key(item.category, item.name, item.code, item.group, invoice.price_mode, item.printed_price, item.rate)
         sums = self._sums.setdefault(key, _Sums())
-        if len(self._sums) > MOST:
-            raise InvalidRequest.at("from", Text("more than {most} different articles were sold since then", most=MOST))
+        if len(self._sums) > MAX_ARTICLES:
+            raise InvalidRequest.at(
+                "from", Text("more than {most} different articles were sold since then", most=MAX_ARTICLES)
+            )
         if not invoice.is_credit:
             sums.sold += item.printed_quantity
             sums.amount_sold += amount

@@ -48,7 +48,7 @@ class OutageSales(msgspec.Struct, frozen=True):
     total: Annotated[int, Meta(description="What they come to, with VAT, XOF")]
 
 
-class OutageWord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class OutageData(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One outage of a machine."""
 
     id: Annotated[int, Meta(description="Counts from 1 within a NIM; `deferred.outage` of a receipt")]
@@ -77,11 +77,11 @@ class OutageList(msgspec.Struct, frozen=True, kw_only=True):
     from_: Annotated[str, Meta(description="Start of the range")] = msgspec.field(name="from")
     to: Annotated[str, Meta(description="End of the range")]
     count: Annotated[int, Meta(description="Outages in this answer")]
-    outages: Annotated[tuple[OutageWord, ...], Meta(description="Oldest first")]
+    outages: Annotated[tuple[OutageData, ...], Meta(description="Oldest first")]
 
 
-def outage_word(outage: Outage) -> OutageWord:
-    return OutageWord(
+def outage_data(outage: Outage) -> OutageData:
+    return OutageData(
         id=outage.number,
         nim=outage.nim,
         from_=millis_text(outage.since),
@@ -104,7 +104,7 @@ def outage_list(nim: str, start: int, end: int, listed: Sequence[Outage]) -> Out
         from_=millis_text(start),
         to=millis_text(end),
         count=len(listed),
-        outages=tuple(map(outage_word, listed)),
+        outages=tuple(map(outage_data, listed)),
     )
 
 

@@ -17,7 +17,7 @@ from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import NO_ITEM, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import CODE as UNKNOWN_FIELD
-from daemon.core.ledger.attempt import UNTOLD, Record
+from daemon.core.ledger.attempt import NOT_STATED, Record
 from daemon.core.machine.state import same_machine, short_nim
 
 
@@ -56,7 +56,7 @@ class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True):
     ] = ""
 
 
-class DeferredWord(msgspec.Struct, frozen=True, rename="camel"):
+class DeferredData(msgspec.Struct, frozen=True, rename="camel"):
     """Of a sale that was certified later."""
 
     sold_at: Annotated[str, Meta(description="When it was sold")]
@@ -124,7 +124,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     certified_at: Annotated[str, Meta(description="When mcfd had it on disk")]
     duration_ms: Annotated[int, Meta(description="From the request's arrival to the durable outcome")]
     deferred: Annotated[
-        DeferredWord | msgspec.UnsetType, Meta(description="Of a sale that was certified later; else left out")
+        DeferredData | msgspec.UnsetType, Meta(description="Of a sale that was certified later; else left out")
     ] = msgspec.UNSET
     copies: Annotated[
         int | msgspec.UnsetType,
@@ -202,17 +202,17 @@ def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Re
     )
 
 
-def _deferred(record: Record) -> DeferredWord | msgspec.UnsetType:
+def _deferred(record: Record) -> DeferredData | msgspec.UnsetType:
     if (found := record.invoice.deferred) is None:
         return msgspec.UNSET
     is_of_other = found.nim and not same_machine(found.nim, record.nim)
-    word = DeferredWord(millis_text(found.sold_at), found.reason, found.outage)
+    word = DeferredData(millis_text(found.sold_at), found.reason, found.outage)
     return msgspec.structs.replace(word, outage_nim=found.nim) if is_of_other else word
 
 
 def counters_text(record: Record) -> str:
     """`?` for the counter of the type where it is not known."""
-    has_counters = record.fc is not None and record.fc != UNTOLD
+    has_counters = record.fc is not None and record.fc != NOT_STATED
     return f"{record.fc if has_counters else '?'}/{record.counters.tc if record.counters else '?'} {record.type}"
 
 

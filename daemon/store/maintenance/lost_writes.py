@@ -46,7 +46,7 @@ def ledger_name(connection: sqlite3.Connection) -> str:
     return f"{lineage.ledger_id}.{lineage.epoch}" if lineage.ledger_id else ""
 
 
-def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | None, *, alone: bool) -> Text:
+def find_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | None, *, alone: bool) -> Text:
     """What is missing in a ledger that was just opened; empty for nothing. If something is, its WAL is copied aside.
     `alone`: no other process may write in it; `mark`: read before the opening."""
     if not connection.execute(_SQL["has_meta"]).fetchone()[0]:
@@ -54,11 +54,11 @@ def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | 
     wal = ledger.with_name(ledger.name + "-wal")
     missing = count_missing(connection, mark)
     if missing:
-        return _finding(missing, _keep_aside(wal))
+        return _finding(missing, _copy_aside(wal))
     if not alone or (mark is not None and mark.name == ledger_name(connection)):
         return NO_TEXT
     behind = transactions_behind(connection, wal)
-    return _finding(behind, _keep_aside(wal)) if behind >= CERTAIN else NO_TEXT
+    return _finding(behind, _copy_aside(wal)) if behind >= CERTAIN else NO_TEXT
 
 
 def count_missing(connection: sqlite3.Connection, mark: MarkRow | None) -> int:
@@ -108,7 +108,7 @@ def _finding(count: int, aside: Path | None) -> Text:
     return WRITES_LOST(count=count) if aside is None else WRITES_LOST_WITH_LOG(count=count, file=aside.name)
 
 
-def _keep_aside(wal: Path) -> Path | None:
+def _copy_aside(wal: Path) -> Path | None:
     """For a repair that reads more of it than SQLite does."""
     if not wal.exists() or wal.stat().st_size <= _HEADER.size:
         return None

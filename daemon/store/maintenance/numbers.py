@@ -36,7 +36,7 @@ from daemon.store.sqlite.high_water import (
     write_marks,
 )
 from daemon.store.tables.book import books, entries
-from daemon.store.tables.book.calendar_closures import most_numbers, numbers
+from daemon.store.tables.book.calendar_closures import highest_numbers, numbers
 from daemon.store.tables.meta import LEDGER_ID, read_meta, read_number, write_meta
 from daemon.store.tables.people import end_all_sessions
 
@@ -144,7 +144,7 @@ def is_copied_by_hand(connection: sqlite3.Connection) -> bool:
     return backup_at > restored
 
 
-def is_met(state: BookState) -> bool:
+def is_in_use(state: BookState) -> bool:
     """Whether the book is in use: its machine was read, or it has a Z."""
     return state.counters is not None or state.z_number > 0
 
@@ -152,7 +152,7 @@ def is_met(state: BookState) -> bool:
 # -- a copy is put back -------------------------------------------------------------------------------------------------------
 
 
-def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, last_z: LastZ) -> tuple[str, ...]:
+def prepare_copy(connection: sqlite3.Connection, target: Path, marks: Marks | None, last_z: LastZ) -> tuple[str, ...]:
     """Prepares a copy (`connection`) that will replace `target`, whose numbers are in `marks`. Live books whose numbers
     were not counted here ask for their last Z, unless `last_z` gives it. Returns the NIMs of books that ask.
     InvalidRequest if `last_z` names no book of the copy, or a Z before its last."""
@@ -162,8 +162,8 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
     restored_at, before = read_number(connection, RESTORED_AT), marks
     for state in states:
         book = state.book
-        if is_met(state) and not is_counted_here(marks, name_of(state), ledger_id):
-            most = Mark(**most_numbers(connection, book, restored_at)._asdict())
+        if is_in_use(state) and not is_counted_here(marks, name_of(state), ledger_id):
+            most = Mark(**highest_numbers(connection, book, restored_at)._asdict())
             marks = merged(marks, Marks({name_of(state): most}))
         if book.id in last_numbers:
             skip_to(connection, book, last_numbers[book.id], source="operator")
@@ -171,7 +171,7 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
                 marks.books.get(name_of(state), Mark()).question or abs(_question(connection, book)) or new_question()
             )
             _write_question(connection, book, -answered)
-        elif is_met(state):
+        elif is_in_use(state):
             own = _question(connection, book)
             question = question_after_restore(marks, name_of(state), ledger_id, own, new_question())
             _write_question(connection, book, question or -abs(own))
@@ -223,7 +223,7 @@ def check_last_z(state: BookState, number: int) -> None:
 # -- an open ledger -----------------------------------------------------------------------------------------------------------
 
 
-def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
+def restore_numbers(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     """At a start: numbers given after this copy was made become a gap in it, and revoked keys stay revoked. A number
     that this ledger only reserved belongs to a Z that a crash interrupted, and its retry gets it; one that another
     ledger reserved may be on paper and counts as given."""
@@ -238,7 +238,7 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     z_numbers = {name_of(state): state.z_number for state in states}
     for name, mark in water.marks.books.items():
         if mark.reserved and z_numbers.get(name, -1) < mark.highest:
-            water.give(name, mark.reserved)
+            water.count_number(name, mark.reserved)
     connection.execute("BEGIN IMMEDIATE")
     with connection:
         if by_hand:
@@ -248,11 +248,11 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
         for key_hash in water.marks.revoked:
             connection.execute(_SQL["revoke"], (bytes.fromhex(key_hash),))
     for state in (books.book_state(connection, state.book) for state in states):
-        if is_met(state):  # another taxpayer's name until the machine has sent its own
+        if is_in_use(state):  # another taxpayer's name until the machine has sent its own
             name = name_of(state)
-            water.give(name, state.z_number)
+            water.count_number(name, state.z_number)
             water.count(name, *numbers(connection, state.book))
-            water.meet(name)
+            water.enter(name)
             water.ask(name, max(_question(connection, state.book), 0))
     return water
 
@@ -262,9 +262,9 @@ def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water:
     counted here where the high-water file has its books and as many numbers."""
     for state in states:
         mark = water.marks.books.get(name_of(state))
-        if state.book.mode == LIVE and is_met(state) and (mark is None or mark.highest < state.z_number):
+        if state.book.mode == LIVE and is_in_use(state) and (mark is None or mark.highest < state.z_number):
             _write_question(connection, state.book, new_question())
-            water.count(name_of(state), *most_numbers(connection, state.book, now_millis()))
+            water.count(name_of(state), *highest_numbers(connection, state.book, now_millis()))
     mark_restored(connection, read_number(connection, BACKUP_AT))
     end_all_sessions(connection)
 
@@ -291,11 +291,11 @@ def question_at_first_connection(
 ) -> None:
     """Raises the question for the last Z, before the book takes over the machine's counters."""
     state = books.book_state(connection, book)
-    if book.mode == LIVE and not is_met(state) and not _question(connection, book):
+    if book.mode == LIVE and not is_in_use(state) and not _question(connection, book):
         counters = machine.counters
         question = question_at_first_meeting(
             water.marks,
-            is_remembered=water.knows(book_name(book.nim, book.mode, machine.ifu)),
+            is_remembered=water.contains(book_name(book.nim, book.mode, machine.ifu)),
             is_used=bool(counters.tc or counters.fvc or counters.frc),
             new=new_question(),
         )
@@ -321,7 +321,7 @@ def answer(connection: sqlite3.Connection, book: Book, z_number: int, *, source:
     _write_question(connection, book, -abs(_question(connection, book)))
 
 
-def hear(connection: sqlite3.Connection, book: Book, z_number: int) -> bool:
+def apply_last_z(connection: sqlite3.Connection, book: Book, z_number: int) -> bool:
     """Takes the last Z from headquarters; returns whether it was needed. It is if the book asks for it, or has no Z yet
     and is its machine's only book (a further taxpayer's book rightly begins with Z 1)."""
     state = books.book_state(connection, book)

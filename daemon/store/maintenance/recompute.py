@@ -168,7 +168,7 @@ class BookRecomputation:
         if not before:
             self._first_fvc = self._now.fvc_start
         if counters:
-            self._counters.take(counters, record.ifu, is_decided=bool(record.reason))
+            self._counters.check(counters, record.ifu, is_decided=bool(record.reason))
         if record.seq == self._totals.seq:
             self._counters.totals_at = record.ended_at
         self._check_checkpoint()
@@ -276,7 +276,7 @@ class BookRecomputation:
             self._note(Text("{name} reports another {figure} than its records give", name=name, figure=figure))
         self._calendar.take_closure(closure, dict(self._now.running), self._now.cash)
         self._now.pass_closure(closure.z_number, closure.created_at, closure.hash, closure.period_end)
-        self._counters.take(closure.counters)
+        self._counters.check(closure.counters)
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
         ours = msgspec.to_builtins(

@@ -63,7 +63,7 @@ class CountersCheck:
         self._most = 0
         """The highest FVC: the totals have it until the next Z, also where the machine counts anew."""
 
-    def take(self, counters: FiscalCounters, ifu: str = "", *, is_decided: bool = False) -> None:
+    def check(self, counters: FiscalCounters, ifu: str = "", *, is_decided: bool = False) -> None:
         """`is_decided`: an operator has entered it, and its counters may be those of an earlier activation."""
         if not is_decided:
             self._last = counters

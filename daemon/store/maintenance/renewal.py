@@ -37,7 +37,7 @@ from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.migrations import is_current, migrations
 
 OLD = ".failed-"
-MOST_FILES = 2
+MAX_FILES = 2
 """Old files that stay, where there is room for them."""
 PAGES = 1024
 STEP_SECONDS = 600.0
@@ -76,7 +76,7 @@ async def _renew(ledger: Path) -> None:
 def _make_room(ledger: Path) -> None:
     """For the copy, of the old files' own room where there is no other."""
     old = sorted(ledger.parent.glob(f"{ledger.name}{OLD}*[0-9Z]"))
-    for file in old[: -(MOST_FILES - 1)]:
+    for file in old[: -(MAX_FILES - 1)]:
         _remove(file)
     files = (ledger, ledger.with_name(f"{ledger.name}-wal"))
     needed = sum(file.stat().st_size for file in files if file.exists())

@@ -23,9 +23,9 @@ from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.core.ledger.book import Book
 from daemon.store.maintenance.beside_chain import check_beside_chain
 from daemon.store.maintenance.health import examine, file_faults
-from daemon.store.maintenance.lost_writes import look_for_lost, read_lost
+from daemon.store.maintenance.lost_writes import find_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
-from daemon.store.maintenance.verify_notes import series_gaps, twins
+from daemon.store.maintenance.verify_notes import equal_numbers, series_gaps
 from daemon.store.sqlite.disk_failure import DAMAGED, as_storage_error, is_unreadable, storage_error
 from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.lock import read_mark
@@ -36,10 +36,10 @@ from daemon.store.tables.book.codec import lenient
 from daemon.store.tables.meta import Damage
 
 OLDER = Text("{path}: the ledger is of an older version; start mcfd once to bring it up to date")
-MOST = 100
+MAX_PROBLEMS = 100
 """Findings reported; one damaged page can spoil a thousand records."""
 
-NOTES = (twins, series_gaps)
+NOTES = (equal_numbers, series_gaps)
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -91,7 +91,7 @@ def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
         mark = read_mark(path)  # before the view that it is compared with
         with closing(open_to_read(path)) as connection, lenient(connection):
             _must_be_current(connection, path)
-            lost = look_for_lost(connection, path, mark, alone=False)
+            lost = find_lost(connection, path, mark, alone=False)
             if mark is not None:  # a copy has none: what its ledger had lost is no fault of the copy
                 lost = lost or read_lost(connection)
             connection.execute("BEGIN")  # one view of the ledger, however long this takes
@@ -131,7 +131,7 @@ class Verification:
         self._books = self._records = self._closures = 0
 
     def note(self, problem: str) -> None:
-        if len(self._problems) < MOST:
+        if len(self._problems) < MAX_PROBLEMS:
             self._problems.append(problem)
 
     def run(self) -> VerifyResult:
@@ -140,8 +140,8 @@ class Verification:
         total = self._try(lambda: count_records(self._connection)) or 0
         for book in self._try(lambda: all_books(self._connection)) or ():
             self._try(partial(self._check_book, book, total))
-        notes = self._try(lambda: tuple(islice(chain(*(find(self._connection) for find in NOTES)), MOST))) or ()
-        problems = (*self._of_file, *self._problems)[:MOST]
+        notes = self._try(lambda: tuple(islice(chain(*(find(self._connection) for find in NOTES)), MAX_PROBLEMS))) or ()
+        problems = (*self._of_file, *self._problems)[:MAX_PROBLEMS]
         return VerifyResult(problems, self._books, self._records, self._closures, len(self._of_file), notes)
 
     def _try(self, check: Callable[[], T]) -> T | None:
@@ -157,7 +157,7 @@ class Verification:
         return None
 
     def _check_file(self) -> None:
-        self._of_file.extend(islice(_file_problems(self._connection), MOST))
+        self._of_file.extend(islice(_file_problems(self._connection), MAX_PROBLEMS))
 
     def _check_audit(self) -> None:
         if entry := broken_entry(self._connection):
@@ -190,7 +190,7 @@ class Verification:
 
 
 def _file_problems(connection: sqlite3.Connection) -> Iterator[str]:
-    for text in file_faults(connection, most=MOST):
+    for text in file_faults(connection, most=MAX_PROBLEMS):
         yield Text("file: {text}", text=text)
     for table, row_id, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield Text(

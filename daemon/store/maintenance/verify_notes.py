@@ -20,9 +20,9 @@ from daemon.store.tables.book.books import all_books
 _SQL = load(__name__)
 LEAST: Final = 20
 """Numbers of a series."""
-MOST_MISSING: Final = 10
+MAX_MISSING: Final = 10
 """One of so many."""
-MOST_RANGES: Final = 5
+MAX_RANGES: Final = 5
 _NUMBER: Final = re.compile(r"(.*?)([0-9]{1,15})", re.ASCII | re.DOTALL)
 
 
@@ -36,7 +36,7 @@ _TWINS: Final = {
 }
 
 
-def twins(connection: sqlite3.Connection) -> Iterator[str]:
+def equal_numbers(connection: sqlite3.Connection) -> Iterator[str]:
     """A sentence for each; they are no damage."""
     for query, sentence in _TWINS.items():
         yield from read_as(sentence, connection.execute(_SQL[query]))
@@ -54,18 +54,18 @@ def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:
         for (name, _), numbers in sorted(series.items()):
             gaps = gaps_of(numbers)
             if gaps:
-                ranges = [str(first) if first == last else f"{first}-{last}" for first, last in gaps[:MOST_RANGES]]
+                ranges = [str(first) if first == last else f"{first}-{last}" for first, last in gaps[:MAX_RANGES]]
                 yield Text(
                     "{nim}: numbers are missing in the series {series!r}: {missing}",
                     nim=book.nim,
                     series=name,
-                    missing=", ".join(ranges) + (", …" if len(gaps) > MOST_RANGES else ""),
+                    missing=", ".join(ranges) + (", …" if len(gaps) > MAX_RANGES else ""),
                 )
 
 
 def gaps_of(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """First and last of each; none where the numbers are no series."""
     there = sorted(set(numbers))
-    if len(there) < LEAST or (there[-1] - there[0] + 1 - len(there)) * MOST_MISSING > len(there):
+    if len(there) < LEAST or (there[-1] - there[0] + 1 - len(there)) * MAX_MISSING > len(there):
         return []
     return [(before + 1, after - 1) for before, after in pairwise(there) if after > before + 1]

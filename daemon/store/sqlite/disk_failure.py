@@ -69,7 +69,7 @@ SUFFIX = ".disk-failures"
 COPIED = "copied"
 LARGEST = 4096
 """Bytes of the record: a daemon that fails at each start does not fill a disk with it."""
-MOST = 16
+MAX_FAILURES = 16
 """Failures that stay on record when the ledger was copied."""
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 """The kernel refuses every write, whatever the disk; nothing that was written before is lost by it."""
@@ -178,7 +178,7 @@ def is_copy_due(ledger: Path) -> bool:
 def note_copied(ledger: Path) -> None:
     """What is on record goes beside the ledger. A disk that does not take it has the ledger copied once more."""
     beside, *others = _paths(ledger)[::-1]
-    lines = [f"{failure.at} {failure.cause}" for failure in read_failures(ledger)][-MOST:]
+    lines = [f"{failure.at} {failure.cause}" for failure in read_failures(ledger)][-MAX_FAILURES:]
     with contextlib.suppress(OSError):
         part = beside.with_name(beside.name + ".part")
         part.write_text("\n".join([*lines, f"{now_millis()} {COPIED}\n"]))

@@ -52,11 +52,11 @@ class FreeSpace:
     def note(self, fault: StorageError | None) -> None:
         """What became of the last write: the writer says so after each."""
         if (fault is None) != (self._fault is None):
-            self.look_again()
+            self.reset()
             self._found = fault
         self._fault = fault
 
-    def look_again(self) -> None:
+    def reset(self) -> None:
         """What was found stands no longer."""
         self._checked_at = float("-inf")
 
@@ -64,7 +64,7 @@ class FreeSpace:
     def is_due(self) -> bool:
         return asyncio.get_running_loop().time() - self._checked_at >= ASK_AGAIN
 
-    async def look(self, damage: Sequence[str] = ()) -> None:
+    async def measure(self, damage: Sequence[str] = ()) -> None:
         """`damage`: what is known to be damaged in the file."""
         self._checked_at = asyncio.get_running_loop().time()
         self._found = (

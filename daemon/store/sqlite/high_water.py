@@ -136,11 +136,11 @@ class HighWater:
         """The open question, 0 for none."""
         return self._mark(book).question
 
-    def knows(self, book: str) -> bool:
+    def contains(self, book: str) -> bool:
         """Whether a ledger with that book was in use here; a name without taxpayer means any book of the machine."""
         return any(name == book or book == without_taxpayer(book) for name in names_of(self.marks, book))
 
-    def has_met(self, book: str) -> bool:
+    def is_entered(self, book: str) -> bool:
         """Whether this ledger's book is in the file, and nothing of it under the name without a taxpayer."""
         unowned = without_taxpayer(book)
         return (
@@ -155,7 +155,7 @@ class HighWater:
             highest = max(self.highest(book), z_number - 1)
             self._put(book, msgspec.structs.replace(self._mark(book), highest=highest, reserved=z_number, question=0))
 
-    def give(self, book: str, z_number: int) -> None:
+    def count_number(self, book: str, z_number: int) -> None:
         """Counts the number, after the transaction or if known from elsewhere; also enters the book."""
         with self._lock:
             mark = self.marks.books.get(book)
@@ -163,10 +163,10 @@ class HighWater:
                 highest = max(self.highest(book), z_number)
                 self._put(book, msgspec.structs.replace(self._mark(book), highest=highest, reserved=0))
 
-    def meet(self, book: str) -> None:
+    def enter(self, book: str) -> None:
         """Enters a connected machine's book durably; takes over the numbers under the name without taxpayer."""
         with self._lock:
-            if self.has_met(book):
+            if self.is_entered(book):
                 return
             mark, unowned = self._mark(book), without_taxpayer(book)
             books = {name: each for name, each in self.marks.books.items() if name != unowned}

@@ -85,10 +85,10 @@ class Writer:
     async def close(self) -> None:
         """Ends after everything submitted so far."""
         self._closing = True
-        self._go_on()
+        self._write_next()
         await self._ended.wait()
 
-    def _go_on(self) -> None:
+    def _write_next(self) -> None:
         """The next batch, unless one is under way or everything is written."""
         if self._queue:
             self._begin()
@@ -125,7 +125,7 @@ class Writer:
                 self.commits += 1
                 self.on_fault(None)
                 self._checkpoint(len(batch))
-        self._go_on()
+        self._write_next()
 
     def _fail(self, batch: list[_Submitted], error: Exception) -> None:
         if isinstance(error, StorageError):
@@ -149,14 +149,14 @@ class Writer:
             _log().warning("ledger.checkpoint_failed", cause=str(error))
         if isinstance(error, StorageError):
             self.on_fault(error)
-        self._go_on()
+        self._write_next()
 
 
 def checkpoint(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-def bring_in(connection: sqlite3.Connection, ledger: Path) -> None:
+def checkpoint_all(connection: sqlite3.Connection, ledger: Path) -> None:
     """Checkpoints the whole write-ahead log and empties it durably: the disk may lack its end, and its beginning alone
     would corrupt the file. Does not wait for readers of an older view."""
     real = real_path(ledger)

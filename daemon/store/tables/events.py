@@ -33,9 +33,9 @@ class EventWriter:
     """Writes events, and their outbox rows; the destinations in `live_only` get none of a sandbox."""
 
     def __init__(self, destinations: Destinations, live_only: Collection[str] = ()) -> None:
-        self.take(destinations, live_only)
+        self.configure(destinations, live_only)
 
-    def take(self, destinations: Destinations, live_only: Collection[str]) -> None:
+    def configure(self, destinations: Destinations, live_only: Collection[str]) -> None:
         """From the next event on."""
         self._live_only = frozenset(live_only)
         types = {type_ for wanted in destinations.values() for type_ in wanted}

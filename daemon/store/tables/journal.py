@@ -65,7 +65,7 @@ def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Reco
 
 
 def _newest_first(connection: sqlite3.Connection, book: Book, page: Page, between: Between) -> list[Record]:
-    values = (book.id, *between, *attempts.wanted(page), page.part, page.part, page.limit)
+    values = (book.id, *between, *attempts.search_parameters(page), page.part, page.part, page.limit)
     try:
         return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
     except UNREADABLE:
@@ -130,14 +130,14 @@ def stretches(connection: sqlite3.Connection, book: Book) -> list[Stretch]:
 def with_part(connection: sqlite3.Connection, book: Book, page: Page, stretch: Stretch) -> list[Record]:
     """Of the numbers in that stretch, by their indexes; newest first."""
     numbers = (book.id, *stretch, page.part)
-    values = (*numbers, *numbers, *_between(connection, book, page), *attempts.wanted(page), page.limit)
+    values = (*numbers, *numbers, *_between(connection, book, page), *attempts.search_parameters(page), page.limit)
     return _each(connection, "with_part", values)
 
 
 def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
     """Of the next `page.limit` entries, newest first, those whose customer has the text in name, IFU or phone; and the
     `before_seq` to continue, 0 at the end. An invoice is unpacked only if it may contain the text."""
-    values = (book.id, *_between(connection, book, page), *attempts.wanted(page), page.limit)
+    values = (book.id, *_between(connection, book, page), *attempts.search_parameters(page), page.limit)
     rows = connection.execute(_SQL["payloads"], values).fetchall()
     pattern, plain = pattern_of(wanted), without_accents(wanted)
     hits = [(record_id, seq) for record_id, seq, payload in rows if _is_named(payload, pattern, plain)]

@@ -17,10 +17,10 @@ from daemon.core.keys import (
     ApiKey,
     KeyTerms,
     check_terms,
+    has_key_shape,
     hash_key,
     is_key_id,
     make_key,
-    may_be_one,
 )
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
@@ -40,7 +40,7 @@ class ApiKeyRing:
 
     def find(self, text: str) -> ApiKey | None:
         """The API key for the text that a client has sent; None if invalid, unknown or revoked. It may have expired."""
-        if not may_be_one(text):
+        if not has_key_shape(text):
             return None
         with storage_faults():
             return next(map(_key, self._connection.execute(_SQL["by_hash"], (hash_key(text),))), None)

@@ -24,7 +24,7 @@ from daemon.store.sqlite.lock import MarkRow
 _SQL = load(__name__)
 
 DAMAGE = "damage"
-MOST = 20
+MAX_DAMAGED = 20
 """Stored findings; `mcfd verify` names all."""
 
 LEDGER_ID = "ledger_id"
@@ -66,7 +66,7 @@ def read_damage(connection: sqlite3.Connection) -> Damage:
 
 
 def write_damage(connection: sqlite3.Connection, damage: Damage) -> None:
-    sample = Damage(damage.file[:MOST], damage.entries[:MOST])
+    sample = Damage(damage.file[:MAX_DAMAGED], damage.entries[:MAX_DAMAGED])
     write_meta(connection, DAMAGE, msgspec.json.encode(sample).decode() if sample != Damage() else "")
 
 

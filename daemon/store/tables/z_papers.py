@@ -10,7 +10,7 @@ from daemon.core.ledger.book import Book
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.meta import read_meta, write_meta
 
-MOST = 31
+MAX_UNPRINTED = 31
 """Older ones are let go of."""
 
 
@@ -31,8 +31,8 @@ def resume(connection: sqlite3.Connection, book: Book) -> tuple[int, ...]:
     `[printer] z`."""
     last = book_state(connection, book).z_number
     before = _read(connection, book)
-    found = tuple(range(before.upto + 1, last + 1)[-MOST:]) if before.upto >= 0 else ()
-    _write(connection, book, ZPapers(last, (*before.unprinted, *found)[-MOST:]))
+    found = tuple(range(before.upto + 1, last + 1)[-MAX_UNPRINTED:]) if before.upto >= 0 else ()
+    _write(connection, book, ZPapers(last, (*before.unprinted, *found)[-MAX_UNPRINTED:]))
     return found
 
 
@@ -42,7 +42,7 @@ def note(connection: sqlite3.Connection, book: Book, z_number: int, *, is_printe
     if before.upto < 0:
         return
     rest = [each for each in before.unprinted if each != z_number]
-    unprinted = tuple(sorted(rest if is_printed else [*rest, z_number])[-MOST:])
+    unprinted = tuple(sorted(rest if is_printed else [*rest, z_number])[-MAX_UNPRINTED:])
     after = ZPapers(max(before.upto, z_number), unprinted)
     if after != before:
         _write(connection, book, after)

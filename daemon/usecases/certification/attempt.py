@@ -38,7 +38,7 @@ from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.failure import MAY_BE_SENT_AGAIN, failure_of, reason_of
 from daemon.core.ledger.phases import Phase, Step
-from daemon.core.ledger.verdict import is_last, strangers
+from daemon.core.ledger.verdict import foreign_count, is_last
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts
@@ -123,7 +123,7 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
         except McfdError:
             raise  # its end is stored
         except Exception:
-            _give_up(job)
+            _drop_machine(job)
             raise
     if outcome is None:
         return await _settled(job)
@@ -197,7 +197,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
     job.line_ended = clock()
     unexplained = _unexplained(worker.counters, certified.counters, agreed)
     worker.attempts.counters = certified.counters
-    worker.take_code(certified.code)
+    worker.apply_code(certified.code)
     worker.refused_numbers.clear()
     job.step(Step.ANSWERED)
     return agreed, certified, unexplained
@@ -220,7 +220,7 @@ async def _certified_before(job: AttemptRun, machine: ConnectedMachine) -> tuple
     if ledger.peek(attempts.has_code, book, last.code) or not ledger.peek(attempts.was_at_the_machine, book, invoice):
         return None
     log.warning("certification.found", nim=worker.book.nim, mode=worker.book.mode, invoice_number=invoice.number)
-    moved = strangers(invoice, worker.counters, state.counters)
+    moved = foreign_count(invoice, worker.counters, state.counters)
     worker.attempts.counters = state.counters
     job.line_ended = asyncio.get_running_loop().time()
     job.step(Step.FOUND)
@@ -235,13 +235,13 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
         **worker.names,
         invoice_number=job.invoice.number,
         cause=str(unknown.cause),
-        incident=worker.note_odd("doubt") or None,
+        incident=worker.note_incident("doubt") or None,
     )
     job.step(Step.UNKNOWN)
     worker.publish(IN_DOUBT, ref=job.id, detail=sentence(unknown.cause))
     if isinstance(unknown.cause, CertifiedElsewhere):
         # durable first: this machine would later say that it certified nothing
-        await _until_stored(job, partial(recover.hold, worker, job.id, unknown.cause))
+        await _until_stored(job, partial(recover.store_dispute, worker, job.id, unknown.cause))
     if isinstance(unknown.cause, LineLost):
         worker.drop(machine, sentence(unknown.cause))
         return
@@ -290,10 +290,10 @@ async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexpl
         except StorageError as error:
             await _try_again(job, error)
         except Exception:
-            _give_up(job)
+            _drop_machine(job)
             raise
     job.step(Step.STORED)
-    worker.take_name(record.nim)
+    worker.apply_name(record.nim)
     worker.after_answers(partial(announce, worker, record))
     return record
 
@@ -323,7 +323,7 @@ async def _write_end(job: AttemptRun, state: recover.NotCertifiedState, reason: 
     announce(worker, record)
 
 
-def _give_up(job: AttemptRun) -> None:
+def _drop_machine(job: AttemptRun) -> None:
     """After a bug of ours: the attempt has no end and the machine may have an open invoice. `recover` settles both."""
     worker = job.worker
     log.error("attempt.failed", nim=worker.book.nim, invoice_number=job.invoice.number)
@@ -335,7 +335,7 @@ def _give_up(job: AttemptRun) -> None:
 
 def _unexplained(before: FiscalCounters, now: FiscalCounters, invoice: Invoice) -> int:
     """How many foreign invoices the machine has certified since its counters were last known."""
-    moved = strangers(invoice, before, now)
+    moved = foreign_count(invoice, before, now)
     if moved:
         log.warning("machine.unexplained", invoices=moved, invoice_number=invoice.number)
     return moved

@@ -36,7 +36,7 @@ async def certify(
         with registering_refusal(worker):
             return await certify_body(worker, body, call, credit=credit, arrived=arrived, series=series)
 
-    return await worker.see_through(once(worker, call, run, lambda use: use.record), "certify")
+    return await worker.run_to_end(once(worker, call, run, lambda use: use.record), "certify")
 
 
 async def certify_body(
@@ -73,7 +73,7 @@ async def certify_invoice(
 ) -> Record:
     """Certifies a parsed invoice, from the reservation of its number to its end. `deferred_id`: the row of a deferred
     sale, else 0. `original`: the number that a till sent of a credit note's sale. The caller runs it within
-    `see_through`."""
+    `run_to_end`."""
     while other := worker.attempts.find(invoice.number):
         await number_decided(worker, other, deadline)
     live = worker.attempts.intend(invoice.number, call.key_hash)

@@ -213,6 +213,6 @@ def watching(worker: MachineWorker, number: str, *, is_credit: bool) -> Iterator
 
 
 def _announce(worker: MachineWorker, number: str, waited: float) -> None:
-    incident = worker.note_odd("38h is slow") or None
+    incident = worker.note_incident("38h is slow") or None
     log.warning("certification.slow", **worker.names, invoice_number=number, waited=waited, incident=incident)
     worker.publish(SLOW, detail=f"38h of invoice {number} has no answer after {waited:g} s; it is waited for")

@@ -52,7 +52,7 @@ async def once(
     """Runs `run`, unless the ledger has an answer for the key, which `replay` reads.
 
     Waits for a running request with the same key. A request that failed without any change leaves no answer, so its
-    retry runs again. Has to be called within `MachineWorker.see_through`: the key is reserved until the request has
+    retry runs again. Has to be called within `MachineWorker.run_to_end`: the key is reserved until the request has
     ended, even if the caller disconnects, and a retry waits for it."""
     key = call.key_hash
     if not key:
@@ -88,10 +88,10 @@ async def answered_once(
     async def run() -> bytes:
         answer = await act()
         if call.key:
-            await worker.ledger.write(attempts.keep_answer, worker.book, call, at=worker.now(), answer=answer)
+            await worker.ledger.write(attempts.insert_answer, worker.book, call, at=worker.now(), answer=answer)
         return answer
 
-    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), name)
+    return await worker.run_to_end(once(worker, call, run, lambda use: use.answer or None), name)
 
 
 async def _ended_use(worker: MachineWorker, book: Book, use: KeyUse, call: Call) -> KeyUse | None:

@@ -15,7 +15,7 @@ import msgspec
 from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice, Warn
 from daemon.core.invoice.number import Series, number_key, read_reference
-from daemon.core.invoice.taxes import withheld_again
+from daemon.core.invoice.taxes import withheld_anew
 from daemon.core.ledger.original import FIELD, ORIGINAL_NUMBER, one_reference, read_original_number
 from daemon.core.machine.state import activation_of
 from daemon.store.tables.book import attempts, originals, settlements, uniqueness
@@ -44,7 +44,7 @@ def _withheld_as_sold(worker: MachineWorker, invoice: Invoice, original: str) ->
     if not invoice.withholdings:
         return invoice
     rates = worker.ledger.peek(originals.rates_withheld, worker.book, invoice, original)
-    first, *more = withheld_again(invoice, invoice.taxes, rates)
+    first, *more = withheld_anew(invoice, invoice.taxes, rates)
     return msgspec.structs.replace(invoice, psvb=first, more_psvb=tuple(more))
 
 

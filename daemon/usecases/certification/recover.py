@@ -22,9 +22,9 @@ from daemon.core.ledger.verdict import (
     behind,
     disagreement,
     evidence,
+    foreign_count,
     judge,
     not_certified,
-    strangers,
     vanished,
     verdicts,
     went_down,
@@ -50,13 +50,13 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
     worker is ready or in attention. On StorageError or MachineError it runs again, from its beginning, at the next
     connection."""
     await worker.attempts.all_durable()  # an outcome that this process is still storing is not a foreign invoice
-    worker.take_state(worker.ledger.peek(book_state, worker.book))
+    worker.apply_state(worker.ledger.peek(book_state, worker.book))
     await _take_taxpayer(worker, machine, state)
-    worker.time.take_machine(state.time)
+    worker.time.apply_machine(state.time)
     if worker.attention and not worker.attempts.met_machine:
         log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(worker.attention))
     begun = worker.ledger.peek(attempts.unfinished, worker.book)
-    worker.attempts.keep_doubts(begun)
+    worker.attempts.limit_doubts(begun)
     unfinished = [record for record in begun if not worker.attempts.is_ours(record)]
     await machine.cancel()
     if unfinished:
@@ -72,9 +72,9 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
         await _take_activation(worker, state)
     if not worker.attention:
         await _take_over(worker, state)
-    await _keep_evidence(worker, state)
+    await _store_evidence(worker, state)
     code = state.last.code if state.last else ""
-    worker.take_code("" if worker.ledger.peek(attempts.is_of_earlier_activation, worker.book, code) else code)
+    worker.apply_code("" if worker.ledger.peek(attempts.is_of_earlier_activation, worker.book, code) else code)
     worker.attempts.met_machine = worker.attempts.met_machine or not worker.attention
     if worker.attention:
         worker.attempts.wake()
@@ -94,7 +94,7 @@ def _is_inactive(worker: MachineWorker, state: MachineState) -> bool:
 
 async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
     """Whether the machine has lost its memory, or may have: a restored ledger does not know the counters since."""
-    last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
+    last = worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
     return (
         last == "gone"
         or went_down(worker.counters, state.counters)
@@ -124,7 +124,7 @@ async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, a
         worker.drop(machine, reasons.OUTCOME_NOT_SETTLED(error=error))
 
 
-async def hold(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
+async def store_dispute(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
     """The number stays taken in this book until an operator decides; the other machine's book is in attention too."""
     found, now = sentence(elsewhere), worker.now()
     await _write(worker, worker.ledger.peek(attempts.find_record, worker.book, attempt_id), Disputed(found))
@@ -138,13 +138,13 @@ async def _settle(worker: MachineWorker, machine: ConnectedMachine, attempt_id: 
         worker.drop(machine, reasons.ACTIVATED_ANEW)  # `recover` settles it, and begins the new epoch
         return
     record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
-    before, last = worker.counters, worker.ledger.peek(attempts.standing_of, worker.book, state.last)
+    before, last = worker.counters, worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
     verdict = judge(record, before, state, last)
-    others = strangers(record.invoice, before, state.counters)
+    others = foreign_count(record.invoice, before, state.counters)
     await _write(worker, record, verdict, refusal=refusal if was_open else "", others=others)
     if not worker.attention:
         await _take_over(worker, state)
-    await _keep_evidence(worker, state)
+    await _store_evidence(worker, state)
 
 
 async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record], state: MachineState) -> None:
@@ -153,13 +153,13 @@ async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record]
     if not unfinished:
         return
     stored, activated = worker.ledger.peek(book_state, worker.book), _activated(worker, state)
-    last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
+    last = worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
     before = worker.counters
     found = verdicts(unfinished, before, state, last, activated=activated, is_restored=stored.is_restored)
     for record, verdict in found:
         others, wrong = 0, NO_TEXT
         if isinstance(verdict, Certified) and not verdict.nim:
-            others = strangers(record.invoice, before, verdict.counters)
+            others = foreign_count(record.invoice, before, verdict.counters)
             if not worker.attempts.met_machine:
                 wrong = behind(
                     before, stored.last_number, state, last, ours=record.invoice, is_restored=stored.is_restored
@@ -196,7 +196,7 @@ async def _write(
         outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=waited, unexplained=others)
         ended = await worker.ledger.write(worker.ledger.certify, worker.book, record.id, outcome, found=found)
         worker.attempts.counters = verdict.counters
-        worker.take_name(ended.nim)
+        worker.apply_name(ended.nim)
     elif refusal:
         ended = await worker.ledger.write(worker.ledger.end, worker.book, record.id, "refused", refusal, at=now)
     else:
@@ -204,7 +204,7 @@ async def _write(
             worker.ledger.end, worker.book, record.id, "abandoned", not_certified(verdict), at=now
         )
     if found:
-        worker.take_state(worker.ledger.peek(book_state, worker.book))
+        worker.apply_state(worker.ledger.peek(book_state, worker.book))
     worker.attempts.settle([record])
     announce(worker, ended)
 
@@ -237,7 +237,7 @@ async def _settle_before_another_taxpayer(worker: MachineWorker, machine: Connec
         return
     await machine.cancel()
     state = await machine.state()
-    last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
+    last = worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
     found = verdicts(begun, worker.counters, state, last, activated=nim, is_restored=worker.attempts.is_restored)
     for record, verdict in found:
         if not isinstance(verdict, Certified):
@@ -245,7 +245,7 @@ async def _settle_before_another_taxpayer(worker: MachineWorker, machine: Connec
         elif verdict.nim:
             await _write(worker, record, Disputed(evidence(record, worker.counters, state)))
         else:
-            others = strangers(record.invoice, worker.counters, verdict.counters)
+            others = foreign_count(record.invoice, worker.counters, verdict.counters)
             await _write(worker, record, msgspec.structs.replace(verdict, ifu=worker.ifu), others=others)
 
 
@@ -256,7 +256,7 @@ async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
         return
     if worker.attempts.is_restored:
         found = activated_since(
-            worker.counters, state, worker.ledger.peek(attempts.standing_of, worker.book, state.last)
+            worker.counters, state, worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
         )
     else:
         found = vanished(state, is_activated=True) if _is_lost(worker, state) else NO_TEXT
@@ -271,7 +271,7 @@ async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
         log.warning("machine.activated", nim=nim, mode=book.mode, before=book.nim)
         worker.book = await worker.ledger.begin_epoch(book, state, nim, at=worker.now())
         worker.machine_code = ""
-        worker.take_state(worker.ledger.peek(book_state, worker.book))
+        worker.apply_state(worker.ledger.peek(book_state, worker.book))
 
 
 async def _take_over(worker: MachineWorker, state: MachineState) -> None:
@@ -279,7 +279,10 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     attempts may have moved them. Otherwise the ledger is behind the machine (a restored backup, or another program),
     which may have used numbers that the ledger does not know: attention."""
     book, before = worker.book, worker.counters
-    stored, last = worker.ledger.peek(book_state, book), worker.ledger.peek(attempts.standing_of, book, state.last)
+    stored, last = (
+        worker.ledger.peek(book_state, book),
+        worker.ledger.peek(attempts.compare_with_ledger, book, state.last),
+    )
     is_lost, met = _is_lost(worker, state), worker.attempts.met_machine
     if found := disagreement(stored, before, state, last, met=met, is_lost=is_lost):
         await _attend(worker, found)
@@ -290,7 +293,7 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
         log.warning("machine.unexplained", nim=book.nim, mode=book.mode, invoices=unexplained)
     await worker.ledger.reconcile(book, state, unexplained=unexplained, at=worker.now())
     log.info("machine.reconciled", nim=book.nim, mode=book.mode)
-    worker.take_state(worker.ledger.peek(book_state, book))
+    worker.apply_state(worker.ledger.peek(book_state, book))
 
 
 def _is_lost(worker: MachineWorker, state: MachineState) -> bool:
@@ -303,17 +306,17 @@ def _is_lost(worker: MachineWorker, state: MachineState) -> bool:
 
 async def _attend(worker: MachineWorker, wrong: Text) -> None:
     await worker.ledger.set_attention(worker.book, _attended(worker, wrong), at=worker.now())
-    worker.take_state(worker.ledger.peek(book_state, worker.book))
+    worker.apply_state(worker.ledger.peek(book_state, worker.book))
 
 
 def _attended(worker: MachineWorker, wrong: Text) -> Text:
     """Logs `wrong` and adds the name of the line's recording, for the person who decides."""
-    incident = worker.note_odd("attention")
+    incident = worker.note_incident("attention")
     found = reasons.RECORDED_INCIDENT(found=wrong, incident=incident) if incident else wrong
     log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(found))
     return found
 
 
-async def _keep_evidence(worker: MachineWorker, state: MachineState) -> None:
+async def _store_evidence(worker: MachineWorker, state: MachineState) -> None:
     if worker.attention:
-        await worker.ledger.keep_evidence(worker.book, state, at=worker.now())
+        await worker.ledger.store_evidence(worker.book, state, at=worker.now())

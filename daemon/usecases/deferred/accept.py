@@ -57,7 +57,7 @@ async def certify_or_defer(
             return await _defer(worker, book, body, call, reason, series=series)
 
     arrived, book = asyncio.get_running_loop().time(), worker.book
-    return await worker.see_through(once(worker, call, run, lambda use: use.sale or use.record), "certify")
+    return await worker.run_to_end(once(worker, call, run, lambda use: use.sale or use.record), "certify")
 
 
 async def _defer(

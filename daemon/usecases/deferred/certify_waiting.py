@@ -114,7 +114,7 @@ class SalesThatWait:
             work = certify_invoice(
                 worker, invoice, call, arrived=now, deadline=now + worker.limits.patience, deferred_id=sale.id
             )
-            await worker.see_through(work, "certify")
+            await worker.run_to_end(work, "certify")
         except NotWaiting:
             return  # it was withdrawn meanwhile
         except DuplicateInvoice as error:

@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 BATCH = 50
 
 WRITTEN_HERE = frozenset({kinds.CONNECTED, kinds.DISCONNECTED, kinds.IN_DOUBT, kinds.PRINTER, kinds.SLOW})
-LAST_WORDS = 2.0
+LAST_EVENTS_SECONDS = 2.0
 """Seconds left at the stop to what was heard and is not written down yet."""
 
 
@@ -80,7 +80,7 @@ async def has_come(news: asyncio.Event, seconds: float) -> bool:
     return True
 
 
-class SeenEvent(NamedTuple):
+class LastEventId(NamedTuple):
     """What a listener has seen last: an id means something within its epoch only."""
 
     epoch: int
@@ -95,7 +95,7 @@ class Start(NamedTuple):
     reset: str = ""
 
 
-async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start:
+async def starting_point(events: EventLog, last_seen: LastEventId | None) -> Start:
     """Without `last_seen`: from now on. If the ledger was restored since: from now on, with a reset. If the event is no
     longer stored: from the oldest one, with a reset."""
     span = events.peek(event_span)
@@ -235,7 +235,7 @@ class EventBus:
             yield
         finally:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LAST_WORDS):
+                async with asyncio.timeout(LAST_EVENTS_SECONDS):
                     await self._unwritten.join()
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import structlog
 from msgspec import UNSET
 
-from common.turns import heed_cancellation
+from common.turns import raise_if_cancelled
 from common.wire.presence import EVERY_SECONDS, WantedClosures
 from daemon.core.delivery import UpstreamReceiver
 from daemon.core.ledger.attempt import Mode
@@ -24,7 +24,7 @@ JITTER = 0.1
 """Share of the interval by which each one is earlier or later."""
 REPEATED_AFTER = 3_600.0
 """Seconds until the same Z is sent again on a repeated request; the interval doubles each time."""
-MOST_TIMES = 6
+MAX_TIMES = 6
 """What headquarters asks for after so many times is refused there whenever it comes: it would only fill the stream."""
 LAST_Z = 2**53 - 1
 """Of a headquarters of 0.1.0, which names no end."""
@@ -53,7 +53,7 @@ class Resent(NamedTuple):
     at: float
 
     def is_due(self, now: float) -> bool:
-        return self.times < MOST_TIMES and now - self.at >= REPEATED_AFTER * 2 ** (self.times - 1)
+        return self.times < MAX_TIMES and now - self.at >= REPEATED_AFTER * 2 ** (self.times - 1)
 
 
 @dataclass
@@ -76,15 +76,15 @@ class Announcer:
         await self.sleep(self.dice() * min(FIRST_WITHIN, self.every))
         while True:
             try:
-                await self._speak()
+                await self._publish()
             except Exception:  # noqa: BLE001  # sent again in five minutes; a ledger in trouble is reported elsewhere
                 _log.exception("presence.failed")
             await self.sleep(self.every * (1 - JITTER + 2 * JITTER * self.dice()))
 
-    async def _speak(self) -> None:
+    async def _publish(self) -> None:
         for word in await self.words():
             answer = await self.receiver.announce(word.content, nim=word.nim)
-            heed_cancellation()
+            raise_if_cancelled()
             self._note(answer is not None)
             if answer is not None and answer.last_z is not UNSET:
                 await self.learn_z(word.nim, answer.last_z)

@@ -18,16 +18,16 @@ from typing import Generic, TypeVar
 import structlog
 
 from common.language.reasons import NO_EVENT, from_stored
-from common.turns import heed_cancellation
+from common.turns import raise_if_cancelled
 from daemon.core.clock import DAY, HOUR, Clock
 from daemon.core.delivery import (
-    Again,
     Backlog,
     Delivered,
     Delivery,
     DeliveryRefused,
     Outgoing,
     Posting,
+    RetryLater,
     UpstreamReceiver,
 )
 from daemon.core.ledger.attempt import Mode
@@ -37,7 +37,7 @@ from daemon.usecases.delivery.events import has_come
 LONGEST_RETRY_AFTER = 86_400.0
 """Seconds: a receiver may ask for a day; more is taken for a mistake."""
 WIDEST_SPREAD = 3_600.0
-MOST_DOUBLINGS = 1000
+MAX_DOUBLINGS = 1000
 """A float ends soon after."""
 
 _dice = random.SystemRandom().random  # each box for itself
@@ -64,7 +64,7 @@ class Backoff:
 
     def wait(self, tries: int, retry_after: float | None = None) -> float:
         """Seconds after the `tries`-th failure in a row, counted from 1."""
-        ceiling = min(self._most, self._first * 2.0 ** min(tries - 1, MOST_DOUBLINGS))
+        ceiling = min(self._most, self._first * 2.0 ** min(tries - 1, MAX_DOUBLINGS))
         minimum = min(retry_after or 0.0, LONGEST_RETRY_AFTER)
         return minimum + self._dice() * max(min(minimum, WIDEST_SPREAD), ceiling)
 
@@ -88,7 +88,7 @@ class BookQueue:
         """For the log."""
         return {"nim": self.nim, "mode": self.mode, "destination": self.destination}
 
-    def say_if_behind(self, backlog: Backlog, now: int, subject: str) -> None:
+    def log_if_behind(self, backlog: Backlog, now: int, subject: str) -> None:
         age = now - backlog.oldest_at if backlog.waiting else 0
         behind = (age >= HOUR) + (age >= DAY)
         if behind > self._last_report:
@@ -166,7 +166,7 @@ class Replicator(Generic[E]):
                         queues.create_task(
                             self._work(self._queues[key]), name=f"replicate {backlog.nim} {backlog.mode}"
                         )
-                    self._queues[key].say_if_behind(backlog, self._clock(), self._subject)
+                    self._queues[key].log_if_behind(backlog, self._clock(), self._subject)
                 await has_come(self._unknown_book, BOOKKEEPING)
 
     async def _read_backlog(self) -> Sequence[Backlog]:
@@ -187,7 +187,7 @@ class Replicator(Generic[E]):
                 queue.tries += 1
                 await self._sleep(self._backoff.wait(queue.tries))
                 continue
-            heed_cancellation()
+            raise_if_cancelled()
             if sent_all:
                 await has_come(queue.news, self._poll)
 
@@ -199,12 +199,12 @@ class Replicator(Generic[E]):
         entries = await self._waiting(queue.nim, queue.mode, BATCH)
         for entry in entries:
             delivery = await self._deliver(entry)
-            if isinstance(delivery, Again):
-                heed_cancellation()
+            if isinstance(delivery, RetryLater):
+                raise_if_cancelled()
                 await self._postpone(queue, entry, delivery)
                 return False
             await self._settle(queue, entry, delivery)
-            heed_cancellation()
+            raise_if_cancelled()
         if not entries and queue.has_delivered:
             queue.has_delivered = False
             return not await self._offer_again(queue, self._clock() - REST_MS)
@@ -242,7 +242,7 @@ class Replicator(Generic[E]):
             _log.info(f"{self._subject}.delivered", **entry.names, tries=queue.tries + 1)
         queue.tries = 0
 
-    async def _postpone(self, queue: BookQueue, entry: E, delivery: Again) -> None:
+    async def _postpone(self, queue: BookQueue, entry: E, delivery: RetryLater) -> None:
         queue.tries += 1
         seconds = self._backoff.wait(queue.tries, delivery.retry_after)
         now = self._clock()

@@ -41,11 +41,11 @@ async def make_copy(worker: MachineWorker, record: Record, call: Call, *, is_pri
     return await worker.ledger.write(acts.make_copy, worker.book, code, number, at=worker.now(), call=call, limit=limit)
 
 
-async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.Struct, call: Call) -> None:
+async def store_report(worker: MachineWorker, kind: ReportKind, report: msgspec.Struct, call: Call) -> None:
     """TooManyActs."""
     await worker.ledger.check_free_space(worker.book)
     act, limit = ReportAct(kind, _encoder.encode(report).decode()), ActLimit(REPORTS_AN_HOUR, worker.clock.millis())
-    await worker.ledger.write(acts.give_report, worker.book, act, at=worker.now(), call=call, limit=limit)
+    await worker.ledger.write(acts.insert_report, worker.book, act, at=worker.now(), call=call, limit=limit)
 
 
 async def note_z_paper(worker: MachineWorker, reference: str) -> None:
@@ -65,7 +65,7 @@ async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
         await worker.ledger.check_free_space(worker.book)
         return await _close(worker, call)
 
-    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), "close articles")
+    return await worker.run_to_end(once(worker, call, run, lambda use: use.answer or None), "close articles")
 
 
 async def _close(worker: MachineWorker, call: Call) -> bytes:
@@ -80,7 +80,9 @@ async def _close(worker: MachineWorker, call: Call) -> bytes:
             return _encoder.encode(closed)
 
         upto = ReportAct("articles", "", upto_seq=articles.upto_seq)
-        act = await worker.ledger.write(acts.give_report, worker.book, upto, at=worker.now(), call=call, answer=answer)
+        act = await worker.ledger.write(
+            acts.insert_report, worker.book, upto, at=worker.now(), call=call, answer=answer
+        )
         return act.body.encode()
 
 
@@ -104,7 +106,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
         log.info("cash.moved", **worker.names, kind=move.kind, amount=move.amount, request_id=call.request_id)
         return body
 
-    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), "move cash")
+    return await worker.run_to_end(once(worker, call, run, lambda use: use.answer or None), "move cash")
 
 
 async def cash_moves(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> CashMovements:

@@ -11,7 +11,7 @@ import structlog
 
 from common.language import Text
 from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from daemon.core.audit import Call
 from daemon.core.errors import InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
 from daemon.core.ledger.book import Closure, LastSeen
@@ -47,7 +47,7 @@ async def close_period(
         close = _close if await check_closable(worker) else _close_without_machine
         return await close(worker, call, counted, after)
 
-    return await worker.see_through(once(worker, call, run, lambda use: use.closure), "close period")
+    return await worker.run_to_end(once(worker, call, run, lambda use: use.closure), "close period")
 
 
 async def check_closable(worker: MachineWorker) -> bool:
@@ -133,7 +133,7 @@ async def _freeze(
     worker: MachineWorker, machine: ConnectedMachine, call: Call, counted: int | None, after: int | None
 ) -> Closure:
     state = await machine.state()
-    worker.time.take_machine(state.time)
+    worker.time.apply_machine(state.time)
     now, before = state.counters, worker.counters
     if went_down(before, now):
         worker.drop(machine, COUNTERS_DECREASED)  # `recover` sets attention
@@ -174,12 +174,12 @@ async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str,
         log.info("calendar.closed", **worker.names, kind=kind, request_id=call.request_id)
         return answer
 
-    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), "close calendar")
+    return await worker.run_to_end(once(worker, call, run, lambda use: use.answer or None), "close calendar")
 
 
 async def calendar_closure(worker: ReportSource, kind: CalendarKind, wanted: str) -> bytes:
     """The report of a closed month or year as JSON, by number or period; NotFound."""
-    found = wanted if _PERIODS[kind].fullmatch(wanted) else whole_number(wanted)
+    found = wanted if _PERIODS[kind].fullmatch(wanted) else parse_integer(wanted)
     if found is None:
         raise NotFound(Text("there is no closure {wanted}", wanted=wanted))
     placed = await worker.ledger.read(find_calendar_closure, worker.book, kind, found)

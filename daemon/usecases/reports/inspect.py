@@ -21,7 +21,7 @@ from daemon.machines.adapter import ConnectedMachine
 from daemon.store.ledger import Ledger
 from daemon.store.tables import audit
 from daemon.store.tables.book import calendar_closures
-from daemon.store.tables.book.attempts import keep_answer
+from daemon.store.tables.book.attempts import insert_answer
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
@@ -56,7 +56,7 @@ async def read(worker: MachineWorker) -> MachineReading:
         if worker.reading is not None and worker.connected and clock() - worker.reading.at < CACHE_SECONDS:
             return worker.reading
         try:
-            return await worker.see_through(_read(worker), "info")
+            return await worker.run_to_end(_read(worker), "info")
         except LineLost as error:
             raise NothingDone(error, Text("it could not be read")) from error
 
@@ -67,20 +67,20 @@ async def _read(worker: MachineWorker) -> MachineReading:
     with worker.queue.join() as entry:
         machine = await worker.turn(entry, clock() + worker.limits.patience, worker.present)
         state = await machine.state()
-        worker.time.take_machine(state.time)
+        worker.time.apply_machine(state.time)
         link = await machine.server_link_or_error()
         if link.state:
             worker.server_link = link
         if not worker.taxpayer:
-            await take_taxpayer(worker, machine)
+            await read_taxpayer(worker, machine)
         worker.reading = MachineReading(state, link, clock(), worker.now())
         return worker.reading
 
 
-async def take_taxpayer(worker: MachineWorker, machine: ConnectedMachine) -> None:
+async def read_taxpayer(worker: MachineWorker, machine: ConnectedMachine) -> None:
     """Name and address of the shop as the machine has them now (2Bh); what it refuses is empty."""
     worker.taxpayer = await machine.taxpayer()
-    await take_letterhead(worker)
+    await load_letterhead(worker)
 
 
 async def learn_taxpayer(worker: MachineWorker) -> None:
@@ -98,7 +98,7 @@ class CancelAnswer(msgspec.Struct, frozen=True, rename="camel"):
 
 async def cancel_pending(worker: MachineWorker, call: Call) -> Answered[bytes]:
     """38h C, in turn: whatever mcfd itself is certifying has its turn to itself, so this never cancels that."""
-    return await worker.see_through(
+    return await worker.run_to_end(
         once(worker, call, partial(_cancel, worker, call), lambda use: use.answer or None), "cancel pending"
     )
 
@@ -119,11 +119,11 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
     message = "the open invoice was cancelled" if was_pending else "no invoice was open"
     answer = msgspec.json.encode(CancelAnswer(was_pending, message))
     if call.key:
-        await worker.ledger.write(keep_answer, worker.book, call, at=worker.now(), answer=answer)
+        await worker.ledger.write(insert_answer, worker.book, call, at=worker.now(), answer=answer)
     return answer
 
 
-async def take_letterhead(worker: MachineWorker) -> None:
+async def load_letterhead(worker: MachineWorker) -> None:
     """At the start, and once the machine's taxpayer is known. While the ledger takes nothing, the one before counts."""
     if worker.compose_letterhead is None:
         return
@@ -134,7 +134,7 @@ async def take_letterhead(worker: MachineWorker) -> None:
         digest = digest_of(content)
         if newest is None or newest[0] != digest:
             await worker.ledger.write(
-                calendar_closures.keep_letterhead, worker.book, digest, content, worker.clock.millis()
+                calendar_closures.store_letterhead, worker.book, digest, content, worker.clock.millis()
             )
         worker.defaults = msgspec.structs.replace(worker.defaults, letterhead=digest)
 

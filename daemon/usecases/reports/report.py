@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from common.wire.closure import CashDrawer, GroupTotal, PaymentTotal
 from daemon.core.clock import HOUR, millis
 from daemon.core.invoice.invoice import CREDITS, SALES
@@ -101,7 +101,7 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
 
 async def closure(worker: ReportSource, reference: str) -> Closure:
     """A stored Z by its number or its `report_id`, which may be of the pair's other machine; NotFound."""
-    if (number := whole_number(reference)) is not None:
+    if (number := parse_integer(reference)) is not None:
         return await worker.ledger.read(find_closure, worker.book, number)
     return await worker.ledger.read(find_closure_by_id, worker.book, reference)
 

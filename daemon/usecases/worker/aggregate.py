@@ -19,7 +19,7 @@ async def tick(worker: MachineWorker) -> None:
     as far as the other machine of the pair has come, since a clock alone may be fast."""
     try:
         worker.aggregate = await worker.ledger.aggregate(worker.book)
-        worker.time.take_time(worker.aggregate.at)
+        worker.time.apply_time(worker.aggregate.at)
         await worker.ledger.close_over_months(worker.book, worker.aggregate.at)
         if (worker.is_retired or not worker.is_in_use) and not worker.time.question():
             other = worker.first or worker.in_use

@@ -152,7 +152,7 @@ class Attempts:
             if live is not None and live.phase is Phase.IN_DOUBT:
                 self.step(live, Step.SETTLED)
 
-    def keep_doubts(self, unfinished: Iterable[Record]) -> None:
+    def limit_doubts(self, unfinished: Iterable[Record]) -> None:
         """Only these doubts are still open in the ledger: an operator has settled the others."""
         left = {record.id for record in unfinished}
         for live in [live for live in self._live.values() if live.phase is Phase.IN_DOUBT and live.id not in left]:
@@ -165,10 +165,10 @@ class Attempts:
 
     def forget(self) -> None:
         """After a change of book: doubts belong to the former one, and the machine counts as never connected."""
-        self.keep_doubts(())
+        self.limit_doubts(())
         self.met_machine = False
 
-    def take(self, state: BookState) -> None:
+    def apply(self, state: BookState) -> None:
         """Takes counters, attention and `is_restored` from the ledger's state."""
         self.counters = state.counters or NO_COUNTERS
         self.attention = state.attention

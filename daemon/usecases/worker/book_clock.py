@@ -56,13 +56,13 @@ class BookClock:
         self._logged_behind = False
         self._repairs = 0
 
-    def take_book(self, state: BookState) -> None:
+    def apply_book(self, state: BookState) -> None:
         """What the ledger knows, which an operator may have set back (`mcfd time repair`)."""
         self.last_at = max(self.last_at, state.last_at) if state.time_repairs == self._repairs else state.last_at
         self._repairs = state.time_repairs
         self.accepted = state.accepted_to
 
-    def take_time(self, at: int) -> None:
+    def apply_time(self, at: int) -> None:
         """Something was written in the book at that time (ms)."""
         self.last_at = max(self.last_at, at)
 
@@ -70,7 +70,7 @@ class BookClock:
         self.last_at, self._repairs = 0, -1
         self._log = log.bind(nim=book.nim, mode=book.mode)
 
-    def take_machine(self, digits: str) -> None:
+    def apply_machine(self, digits: str) -> None:
         """The machine's clock as just read; one that cannot be read has no say."""
         millis = machine_millis(digits, self._zone)
         if millis is None:

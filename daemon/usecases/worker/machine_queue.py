@@ -90,7 +90,7 @@ class MachineQueue:
         self._call_next()
         return entry
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """No waiting entry gets a turn; the entry at the machine continues."""
         self._on_hold = True
 
@@ -105,7 +105,7 @@ class MachineQueue:
             if not entry.turn.done():
                 self._send_away(entry, why)
 
-    def send_away(self, why: str) -> None:
+    def refuse_waiting(self, why: str) -> None:
         """Refuses the entries that wait, except those of `join_first`; the entry at the machine continues."""
         for entry in self._queue:
             if not (entry.turn.done() or entry.first):

@@ -101,7 +101,7 @@ class MachineWorker(MachinePair):
     on_event: Callable[[BookEvent], None] = lambda _: None
     till_waits: Callable[[], bool] = lambda: False
     """Whether a till waits for any real machine of this box: then a long read of a book pauses."""
-    note_odd: Callable[[str], str] = lambda _: ""
+    note_incident: Callable[[str], str] = lambda _: ""
     """Records an incident in the line's recording; returns its name, empty without a recorder."""
 
     register_outage: Callable[[OutageReason], Awaitable[int]] = _no_register
@@ -150,7 +150,7 @@ class MachineWorker(MachinePair):
 
     def __post_init__(self) -> None:
         self.queue = MachineQueue(self.limits.queue)
-        self.queue.hold()  # until the machine is connected and unfinished attempts are settled
+        self.queue.pause()  # until the machine is connected and unfinished attempts are settled
         self.attempts = Attempts()
         self.time = BookClock(self.clock, self.book, self.machine_zone)
         self.reading_lock, self.acts_lock, self.copies_lock = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
@@ -194,18 +194,18 @@ class MachineWorker(MachinePair):
         """Begun attempts in the ledger."""
         return self.ledger.peek(attempts.unfinished, self.book)
 
-    def take_state(self, state: BookState) -> None:
+    def apply_state(self, state: BookState) -> None:
         """Takes over the state from the ledger."""
         is_news = state.attention != self.attempts.attention
-        self.attempts.take(state)
+        self.attempts.apply(state)
         self.rates = dict(state.rates)
         self.ifu = state.ifu
         self.ledger_code = state.last_code
-        self.time.take_book(state)
+        self.time.apply_book(state)
         if is_news and state.attention:
             self.publish("mcf.attention", detail=state.attention)
 
-    def take_name(self, nim: str) -> None:
+    def apply_name(self, nim: str) -> None:
         """Takes over the NIM of the last certification, with which the ledger has begun a new epoch."""
         if nim != self.book.nim:
             log.warning("machine.activated", nim=nim, mode=self.book.mode, before=self.book.nim)
@@ -230,7 +230,7 @@ class MachineWorker(MachinePair):
     def now(self) -> int:
         """The time for the ledger (decision 21); never before anything the book already holds."""
         with contextlib.suppress(StorageError):
-            self.time.take_time(self.ledger.peek(read_head, self.book.id).at)
+            self.time.apply_time(self.ledger.peek(read_head, self.book.id).at)
         return self.time.now()
 
     @property
@@ -253,7 +253,7 @@ class MachineWorker(MachinePair):
     def refused_test_mode(self) -> Text:
         return reasons.TEST_MODE_REFUSED if self.in_test_mode and not self.test_mode_allowed else NO_TEXT
 
-    def take_code(self, code: str) -> None:
+    def apply_code(self, code: str) -> None:
         """Takes over the code of the machine's last invoice; empty changes nothing."""
         was, self.machine_code = self.in_test_mode, code or self.machine_code
         if self.in_test_mode and not was:
@@ -316,7 +316,7 @@ class MachineWorker(MachinePair):
         self.offline_reason = reason
         if self.offline_since is None:  # further failed tries belong to the same absence
             self.offline_since = self.now()
-        self.queue.hold()
+        self.queue.pause()
         if was_connected:
             self.publish("mcf.disconnected", detail=reason)
 
@@ -334,7 +334,7 @@ class MachineWorker(MachinePair):
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def see_through(self, work: Coroutine[Any, Any, T], name: str) -> T:
+    async def run_to_end(self, work: Coroutine[Any, Any, T], name: str) -> T:
         """Awaits `work`, which continues to its end even if the caller is cancelled."""
         task: asyncio.Task[T] = self.spawn(work, name)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved even without a caller

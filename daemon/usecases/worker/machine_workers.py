@@ -71,7 +71,7 @@ class MachineWorkers:
             yield
             for worker in workers:
                 if worker.is_replaced:
-                    worker.queue.send_away(REPLACED)
+                    worker.queue.refuse_waiting(REPLACED)
 
     def all(self) -> Sequence[MachineWorker]:
         return list(self._workers.values())
@@ -92,7 +92,7 @@ class MachineWorkers:
 async def begin(worker: MachineWorker) -> None:
     """Loads a book's state before any work in it; begun attempts are in doubt, and their numbers stay reserved."""
     worker.ledger.leave_to(worker.book, worker.attempts.is_ours)
-    worker.take_state(worker.ledger.peek(book_state, worker.book))
+    worker.apply_state(worker.ledger.peek(book_state, worker.book))
     for record in worker.unfinished:
         worker.attempts.doubt(record)
     if not worker.is_retired:
@@ -121,7 +121,7 @@ def without_machine(worker: MachineWorker, book: Book, reason: Text) -> MachineW
 def former_workers(worker: MachineWorker) -> Sequence[MachineWorker]:
     """Workers of the machine's former taxpayers with their present state, for reading and for settling doubts."""
     for each in worker.former:
-        each.take_state(worker.ledger.peek(book_state, each.book))
+        each.apply_state(worker.ledger.peek(book_state, each.book))
     return worker.former
 
 

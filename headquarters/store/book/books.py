@@ -127,7 +127,7 @@ def of_book(book: LockedBook) -> ColumnElement[bool]:
     return mine if book.ledger is None else and_(mine, table.ledger_id == book.ledger)
 
 
-def keep_books(connection: Connection, books: Sequence[LockedBook], received_at: int | None) -> None:
+def update_books(connection: Connection, books: Sequence[LockedBook], received_at: int | None) -> None:
     """`received_at` is given if new closures arrived."""
     rows = [
         {name: getattr(book, name) for name in ("machine", "mode", *PLAIN_COLUMNS)}
@@ -162,7 +162,7 @@ def settle_replaced(connection: Connection, key: Key) -> None:
             connection.execute(update(tables.closure).where(one).values(replaced_by=found.get(id_)))
 
 
-def ask_anew(connection: Connection, machine: str) -> None:
+def reset_requests(connection: Connection, machine: str) -> None:
     """Allows repeated requests for refused closures, because a change may now make them acceptable."""
     connection.execute(update(tables.book).where(tables.book.c.machine == machine).values(asked=None))
 
@@ -177,7 +177,7 @@ def withdraw_statements(connection: Connection, machine: str, key_id: str, now: 
     books = list(lock_books(connection, [(row.machine, row.mode) for row in connection.execute(theirs)]).values())
     for book in books:
         book.told_z, book.told_by = 0, None
-    keep_books(connection, books, None)
+    update_books(connection, books, None)
     settle_gaps(connection, books, now)
     connection.execute(delete(tables.presence).where(word.machine == machine, of_word))
 

@@ -24,51 +24,51 @@ from headquarters.store.book.books import (
     Key,
     LockedBook,
     count_closures,
-    keep_books,
     lock_books,
     numbered_closures,
     read_record,
     settle_gaps,
     settle_replaced,
+    update_books,
 )
 from headquarters.store.database import READ_AT_ONCE, Part
-from headquarters.store.evidence import keep_fork, keep_withdrawn
-from headquarters.store.findings import invalidate, keep_fact
-from headquarters.store.revision import hold_revision, next_arrival
-from headquarters.store.taken import Taken, keep_taken
+from headquarters.store.evidence import add_fork, store_withdrawn
+from headquarters.store.findings import add_fact, invalidate
+from headquarters.store.revision import lock_revision, next_arrival
+from headquarters.store.taken import Taken, mark_taken
 
 
-class TakeOutcome(enum.Enum):
+class StoreOutcome(enum.Enum):
     STORED = "stored"
     DUPLICATE = "known"
     FORK = "fork"
 
 
 class Closures(Part):
-    def take(
+    def store(
         self,
         batch: Sequence[Received | ReceivedCalendar],
         *,
         now: int,
         revision: int | None = None,
         taken: Taken | None = None,
-    ) -> list[TakeOutcome]:
+    ) -> list[StoreOutcome]:
         """Outcome of each closure, durable on return. Raises StaleRing if the keys are no longer those of `revision`.
 
         `taken` are the messages of the batch, including refused ones. `now` in milliseconds."""
         with self._database.write() as connection:
-            hold_revision(connection, revision)
+            lock_revision(connection, revision)
             closures = [one for one in batch if isinstance(one, Received)]
-            days = iter(_Taking(connection, closures, now).run() if closures else ())
+            days = iter(_Storing(connection, closures, now).run() if closures else ())
             outcomes = [
-                next(days) if isinstance(one, Received) else _take_calendar(connection, one, now) for one in batch
+                next(days) if isinstance(one, Received) else _store_calendar(connection, one, now) for one in batch
             ]
             if taken is not None:
-                keep_taken(connection, taken)
+                mark_taken(connection, taken)
             return outcomes
 
 
-def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int) -> TakeOutcome:
+def _store_calendar(connection: Connection, received: ReceivedCalendar, now: int) -> StoreOutcome:
     """Stores a month or year closure. Another closure with the same id is a fork, never acknowledged. Another one with
     the same number is stored beside it: a restored ledger closes the period again."""
     table, data = tables.calendar_closure, received.data
@@ -76,16 +76,16 @@ def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int)
     mine = and_(table.c.machine == received.machine, table.c.id == data.report_id)
     stored = connection.scalar(select(table.c.digest).where(mine))
     if stored == digest:
-        return TakeOutcome.DUPLICATE
+        return StoreOutcome.DUPLICATE
     of_number = {"mode": data.mode, "kind": data.kind, "number": data.number, "ledger_id": data.ledger_id}
     same = and_(table.c.machine == received.machine, *(table.c[name] == value for name, value in of_number.items()))
     if stored is not None or connection.scalar(select(table.c.id).where(same).limit(1)) is not None:
         facts: Facts = {"what": "calendar", "period": data.period, "id": data.report_id}
         fact = Fact("fork", f"{data.period}:{data.report_id}:{digest.hex()[:8]}", facts)
-        keep_fact(connection, (received.machine, data.mode), data.nim, fact, now)
+        add_fact(connection, (received.machine, data.mode), data.nim, fact, now)
     if stored is not None:
-        keep_fork(connection, received, now)
-        return TakeOutcome.FORK
+        add_fork(connection, received, now)
+        return StoreOutcome.FORK
     row = {
         **{name: getattr(data, name) for name in ("kind", "number", "period", "first_z", "last_z")},
         "id": data.report_id,
@@ -95,10 +95,10 @@ def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int)
         "body": received.message.body,
     }
     connection.execute(table.insert(), row | _of_both(received, now))
-    return TakeOutcome.STORED
+    return StoreOutcome.STORED
 
 
-class _Taking:
+class _Storing:
     """Stores one batch in one transaction."""
 
     def __init__(self, connection: Connection, batch: Sequence[Received], now: int) -> None:
@@ -111,11 +111,11 @@ class _Taking:
         self._irregular: set[Key] = set()
         """Books with a new closure that does not simply follow the last one."""
 
-    def run(self) -> list[TakeOutcome]:
+    def run(self) -> list[StoreOutcome]:
         keys = sorted({(received.machine, received.mode) for received in self._batch})
         books = lock_books(self._connection, keys)
         self._look(books)
-        outcomes: dict[int, TakeOutcome] = {}
+        outcomes: dict[int, StoreOutcome] = {}
         order = sorted(range(len(self._batch)), key=lambda index: self._batch[index].record.z)
         for index in order:
             received = self._batch[index]
@@ -143,11 +143,11 @@ class _Taking:
         for key, numbers in around.items():
             books[key].around |= numbered_closures(self._connection, books[key], numbers)
 
-    def _one(self, received: Received, book: LockedBook) -> TakeOutcome:
+    def _one(self, received: Received, book: LockedBook) -> StoreOutcome:
         record = received.record
         stored = self._digests.get((received.machine, record.id))
         if stored is not None:
-            return TakeOutcome.DUPLICATE if stored == record.digest else self._fork(received, "id")
+            return StoreOutcome.DUPLICATE if stored == record.digest else self._fork(received, "id")
         if not book.follows(record.ledger_id):
             return self._late(received, book)
         if record.z in book.around:
@@ -164,14 +164,14 @@ class _Taking:
         book.held += 1
         if record.z > book.max_z:
             book.max_z, book.closed_at = record.z, received.created_at
-        return TakeOutcome.STORED
+        return StoreOutcome.STORED
 
     def _keep(self, received: Received) -> None:
         self._found += [(received, fact) for fact in checks.alone(received.record)]
         self._digests[received.machine, received.record.id] = received.record.digest
         self._new.append(received)
 
-    def _late(self, received: Received, book: LockedBook) -> TakeOutcome:
+    def _late(self, received: Received, book: LockedBook) -> StoreOutcome:
         """Stores a closure of a ledger that was replaced by an accepted one: it has sales, but is no part of the
         book."""
         table, record = tables.closure.c, received.record
@@ -181,7 +181,7 @@ class _Taking:
         if other := stored or next(new, None):
             return self._fork(received, "number", other)
         self._keep(received)
-        return TakeOutcome.STORED
+        return StoreOutcome.STORED
 
     def _pair(self, book: LockedBook, before: ClosureRecord, after: ClosureRecord) -> Iterable[Fact]:
         for fact in checks.pair(before, after):
@@ -216,13 +216,13 @@ class _Taking:
         """New closures of this batch."""
         return [received.record for received in self._new if (received.machine, received.mode) == book.key]
 
-    def _fork(self, received: Received, what: str, other: str = "") -> TakeOutcome:
+    def _fork(self, received: Received, what: str, other: str = "") -> StoreOutcome:
         """Two closures for one place: the second is stored as evidence and never acknowledged."""
-        keep_fork(self._connection, received, self._now)
+        add_fork(self._connection, received, self._now)
         facts: Facts = {"z": received.record.z, "what": what, "id": received.record.id, "other": other}
         key = f"{received.record.z}:{received.record.id}:{received.record.digest.hex()[:8]}"
         self._found.append((received, Fact("fork", key, facts)))
-        return TakeOutcome.FORK
+        return StoreOutcome.FORK
 
     def _write(self, books: dict[Key, LockedBook]) -> None:
         if self._new:
@@ -233,10 +233,10 @@ class _Taking:
             for key in sorted(self._irregular):
                 settle_replaced(self._connection, key)
         touched = [books[key] for key in sorted({(received.machine, received.mode) for received in self._new})]
-        keep_books(self._connection, touched, self._now)
+        update_books(self._connection, touched, self._now)
         for received, fact in self._found:
             facts = self._with_outcome(received, fact)
-            keep_fact(self._connection, (received.machine, received.mode), received.data.nim, facts, self._now)
+            add_fact(self._connection, (received.machine, received.mode), received.data.nim, facts, self._now)
         settle_gaps(self._connection, touched, self._now)
 
 
@@ -287,7 +287,7 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
         count_closures(connection, book)
         settle_replaced(connection, book.key)
         book.was_whole = False  # settles the book's gaps again
-    keep_books(connection, books, None)
+    update_books(connection, books, None)
     note = f"withdrawn with key {key_id}"
     for key, found in numbers.items():
         invalidate(connection, key, partial(_is_about, found | {z + 1 for z in found}), note, now)
@@ -312,7 +312,7 @@ def _calendar_taken_out(connection: Connection, machine: str, key_id: str, note:
     theirs = and_(table.machine == machine, table.key_id == key_id, table.received_at >= since)
     query = select(table.id, table.number.label("z"), table.nim, table.via, literal("{}").label("headers"), table.body)
     rows = connection.execute(query.add_columns(*of_number).where(theirs)).mappings().all()
-    keep_withdrawn(connection, rows, now)
+    store_withdrawn(connection, rows, now)
     connection.execute(delete(tables.calendar_closure).where(theirs))
     left = {row.id: row[1:] for row in connection.execute(select(table.id, *of_number).where(table.machine == machine))}
     gone = {row["id"]: (row["mode"], row["kind"], row["number"], row["ledger_id"]) for row in rows}
@@ -337,7 +337,7 @@ def _taken_out(connection: Connection, book: LockedBook, theirs: ColumnElement[b
     )
     numbers: set[int] = set()
     while rows := connection.execute(query).mappings().all():
-        keep_withdrawn(connection, rows, now)
+        store_withdrawn(connection, rows, now)
         ids = [row["id"] for row in rows]
         for of in (tables.message, tables.closure):
             connection.execute(delete(of).where(of.c.machine == book.machine, of.c.id.in_(ids)))

@@ -12,19 +12,19 @@ from common.wire.instants import instant_millis
 from common.wire.presence import Presence, WantedClosures
 from headquarters.core import checks
 from headquarters.core.checks import RequestedRange, facts_of, ledger_facts, machine_of
-from headquarters.core.lateness import HeardBoot, heard, two_at_once
+from headquarters.core.lateness import BootSpan, two_at_once, with_presence
 from headquarters.core.wording import Fact
 from headquarters.store import tables
-from headquarters.store.book.books import Key, LockedBook, book_of, keep_books, lock_books, missing_of, settle_gaps
+from headquarters.store.book.books import Key, LockedBook, book_of, lock_books, missing_of, settle_gaps, update_books
 from headquarters.store.database import Part, upsert
-from headquarters.store.findings import keep_fact, settle_passing
-from headquarters.store.revision import hold_revision
+from headquarters.store.findings import add_fact, settle_passing
+from headquarters.store.revision import lock_revision
 
 PRESENCE_KINDS = ("tax-server", "version", "clock", "deferred")
 FORGETS_MILLIS = 3_600_000
 
 
-class LastWord(msgspec.Struct, frozen=True):
+class StoredPresence(msgspec.Struct, frozen=True):
     machine: str
     received_at: int
     """ms"""
@@ -36,7 +36,7 @@ class LastWord(msgspec.Struct, frozen=True):
         return msgspec.json.decode(self.body, type=Presence)
 
 
-class HeardPresence(msgspec.Struct, frozen=True):
+class ReceivedPresence(msgspec.Struct, frozen=True):
     """A presence and its original bytes. No closures are requested of a book that received one less than `quiet` ms
     ago, because more are in transit; a negative `quiet` requests nothing."""
 
@@ -65,13 +65,13 @@ class HeardPresence(msgspec.Struct, frozen=True):
 
 
 class Presences(Part):
-    def take(
-        self, words: Sequence[HeardPresence], *, now: int, newest_version: str = "", revision: int | None = None
+    def store(
+        self, words: Sequence[ReceivedPresence], *, now: int, newest_version: str = "", revision: int | None = None
     ) -> list[list[WantedClosures]]:
         """Stores each presence that is newer than the last of its box, with its findings. Returns the closures to
         request, per presence. Raises StaleRing like `Closures.take`."""
         with self._database.write() as connection:
-            hold_revision(connection, revision)
+            lock_revision(connection, revision)
             books = lock_books(connection, sorted({word.book for word in words}))
             fresh = _newer(connection, books, words, now)
             _settle(connection, books, fresh, now, newest_version)
@@ -90,15 +90,15 @@ class Presences(Part):
         presence = msgspec.json.decode(body, type=Presence) if body else None
         return max(*numbers, presence.z if presence is not None and presence.mode == mode else 0)
 
-    def last_words(self, machines: Sequence[str] | None = None) -> dict[str, LastWord]:
+    def latest(self, machines: Sequence[str] | None = None) -> dict[str, StoredPresence]:
         table = tables.presence.c
         query = select(table.machine, table.received_at, table.body)
         if machines is not None:
             query = query.where(table.machine.in_(machines))
-        return {word.machine: word for word in self._database.rows(LastWord, query)}
+        return {word.machine: word for word in self._database.rows(StoredPresence, query)}
 
 
-def _settle_clones(connection: Connection, words: Sequence[HeardPresence], now: int) -> None:
+def _settle_clones(connection: Connection, words: Sequence[ReceivedPresence], now: int) -> None:
     """Recent starts of each box that has just sent a presence, including this one and regardless of the clocks of two
     boxes. Written when the start differs from the last one. A presence that waited in a stream does not show which
     boxes run now."""
@@ -106,13 +106,13 @@ def _settle_clones(connection: Connection, words: Sequence[HeardPresence], now: 
     just_now = [word for word in words if word.heard_at is None and word.presence.mode == "live"]
     mine = table.c.machine.in_(sorted({word.machine for word in just_now}))
     rows = connection.execute(select(table.c.machine, table.c.boots).where(mine, table.c.boots.is_not(None)))
-    boots = {machine: msgspec.msgpack.decode(content, type=list[HeardBoot]) for machine, content in rows}
+    boots = {machine: msgspec.msgpack.decode(content, type=list[BootSpan]) for machine, content in rows}
     changed: set[str] = set()
     for word in just_now:
         before = boots.get(word.machine, [])
         if not before or before[-1].boot != word.presence.boot:
             changed.add(word.machine)
-        boots[word.machine] = heard(before, word.presence.boot, now)
+        boots[word.machine] = with_presence(before, word.presence.boot, now)
     facts: dict[Key, list[Fact]] = {}
     for machine, book in {word.machine: word.book for word in just_now}.items():
         if machine in changed:
@@ -124,8 +124,8 @@ def _settle_clones(connection: Connection, words: Sequence[HeardPresence], now: 
 
 
 def _newer(
-    connection: Connection, books: dict[Key, LockedBook], words: Sequence[HeardPresence], now: int
-) -> list[HeardPresence]:
+    connection: Connection, books: dict[Key, LockedBook], words: Sequence[ReceivedPresence], now: int
+) -> list[ReceivedPresence]:
     """The last presence of each book that is newer than the stored one: two upstream ways may deliver in different
     orders, and each presence arrives on both. Newer by the box's clock; if that was set back, a presence that arrives
     an hour later is newer, or at once if the stored time was ahead of ours. It is also newer if the stored arrival is
@@ -135,18 +135,18 @@ def _newer(
     query = select(tables.presence).where(table.machine.in_(machines))
     stored = {row.machine: row for row in connection.execute(query)}
 
-    def is_newer(word: HeardPresence) -> bool:
+    def is_newer(word: ReceivedPresence) -> bool:
         last: Any = stored.get(word.machine)
         if last is None or word.at > last.at or last.received_at > now + FORGETS_MILLIS:
             return True
         # A time ahead of ours says nothing about the order of arrival.
         is_ahead = last.at - last.received_at > checks.CLOCK_SECONDS * 1000
-        return _heard_at(word, now) - int(last.received_at) > (0 if is_ahead else FORGETS_MILLIS)
+        return _arrived_at(word, now) - int(last.received_at) > (0 if is_ahead else FORGETS_MILLIS)
 
     fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
     last = {word.machine: word for word in fresh}
     rows = [
-        {"machine": machine, "at": word.at, "received_at": _heard_at(word, now)}
+        {"machine": machine, "at": word.at, "received_at": _arrived_at(word, now)}
         | _columns(word, stored.get(machine), books[word.book].max_z)
         for machine, word in sorted(last.items())
     ]
@@ -154,11 +154,11 @@ def _newer(
     return list({word.book: word for word in fresh}.values())
 
 
-def _heard_at(word: HeardPresence, now: int) -> int:
+def _arrived_at(word: ReceivedPresence, now: int) -> int:
     return now if word.heard_at is None else min(word.heard_at, now)
 
 
-def _columns(word: HeardPresence, before: Any, received_z: int) -> dict[str, str | bytes | None]:
+def _columns(word: ReceivedPresence, before: Any, received_z: int) -> dict[str, str | bytes | None]:
     """While a box requests its last Z number, its earlier presence is preserved if only that one has the number."""
     if before is not None and word.presence.wants_last_z:
         body: bytes = before.body
@@ -168,25 +168,25 @@ def _columns(word: HeardPresence, before: Any, received_z: int) -> dict[str, str
 
 
 def _settle(
-    connection: Connection, books: dict[Key, LockedBook], words: Sequence[HeardPresence], now: int, newest: str
+    connection: Connection, books: dict[Key, LockedBook], words: Sequence[ReceivedPresence], now: int, newest: str
 ) -> None:
     """`words` has one presence per book."""
-    changed = [books[word.book] for word in words if _tell(books[word.book], word)]
-    keep_books(connection, sorted(changed, key=lambda book: book.key), None)
+    changed = [books[word.book] for word in words if _update_stated_z(books[word.book], word)]
+    update_books(connection, sorted(changed, key=lambda book: book.key), None)
     settle_gaps(connection, [books[word.book] for word in words], now)
     passing = {
-        word.book: [*facts_of(word.presence, at=word.at, now=_heard_at(word, now), newest=newest)] for word in words
+        word.book: [*facts_of(word.presence, at=word.at, now=_arrived_at(word, now), newest=newest)] for word in words
     }
     settle_passing(connection, PRESENCE_KINDS, passing, now)
-    signs = {word.book: () for word in words if _heard_at(word, now) > now - FORGETS_MILLIS}
+    signs = {word.book: () for word in words if _arrived_at(word, now) > now - FORGETS_MILLIS}
     settle_passing(connection, ("late",), signs, now)
     for word in words:
         book = books[word.book]
         for fact in ledger_facts(word.presence, word.at, book.ledger, book.last, book.closed_at):
-            keep_fact(connection, word.book, word.presence.nim, fact, now)
+            add_fact(connection, word.book, word.presence.nim, fact, now)
 
 
-def _tell(book: LockedBook, word: HeardPresence) -> bool:
+def _update_stated_z(book: LockedBook, word: ReceivedPresence) -> bool:
     """Updates the book's last stated Z and its key. True if they changed, or if the book follows another ledger since
     the last call."""
     before, presence = (book.told_z, book.told_by), word.presence
@@ -197,7 +197,7 @@ def _tell(book: LockedBook, word: HeardPresence) -> bool:
     return (book.told_z, book.told_by) != before or book.is_newly_followed
 
 
-def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[list[WantedClosures]]:
+def _wanted(connection: Connection, words: Sequence[ReceivedPresence], now: int) -> list[list[WantedClosures]]:
     """Missing closures of each presence's box that may be requested now."""
     table = tables.book.c
     asking_words = {word.machine: word for word in words if word.quiet >= 0}

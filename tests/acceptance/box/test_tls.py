@@ -132,7 +132,7 @@ async def test_the_daemon_looks_after_it(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "tls/server.pem").unlink()
     shows = Shows()
     with capture_logs() as logs:
-        keeping = asyncio.create_task(Certificate(load(file, {})).keep(shows))  # type: ignore[arg-type]  # by shape
+        keeping = asyncio.create_task(Certificate(load(file, {})).run(shows))  # type: ignore[arg-type]  # by shape
         await until(lambda: shows.times > 0)
         (tmp_path / "tls/ca.key").write_text("nothing")
         await until(lambda: logs[-1]["event"] == "certificate.not_renewed")
@@ -183,7 +183,10 @@ def test_a_root_that_can_stand_in_for_nobody_else(tmp_path: Path) -> None:
     need("openssl")
     create(tmp_path, NAMES, NOW)
     root, key = authority._load(tmp_path)
-    assert authority.vouched(root, ("till.lan", "10.1.2.3", "bank.example", "8.8.8.8")) == ("till.lan", "10.1.2.3")
+    assert authority.permitted_names(root, ("till.lan", "10.1.2.3", "bank.example", "8.8.8.8")) == (
+        "till.lan",
+        "10.1.2.3",
+    )
     server_key = authority.ec.generate_private_key(authority.ec.SECP256R1())
     for name, verdict in (("till.lan", "OK"), ("bank.example", "permitted subtree violation")):
         (tmp_path / "leaf.pem").write_bytes(authority._pem(authority._server(root, key, server_key, (name,), NOW)))

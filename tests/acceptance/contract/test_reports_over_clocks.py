@@ -38,7 +38,7 @@ from daemon.upstream.options import compose
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.worker.book_clock import BoxClock
 from headquarters.core.reception import Message, Received, receive
-from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.closures import StoreOutcome
 from headquarters.store.store import HqStore
 from simulator.line.faults import FaultPlan
 from simulator.line.session import LineSession
@@ -374,7 +374,7 @@ def check_headquarters(folder: Path, sent: Sequence[Outgoing], place: tzinfo) ->
         body = compose(entry)
         message = Message(via="nats", headers=sign([box.key], entry.report_id, BEGIN // 1000, body), body=body)
         received.append(receive(message, store.register.ring(), now=BEGIN / 1000, zone=place))
-    assert set(store.closures.take(received, now=BEGIN)) <= {TakeOutcome.STORED}
+    assert set(store.closures.store(received, now=BEGIN)) <= {StoreOutcome.STORED}
     assert [each.facts for each in store.findings.listed(is_open=True)] == []
     zs = [each.data.total_ttc for each in received if isinstance(each, Received)]
     assert sum(day.ttc for day in store.figures.totals("1970-01-01", "2300-01-01").values()) == sum(zs)

@@ -24,7 +24,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
 from daemon.store.store import Store
-from daemon.store.tables.book.calendar_closures import calendar_list, keep_letterhead, most_numbers
+from daemon.store.tables.book.calendar_closures import calendar_list, highest_numbers, store_letterhead
 from daemon.store.tables.book.closures import close_period, closures_between, find_closure
 from daemon.store.tables.book.entries import repair_time
 from daemon.store.tables.book.totals import tally_between
@@ -197,7 +197,7 @@ async def test_how_many_months_and_years_a_later_state_may_have_closed(
         await till.sell(1000)
         await till.close()
     when = at(*day) // DAY * DAY + ms
-    assert store.ledger.peek(most_numbers, till.book, when) == expected
+    assert store.ledger.peek(highest_numbers, till.book, when) == expected
 
 
 @pytest.mark.parametrize(
@@ -259,6 +259,15 @@ async def test_verify_finds_a_month_with_other_figures(till: Till, path: Path) -
     assert any("2026-01 reports another" in str(problem) for problem in verify(path).problems)
 
 
+async def test_verify_finds_a_month_with_the_number_of_the_one_before(till: Till, path: Path) -> None:
+    for month in (1, 2, 3):
+        till.at = at(month, 10)
+        await till.sell(5000)
+        await till.close()
+    tamper(path, """UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '"number":2', '"number":1') AS BLOB)""")
+    assert any("2026-02 does not follow" in str(problem) for problem in verify(path).problems)
+
+
 async def test_the_month_of_a_spare_names_the_machine_in_whose_place_it_has_certified(store: Store, till: Till) -> None:
     """As its Zs do, also where the take-over ended in an earlier one of the month."""
     spare = await Till.of(store, "EL02000088-1")
@@ -284,7 +293,7 @@ async def test_the_month_of_a_spare_names_the_machine_in_whose_place_it_has_cert
 async def test_a_month_names_the_newest_letterhead(store: Store, till: Till) -> None:
     """By its digest, for the paper."""
     digest = digest_of(b"a letterhead")
-    await store.ledger.write(keep_letterhead, till.book, digest, b"a letterhead", till.at)
+    await store.ledger.write(store_letterhead, till.book, digest, b"a letterhead", till.at)
     await till.close()
     await store.ledger.close_over_months(till.book, till.at + 31 * DAY)
     assert {report.letterhead for report in await reports(store, till)} == {digest.hex()}

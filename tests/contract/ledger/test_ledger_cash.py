@@ -167,7 +167,7 @@ async def test_each_kind_of_act_has_a_limit_of_its_own(store: Store, till: Till)
 
     async def give() -> None:
         act = ReportAct("X", "{}")
-        await store.ledger.write(acts.give_report, till.book, act, at=till.at, call=call, limit=limit)
+        await store.ledger.write(acts.insert_report, till.book, act, at=till.at, call=call, limit=limit)
 
     async def copy() -> int:
         return await store.ledger.write(acts.make_copy, till.book, "CODE", "F-1", at=till.at, call=call, limit=limit)

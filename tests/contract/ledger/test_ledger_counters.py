@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.ledgers.ledger import Till, invoice, opened_till
 
-from daemon.core.ledger.attempt import UNTOLD, Outcome, Record
+from daemon.core.ledger.attempt import NOT_STATED, Outcome, Record
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.core.report.receipt import counters_text, receipt
 from daemon.store.maintenance.verify import verify
@@ -92,9 +92,9 @@ async def _is_right(path: Path, machine: Counting, history: list[tuple[str, str]
             stored = await store.journal.read(find_code, till.book, code)
             assert stored
             found = (await store.journal.with_counter(till.book, stored)).fc
-            assert found in ({fc} if is_reported else {fc, UNTOLD})
+            assert found in ({fc} if is_reported else {fc, NOT_STATED})
             if stored.type not in ("FV", "FT", "FA") and not is_reported:
-                assert found == UNTOLD == -1  # in rows for ever
+                assert found == NOT_STATED == -1  # in rows for ever
 
 
 @pytest.mark.parametrize("classes", CLASSES.values())

@@ -77,7 +77,7 @@ async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till,
     book, ledger, now, later = till.book, store.ledger, till.at, till.at + 70 * DAY
     await ledger.begin_outage(book, "line_lost", at=now, lasted=0, refused=False, incident="")
     move, report = CashMove("deposit", 5, "float", "1", "Awa"), ReportAct("articles", "", upto_seq=1)
-    give = partial(ledger.write, acts.give_report, book, report, at=now, answer=lambda number: b"%d" % number)
+    give = partial(ledger.write, acts.insert_report, book, report, at=now, answer=lambda number: b"%d" % number)
     note = partial(outages.note_notified, answer=lambda outage: b"%d" % outage.number)
     calls = [
         *((give, number) for number in (b"1", b"2")),
@@ -101,7 +101,7 @@ async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till,
     assert (placed.entry.number, ledger.peek(acts.issued_report, book, placed.id)) == (2, placed)
     (mark,) = HighWater(path).marks.books.values()  # durable for a copy that is put back
     assert (mark.months, mark.years, ledger.peek(book_state, book).z_number) == (2, 1, 1)
-    assert await ledger.write(acts.give_report, book, report, at=later, call=INTERNAL) == report
+    assert await ledger.write(acts.insert_report, book, report, at=later, call=INTERNAL) == report
     copy = partial(ledger.write, acts.make_copy, book, "CODE", "F-1", at=later, call=call)
     assert [await copy(), await copy()] == [1, 2]
     entries = [(entry.action, entry.actor) for entry in await ledger.read(newest_entries, 7)]

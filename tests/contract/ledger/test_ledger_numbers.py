@@ -14,13 +14,14 @@ from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
-from daemon.store.maintenance.numbers import hear
+from daemon.store.maintenance.numbers import apply_last_z
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
 from daemon.store.store import Store
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key, revoke_key
+from daemon.store.tables.people import create_person, find_session, open_session
 
 OTHER = "EL02000099-1"
 BOOK = book_name(NIM, "live", IFU)
@@ -127,12 +128,12 @@ class Disk:
 
     async def say(self, number: str) -> None:
         async with opened(self.path) as store:
-            await store.decisions.say_last_z((await meet(store)).book, int(number))
+            await store.decisions.set_last_z((await meet(store)).book, int(number))
 
     async def hear(self, number: str) -> None:
         """From headquarters."""
         async with opened(self.path) as store:
-            assert await store.decisions.write(hear, (await meet(store)).book, int(number))
+            assert await store.decisions.write(apply_last_z, (await meet(store)).book, int(number))
 
     async def reserve(self, number: str) -> None:
         """As a crash before the commit of a Z leaves it."""
@@ -221,6 +222,17 @@ async def test_a_key_that_was_revoked_since_stays_revoked(path: Path, tmp_path: 
         assert store.key_ring.find(key) is None
 
 
+async def test_a_session_ends_where_an_older_ledger_is_copied_into_place(path: Path, tmp_path: Path) -> None:
+    """It may have been ended since."""
+    async with opened(path) as store:
+        await store.ledger.write(create_person, "awa", "manager", "scrypt$", at=1)
+        await store.ledger.write(open_session, 1, "awa", b"digest", at=1)
+    backup(path, tmp_path / "copy", at=START)
+    shutil.copy(tmp_path / "copy", path)
+    async with opened(path) as store:
+        assert store.ledger.peek(find_session, b"digest") is None
+
+
 async def test_the_number_is_durable_before_its_z(till: Till, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that cannot be written: no Z, and no number used."""
     await till.sell()
@@ -238,7 +250,7 @@ async def test_a_restore_asks_the_file_for_what_the_replaced_ledger_does_not_kno
     backup(path, tmp_path / "copy", at=START)
     await close(path, 1)
     HighWater(path).reserve(BOOK, 3)
-    HighWater(path).give(other, 4)
+    HighWater(path).count_number(other, 4)
     shutil.copy(tmp_path / "copy", path)
     restore(tmp_path / "copy", path, at=START)
     assert await close(path, 1) == [4]
@@ -286,7 +298,7 @@ async def test_a_question_of_the_high_water_file_is_that_of_the_ledger(path: Pat
     HighWater(path).ask(book_name(NIM, "live", IFU), 7)
     assert await asks(path) == [True]
     async with opened_till(path) as (store, till):
-        await store.decisions.say_last_z(till.book, 1)
+        await store.decisions.set_last_z(till.book, 1)
     assert await asks(path) == [False]
 
 

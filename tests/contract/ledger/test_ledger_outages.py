@@ -244,7 +244,7 @@ async def test_a_copy_brings_back_the_register_and_no_sign_of_life(path: Path, t
     copy = tmp_path / "copy"
     async with opened_till(path) as (store, till):
         await begin(till)
-        await store.ledger.write(outages.give_sign_of_life, till.book, till.at)
+        await store.ledger.write(outages.store_sign_of_life, till.book, till.at)
     backup(path, copy, at=START)
     async with opened(path) as store:
         till.store = store

@@ -12,7 +12,7 @@ from daemon.core.errors import StorageFull, ZNumberUnknown
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import numbers
-from daemon.store.maintenance.numbers import hear
+from daemon.store.maintenance.numbers import apply_last_z
 from daemon.store.sqlite.high_water import HighWater, Mark, book_name, mark_path, read_marks
 from daemon.store.store import Store
 from daemon.store.tables.book import books, entries
@@ -46,7 +46,7 @@ async def test_a_book_that_meets_its_machine_is_remembered(store: Store, till: T
 
 async def test_the_numbers_of_a_ledger_that_is_gone_come_with_the_machine(path: Path) -> None:
     """Whose book it is is known from the machine alone: its Z numbers go on after those that were given."""
-    HighWater(path).give(BOOK, 5)
+    HighWater(path).count_number(BOOK, 5)
     async with opened_till(path) as (store, till):
         assert (store.ledger.peek(book_state, till.book)).z_number == 0
         await meet(till)
@@ -88,7 +88,7 @@ async def test_a_z_is_reserved_before_it_and_given_after_it(
     await till.close()
     assert marked(path)[BOOK] == Mark(1)
     if is_cut_off:
-        monkeypatch.setattr(HighWater, "give", refused)
+        monkeypatch.setattr(HighWater, "count_number", refused)
     assert (await till.close()).z_number == 2
     assert marked(path)[BOOK] == mark
 
@@ -137,7 +137,7 @@ async def test_a_start_writes_down_what_a_ledger_from_before_that_file_knows(
         for _ in range(closures):
             await till.close()
         if expected:
-            await store.decisions.say_last_z(till.book, expected)
+            await store.decisions.set_last_z(till.book, expected)
     mark_path(path).unlink(missing_ok=True)
     async with opened(path):
         found = marked(path)
@@ -150,7 +150,7 @@ async def test_numbers_that_are_known_already_are_no_gap(store: Store, till: Til
     """Only what goes beyond the last Z is an entry of the chain."""
     for _ in range(2):
         await till.close()
-    await store.decisions.say_last_z(till.book, expected)
+    await store.decisions.set_last_z(till.book, expected)
     found = await store.ledger.read(partial(entries.entries, book=till.book))
     assert len(found) == skipped
     assert (await till.close()).z_number == max(expected, 2) + 1
@@ -178,13 +178,13 @@ async def test_when_headquarters_is_heard(
         await store.ledger.write(partial(books.new_book, nim=NIM, mode="live"))
     if has_question:
         await store.ledger.write(require_z_number, till.book)
-    assert await store.decisions.write(hear, till.book, 7) is wanted
+    assert await store.decisions.write(apply_last_z, till.book, 7) is wanted
     assert (await till.close()).z_number == (8 if wanted else closures + 1)
 
 
 async def test_an_activation_after_numbers_that_were_said(store: Store, till: Till) -> None:
     """A machine that was never read and whose book has a gap already: its name changes by an entry, with counters from nought."""
-    await store.decisions.say_last_z(till.book, 4)
+    await store.decisions.set_last_z(till.book, 4)
     renamed = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-2", at=till.at)
     assert renamed == Book(till.book.id, "EL02000015-2", "live")
     _, epoch = await store.ledger.read(partial(entries.entries, book=till.book))
@@ -198,5 +198,5 @@ async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: S
     """After the machine was met, before anybody restarted."""
     await meet(till)
     water = store._open.high_water
-    water.give(BOOK, 5)
+    water.count_number(BOOK, 5)
     assert (await till.close()).z_number == 6

@@ -196,7 +196,7 @@ async def test_a_decision_on_an_attempt_is_carried_out(
     attempt_id = await disputed(till)
     last = invoice("F-1") if decision == "certified" else invoice("F-0")
     till.word(last)
-    await store.ledger.keep_evidence(till.book, till.state(last), at=till.at)
+    await store.ledger.store_evidence(till.book, till.state(last), at=till.at)
     case = await store.decisions.case(till.book)
     assert (case.attempt and case.attempt.id, case.evidence and case.evidence.at) == (attempt_id, till.at)
     result = await carried_out(till, decision)
@@ -213,7 +213,7 @@ async def test_the_machine_tells_more_of_its_last_invoice_than_its_paper(store: 
     last = invoice("F-1")
     till.word(invoice("a stranger's"))
     word = till.word(last)
-    await store.ledger.keep_evidence(till.book, till.state(last), at=till.at)
+    await store.ledger.store_evidence(till.book, till.state(last), at=till.at)
     case = await store.decisions.case(till.book)
     paper = PaperInvoice(word.code, word.time, (8, 9), as_printed=True)
     await store.decisions.carry_out(case, "certified", reason="on paper", at=till.at, paper=paper)
@@ -237,7 +237,7 @@ async def test_attention_to_a_former_taxpayer_s_book_is_ended_by_a_person(store:
     """A copy was put back, and its machine has another taxpayer since: nothing is in doubt by name, and no machine will ever tell."""
     await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
     await store.ledger.set_attention(till.book, Text("foreign invoices"), at=till.at)
-    await store.ledger.keep_evidence(till.book, till.state(), at=till.at)
+    await store.ledger.store_evidence(till.book, till.state(), at=till.at)
     await store.decisions.write(mark_restored, till.at)
     assert (await store.decisions.case(till.book)).obstacle("adopt") == "machine unknown"
     await store.decisions.write(book_of_taxpayer, till.book, till.book.nim, "00099999Z")

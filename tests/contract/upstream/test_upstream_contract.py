@@ -19,7 +19,7 @@ from support.receivers.headquarters import KINDS, Headquarters, closures, starte
 
 from common.wire.upstream_kinds import KINDS as ADAPTERS
 from common.wire.upstream_kinds import UpstreamKindName
-from daemon.core.delivery import Again, Delivered, UpstreamReceiver
+from daemon.core.delivery import Delivered, RetryLater, UpstreamReceiver
 from daemon.upstream.options import open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
@@ -106,7 +106,7 @@ async def test_nobody_there(headquarters, receiver):
     entry = make_outgoing()
     with within(5):
         outcome = await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM)
-    assert isinstance(outcome, Again)
+    assert isinstance(outcome, RetryLater)
     assert outcome.error
 
 

@@ -24,7 +24,7 @@ from support.shop import PLAIN
 
 from common.wire.keys import PrivateKey, private_line
 from common.wire.signing import is_receipt, sign
-from daemon.core.delivery import Again, Delivered, DeliveryRefused
+from daemon.core.delivery import Delivered, DeliveryRefused, RetryLater
 from daemon.upstream.options import Options, compose, compose_trial, open_receiver
 
 ROOT = Path(__file__).parents[3]
@@ -167,7 +167,7 @@ class TestTheReceiver:
             await until(lambda: answers(port))
             assert await receiver.deliver(event_of(mine), report_id=mine.report_id, **own) == Delivered()
             outcome = await receiver.deliver(event_of(foreign), report_id=foreign.report_id, **own)
-            assert isinstance(outcome, Again)
+            assert isinstance(outcome, RetryLater)
             assert await receiver.deliver(b"{}", report_id="r", **own) == DeliveryRefused(
                 'answered 422 {"error": "Object missing required field `specversion`"}'
             )

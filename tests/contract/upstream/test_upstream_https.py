@@ -13,7 +13,7 @@ from support.ledgers.outbox import make_outgoing
 from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters, started, until
 
-from daemon.core.delivery import Again, Delivered, DeliveryRefused
+from daemon.core.delivery import Delivered, DeliveryRefused, RetryLater
 from daemon.upstream.https import open_receiver as open_https
 from daemon.upstream.https import open_webhook
 from daemon.upstream.options import compose, open_receiver
@@ -77,7 +77,7 @@ class TestReceipt:
         """A page of a hotel, an empty answer, another event's receipt, one without end: tried again."""
         await headquarters.script(answer)
         outcome = await deliver()
-        assert isinstance(outcome, Again)
+        assert isinstance(outcome, RetryLater)
         assert "without a receipt" in outcome.error
 
 
@@ -85,7 +85,7 @@ class TestReceipt:
 async def test_redirects_are_not_followed(headquarters, deliver, status):
     """A redirect goes nowhere and is tried again: it is the configuration that has to change."""
     await headquarters.script({"status": status, "headers": {"location": headquarters.url}})
-    assert await deliver() == Again(f"answered {status}", None)
+    assert await deliver() == RetryLater(f"answered {status}", None)
     assert len(headquarters.attempts()) == 1
 
 
@@ -107,7 +107,7 @@ async def test_redirects_are_not_followed(headquarters, deliver, status):
 async def test_retry_after_seconds(headquarters, deliver, value, seconds):
     """Retry-After in seconds is handed on; nonsense is no Retry-After."""
     await headquarters.script({"status": 503, "headers": {"retry-after": value}})
-    assert await deliver() == Again("answered 503", seconds)
+    assert await deliver() == RetryLater("answered 503", seconds)
 
 
 async def test_retry_after_date(headquarters, deliver):
@@ -117,14 +117,14 @@ async def test_retry_after_date(headquarters, deliver):
     for later, seconds in ((90, 90.0), (0, 0.0), (-90, 0.0)):
         headers["retry-after"] = format_datetime(over_there + timedelta(seconds=later), usegmt=True)
         await headquarters.script({"status": 503, "headers": headers})
-        assert await deliver() == Again("answered 503", seconds)
+        assert await deliver() == RetryLater("answered 503", seconds)
 
 
 async def test_slow_answer(headquarters, deliver):
     """An answer slower than the timeout is no answer, though the closure may have been taken; the next try settles it."""
     await headquarters.script({"delay": 3600})
     hurried = open_receiver("https", in_a_hurry(headquarters, 2.0))
-    assert await send(hurried, make_outgoing()) == Again("no answer within 2 s")
+    assert await send(hurried, make_outgoing()) == RetryLater("no answer within 2 s")
     await hurried.aclose()
     await until(headquarters.attempts)
     assert await deliver() == Delivered()
@@ -135,7 +135,7 @@ async def test_cut_after_the_request(headquarters, deliver):
     """The connection is cut after the request: unknown, so again; headquarters has it once."""
     await headquarters.script({"cut": True})
     outcome = await deliver()
-    assert isinstance(outcome, Again)
+    assert isinstance(outcome, RetryLater)
     assert await deliver() == Delivered()
     assert len(await headquarters.events()) == 1
 
@@ -150,7 +150,7 @@ async def test_nothing_but_informational_answers(headquarters):
     """A receiver that says `100 Continue` without end is left when the time of a try is over; the next try is as any other."""
     await headquarters.script({"continues": True})
     receiver = open_receiver("https", in_a_hurry(headquarters, 0.5))
-    assert await send(receiver, make_outgoing()) == Again("no answer within 0.5 s")
+    assert await send(receiver, make_outgoing()) == RetryLater("no answer within 0.5 s")
     await receiver.aclose()
     receiver = open_receiver("https", headquarters.options)
     assert await send(receiver, make_outgoing()) == Delivered()
@@ -194,14 +194,14 @@ class TestCertificates:
         """A certificate of somebody else's authority is not accepted."""
         stranger = Authority(tmp_path, "stranger")
         outcome, attempts = await self.try_once(tmp_path, stranger.issue(), authority.path)
-        assert isinstance(outcome, Again)
+        assert isinstance(outcome, RetryLater)
         assert "certificate" in outcome.error.lower()
         assert attempts == []
 
     async def test_one_that_has_ended(self, tmp_path, authority):
         """Nothing is sent, and the shop reads why in its own language."""
         outcome, attempts = await self.try_once(tmp_path, authority.issue(expired=True), authority.path)
-        assert isinstance(outcome, Again)
+        assert isinstance(outcome, RetryLater)
         assert outcome.error.in_language("fr") == "le certificat du destinataire est périmé : il doit y être renouvelé"
         assert attempts == []
 
@@ -221,7 +221,7 @@ class TestCertificates:
             options = headquarters.options
             url = options.url.replace("http:", "https:")
             receiver = open_receiver("https", type(options)(url=url, key_files=options.key_files))
-            assert isinstance(await send(receiver, make_outgoing()), Again)
+            assert isinstance(await send(receiver, make_outgoing()), RetryLater)
             await receiver.aclose()
             assert headquarters.attempts() == []
 
@@ -255,7 +255,7 @@ async def test_a_failure_leaves_no_connection_of_another_request_open(headquarte
         second = asyncio.create_task(send(receiver, make_outgoing()))
         other, _ = await loop.sock_accept(server)
         one.close()
-        assert isinstance(await first, Again)
+        assert isinstance(await first, RetryLater)
         await loop.connect_accepted_socket(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(), answer), sock=other, ssl=tls
         )

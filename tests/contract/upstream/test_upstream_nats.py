@@ -23,7 +23,7 @@ from support.receivers.nats_server import (
     add_stream,
 )
 
-from daemon.core.delivery import Again, Delivered
+from daemon.core.delivery import Delivered, RetryLater
 from daemon.upstream.options import Options, open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
@@ -113,7 +113,7 @@ async def test_a_new_year(nats):
 
         assert "error" not in await ask("STREAM.UPDATE.CLOSURES", **shipped | {"subjects": ["closed"]})
         (outcome,) = await send(nats.options, entries[4])
-        assert outcome == Again(f"no stream takes mcf.{NIM}.closure")
+        assert outcome == RetryLater(f"no stream takes mcf.{NIM}.closure")
         archive = json.loads((CONFIG / "closures-archive.json").read_bytes())
         assert "error" not in await ask(f"STREAM.CREATE.{archive['name']}", **archive)
 
@@ -149,14 +149,14 @@ async def test_somebody_else_answers(tmp_path):
     finally:
         await client.close()
         server.kill()
-    assert outcomes == [Again(f"what answers on mcf.{NIM}.closure is not a stream")] * 6
+    assert outcomes == [RetryLater(f"what answers on mcf.{NIM}.closure is not a stream")] * 6
 
 
 async def test_not_permitted(nats):
     """A subject that the shop's user may not publish on: again, at once and in the server's own words."""
     with within(15):
         (outcome,) = await send(changed(nats.options, timeout=30.0), subject="other")
-    assert isinstance(outcome, Again)
+    assert isinstance(outcome, RetryLater)
     assert "permissions violation" in outcome.error.lower()
 
 
@@ -174,11 +174,11 @@ async def test_one_queue_s_trouble_is_not_another_s(nats):
                 )
             )
             assert outcomes[0] == Delivered()
-            assert isinstance(outcomes[1], Again)
+            assert isinstance(outcomes[1], RetryLater)
             assert f"mcf.{OTHER}.closure" in outcomes[1].error
         nats.kill()
         outcome = await receiver.deliver(compose_here(mine), report_id=mine.report_id, subject="closure", nim=NIM)
-        assert isinstance(outcome, Again)
+        assert isinstance(outcome, RetryLater)
         assert OTHER not in outcome.error
     finally:
         await receiver.aclose()
@@ -200,7 +200,7 @@ async def test_silent_server(key):
     port = waiting.sockets[0].getsockname()[1]
     with within(2):
         (outcome,) = await send(Options(url=f"nats://127.0.0.1:{port}", key_files=key, timeout=0.3))
-    assert isinstance(outcome, Again)
+    assert isinstance(outcome, RetryLater)
     waiting.close()
 
 

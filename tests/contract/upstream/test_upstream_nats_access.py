@@ -14,7 +14,7 @@ from support.receivers.headquarters import until
 from support.receivers.nats_server import CONFIG, binary
 
 from common.wire.keys import encode_nkey, encode_seed
-from daemon.core.delivery import Again
+from daemon.core.delivery import RetryLater
 from daemon.upstream.options import Options
 
 
@@ -30,7 +30,7 @@ class TestEncryption:
         """A certificate of somebody else's authority is not accepted."""
         stranger = Authority(tmp_path, "stranger")
         (outcome,) = await send(changed(nats.options, tls_ca=stranger.path))
-        assert isinstance(outcome, Again)
+        assert isinstance(outcome, RetryLater)
         assert "certificate" in outcome.error.lower()
 
     async def test_a_server_without_tls(self, key):
@@ -45,7 +45,7 @@ class TestEncryption:
         server = await asyncio.start_server(pretend, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         (outcome,) = await send(Options(url=f"tls://127.0.0.1:{port}", key_files=key, timeout=60.0))
-        assert outcome == Again("the server does not encrypt")
+        assert outcome == RetryLater("the server does not encrypt")
         assert bytes(content) == b""
         server.close()
 
@@ -85,7 +85,7 @@ class TestCredentials:
 
         async def connected():
             outcomes.extend(await send(server))
-            return isinstance(outcomes[-1], Again) and "no stream" in outcomes[-1].error
+            return isinstance(outcomes[-1], RetryLater) and "no stream" in outcomes[-1].error
 
         await until(connected)
 

@@ -6,10 +6,10 @@ import contextlib
 import pytest
 from nats_sending import send, write_key
 
-from daemon.core.delivery import Again, Delivered
+from daemon.core.delivery import Delivered, RetryLater
 from daemon.upstream.options import Options, open_receiver
 
-NO_SERVER = Again("what answers there is no NATS server")
+NO_SERVER = RetryLater("what answers there is no NATS server")
 HELLO = b'INFO {"server_id":"x","version":"2.15.0","max_payload":1048576,"headers":true}\r\n'
 A_MEGABYTE = b"x" * 1_000_000
 
@@ -46,7 +46,7 @@ async def test_a_greeting_that_is_none_is_tried_again(tmp_path, hello):
         assert await send(options) == [NO_SERVER]
         receiver = open_receiver("nats", options)
         assert await receiver.announce(b"{}", nim="EL02000015") is None
-        assert isinstance(await receiver.trial(b"{}", event_id="1", nim="EL02000015"), Again)
+        assert isinstance(await receiver.trial(b"{}", event_id="1", nim="EL02000015"), RetryLater)
 
 
 @pytest.mark.parametrize("then", [A_MEGABYTE, b"MSG x 1 9000000000\r\n" + A_MEGABYTE], ids=["line", "message"])

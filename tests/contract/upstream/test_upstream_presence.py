@@ -14,9 +14,9 @@ from support.receivers.nats_server import NIM, SECOND
 from support.shop import PLAIN
 
 from common.wire.keys import verifying_key
-from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
+from common.wire.presence import MAX_BYTES, PresenceAnswer, WantedClosures, read_presence
 from common.wire.signing import verify
-from daemon.app.outward.presence import PresenceWords
+from daemon.app.outward.presence import PresenceSource
 from daemon.app.outward.replication import Replication
 from daemon.app.runtime import build
 from daemon.core.errors import ZNumberUnknown
@@ -125,9 +125,9 @@ async def test_what_a_box_says(settings):
         await till.sell(15_000)
         await till.close()
         record = await till.sell(7_000)
-        words = await PresenceWords(runtime).words("0123456789abcdef")
+        words = await PresenceSource(runtime).words("0123456789abcdef")
     assert [word.nim for word in words] == [NIM, SECOND]
-    assert all(len(word.content) <= MOST_BYTES for word in words)
+    assert all(len(word.content) <= MAX_BYTES for word in words)
     presence, other = (read_presence(word.content) for word in words)
     assert (presence.z, presence.seq, presence.waiting, presence.counters) == (1, record.seq, 1, (2, 2, 0))
     assert (presence.head, len(presence.z_head), presence.certified) == (
@@ -152,7 +152,7 @@ async def test_headquarters_lost_its_closures(settings, web, monkeypatch):
         for _ in range(4):
             await till.close()
         replication = Replication(runtime)
-        await replication.take(quiet(settings))()
+        await replication.prepare(quiet(settings))()
 
         async def is_delivered() -> bool:
             """As the ledger has it: what headquarters has may still be under way for the box."""
@@ -160,7 +160,7 @@ async def test_headquarters_lost_its_closures(settings, web, monkeypatch):
 
         await until(is_delivered)
         await want(web, {"replay": [{"mode": "live", "from_z": 3}]})
-        await replication.take(settings)()
+        await replication.prepare(settings)()
         try:
             await until(lambda: len(web.attempts()) == 6)
         finally:
@@ -190,7 +190,7 @@ async def test_headquarters_says_the_last_z(settings, web, monkeypatch, tmp_path
         await want(web, {"replay": [], "last_z": 9}, {"replay": []}, {"replay": [], "last_z": 30})
         replication = Replication(runtime)
         for heard in (2, 4):
-            await replication.take(settings)()
+            await replication.prepare(settings)()
             await until_async(presences, web, heard)
             await replication.stop()
             if heard == 2:
@@ -216,7 +216,7 @@ async def test_it_can_be_turned_off(settings, web, monkeypatch):
     async with build(quiet(settings)) as runtime:
         await (await Till.of(runtime.store, NIM)).close()
         replication = Replication(runtime)
-        await replication.take(quiet(settings))()
+        await replication.prepare(quiet(settings))()
         await until(web.attempts)
         await asyncio.sleep(0.1)
         await replication.stop()

@@ -55,7 +55,7 @@ async def test_a_reload_on_a_full_disk(settings, receiver):
     renamed = msgspec.structs.replace(settings.webhook[0], name="other")
     async with build(settings) as runtime:
         webhooks = Webhooks(runtime.store)
-        await webhooks.take(settings)()
+        await webhooks.prepare(settings)()
         till = await Till.of(runtime.store, NIM)
         receiver.kill()
         await till.sell()
@@ -64,11 +64,11 @@ async def test_a_reload_on_a_full_disk(settings, receiver):
                 with pytest.raises(StorageFull):
                     await till.sell()
                 with pytest.raises(StorageFull):
-                    await webhooks.take(msgspec.structs.replace(settings, webhook=(renamed,)))()
+                    await webhooks.prepare(msgspec.structs.replace(settings, webhook=(renamed,)))()
             assert "webhook.not_resettled" in [line["event"] for line in logs]
             assert webhooks.destinations == ("other",)
             await receiver.up()
-            await webhooks.take(msgspec.structs.replace(settings, webhook=(renamed,)))()
+            await webhooks.prepare(msgspec.structs.replace(settings, webhook=(renamed,)))()
             await until(lambda: [a for a in receiver.attempts() if a["kept"]])
         finally:
             await webhooks.stop()
@@ -84,7 +84,7 @@ async def test_a_webhook_that_wants_a_receipt(settings, receiver, monkeypatch):
     async with build(settings) as runtime:
         webhooks = Webhooks(runtime.store)
         await receiver.script({"body": "<html>Log in</html>"}, {"receipt": True})
-        await webhooks.take(msgspec.structs.replace(settings, webhook=(wants,)))()
+        await webhooks.prepare(msgspec.structs.replace(settings, webhook=(wants,)))()
         try:
             await (await Till.of(runtime.store, NIM)).sell()
 

@@ -13,7 +13,7 @@ from support.ledgers.outbox import make_outgoing
 from support.receivers.headquarters import NatsHeadquarters, started, until
 from support.receivers.nats_server import CONFIG, NIM, OTHER, SECOND
 
-from daemon.core.delivery import Again, Delivered
+from daemon.core.delivery import Delivered, RetryLater
 from daemon.upstream.options import Options, compose, open_receiver
 from headquarters.cli.main import cli
 from headquarters.core.nats_accounts import ASK_SUBJECTS, READER_PUBLISHES
@@ -106,7 +106,7 @@ async def test_each_shop_delivers_its_own(headquarters):
     assert await deliver(headquarters, site.shop, make_outgoing(NIM), make_outgoing(SECOND)) == [Delivered()] * 2
     assert await deliver(headquarters, site.other_shop, make_outgoing(OTHER)) == [Delivered()]
     (outcome,) = await deliver(headquarters, site.other_shop, make_outgoing(NIM, 2))
-    assert isinstance(outcome, Again)
+    assert isinstance(outcome, RetryLater)
     assert await stream_counts(headquarters) == {f"mcf.{nim}.closure": 1 for nim in (NIM, SECOND, OTHER)}
 
 
@@ -142,7 +142,7 @@ async def test_a_box_more(tmp_path):
         cli.main(arguments, standalone_mode=False)
         assert file.stat().st_mode & 0o777 == 0o600
         assert await deliver(headquarters, file, make_outgoing(nim)) == [Delivered()]
-        assert isinstance((await deliver(headquarters, file, make_outgoing(NIM)))[0], Again)
+        assert isinstance((await deliver(headquarters, file, make_outgoing(NIM)))[0], RetryLater)
         with pytest.raises(ClickException):  # never over a key that a box has
             cli.main(arguments, standalone_mode=False)
     finally:

@@ -4,7 +4,7 @@ from support.hq.store import NOW, open_findings, presence_word, take
 
 from common.wire.instants import instant_text
 from common.wire.presence import WantedClosures
-from headquarters.core.checks import MOST_RANGES, MOST_TIMES, machine_of
+from headquarters.core.checks import MAX_RANGES, MAX_TIMES, machine_of
 from headquarters.core.wording import Fact
 
 MINUTE = 60_000
@@ -13,7 +13,7 @@ YEAR = 365 * DAY
 
 
 def say(store, box, at, **changes):
-    [wanted] = store.presences.take([presence_word(box, box.presence(at=at, **changes))], now=at)
+    [wanted] = store.presences.store([presence_word(box, box.presence(at=at, **changes))], now=at)
     return wanted
 
 
@@ -31,7 +31,7 @@ def test_what_is_refused_for_good_is_not_asked_for_for_ever(store, box):
     times = [NOW + (2**n - 1) * HOUR + minutes * MINUTE for n in range(13) for minutes in (-5, 0, 5)]
     times_wanted = [at for at in times[1:] if _is_wanted(store, box, at, [WantedClosures("live", 3, 3)])]
     hours = [(at - NOW) // HOUR for at in times_wanted]
-    assert hours == [2**n - 1 for n in range(MOST_TIMES)]
+    assert hours == [2**n - 1 for n in range(MAX_TIMES)]
     assert open_findings(store) == [("gap", 3, 3)]
 
 
@@ -48,7 +48,7 @@ def test_a_box_that_goes_on(store, box):
     for day in range(60):
         box.close()
         query += bool(say(store, box, NOW + round(day * DAY)))
-    assert query <= MOST_TIMES
+    assert query <= MAX_TIMES
 
 
 def test_what_goes_missing_later_is_asked_for(store, box):
@@ -77,7 +77,7 @@ def test_many_gaps(store, box):
     """Every second one: so many in an answer as fit, the others in the next."""
     lacking(store, box, *range(1, 100, 2), of=100)
     first, second = say(store, box, NOW), say(store, box, NOW + 5 * MINUTE)
-    assert [wanted.from_z for wanted in (*first, *second)] == list(range(1, 4 * MOST_RANGES, 2))
+    assert [wanted.from_z for wanted in (*first, *second)] == list(range(1, 4 * MAX_RANGES, 2))
 
 
 def test_our_clock_was_a_year_ahead(store, box):
@@ -86,21 +86,23 @@ def test_our_clock_was_a_year_ahead(store, box):
     take(store, box, closures[0], closures[2], now=NOW + YEAR)
     say(store, box, NOW + YEAR)
     assert say(store, box, NOW) == [WantedClosures("live", 2, 2)]
-    assert store.presences.last_words()[machine_of(box.nim)].received_at == NOW
+    assert store.presences.latest()[machine_of(box.nim)].received_at == NOW
     assert say(store, box, NOW + 2 * HOUR) == [WantedClosures("live", 2, 2)]
 
 
 def test_a_box_whose_clock_was_a_year_ahead(store, box):
     """It is put right: the next word counts, and ends the finding of the clock; an older one that comes late does not."""
     say(store, box, NOW)
-    store.presences.take([presence_word(box, box.presence(at=NOW + YEAR))], now=NOW + 5 * MINUTE)
+    store.presences.store([presence_word(box, box.presence(at=NOW + YEAR))], now=NOW + 5 * MINUTE)
     assert [finding[0] for finding in open_findings(store)] == ["clock"]
     word = presence_word(box, box.presence(at=NOW + MINUTE))
-    store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW + MINUTE)], now=NOW + 6 * MINUTE)
+    store.presences.store(
+        [type(word)(word.presence, word.content, word.key_id, -1, NOW + MINUTE)], now=NOW + 6 * MINUTE
+    )
     assert [finding[0] for finding in open_findings(store)] == ["clock"]
     say(store, box, NOW + 10 * MINUTE)
     assert open_findings(store) == []
-    assert store.presences.last_words()[machine_of(box.nim)].received_at == NOW + 10 * MINUTE
+    assert store.presences.latest()[machine_of(box.nim)].received_at == NOW + 10 * MINUTE
 
 
 def test_a_silent_box_that_spoke_while_our_clock_was_ahead(store, box):
@@ -132,8 +134,8 @@ def test_a_word_that_waited(store, box):
     machine = machine_of(box.nim)
     store.watching.settle_late({machine: Fact("late", "", {"what": "never", "day": "2025-12-06"})}, NOW)
     word = presence_word(box, box.presence(at=NOW - DAY))
-    store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW - DAY)], now=NOW)
-    assert store.presences.last_words()[machine].received_at == NOW - DAY
+    store.presences.store([type(word)(word.presence, word.content, word.key_id, -1, NOW - DAY)], now=NOW)
+    assert store.presences.latest()[machine].received_at == NOW - DAY
     assert [finding[0] for finding in open_findings(store)] == ["late"]
     assert [silent.machine for silent in store.watching.silent(NOW - HOUR, NOW)] == [machine]
     say(store, box, NOW)

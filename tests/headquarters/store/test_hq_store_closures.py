@@ -14,7 +14,7 @@ from common.wire.closure import CounterValues, TypeTotal
 from common.wire.keys import PrivateKey
 from headquarters.core.reception import KeysOfRevision, Message, receive
 from headquarters.store import tables
-from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.closures import StoreOutcome
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.revision import StaleRing
 from headquarters.store.store import HqStore
@@ -82,8 +82,8 @@ def test_two_instances_migrate_at_once(new_url):
 def test_once_by_id(store, box):
     """A closure that comes twice, in one batch or another, is one row; the second time it is known."""
     closure = box.close()
-    assert take(store, box, closure, closure) == [TakeOutcome.STORED, TakeOutcome.DUPLICATE]
-    assert take(store, box, closure) == [TakeOutcome.DUPLICATE]
+    assert take(store, box, closure, closure) == [StoreOutcome.STORED, StoreOutcome.DUPLICATE]
+    assert take(store, box, closure) == [StoreOutcome.DUPLICATE]
     assert len(store.figures.lines()) == 1
     assert open_findings(store) == []
 
@@ -94,8 +94,8 @@ def test_kept_with_its_proof(store, box, subject):
     closure = box.close(3)
     headers, body = box.sent(closure)
     message = Message(via="nats", headers=headers, body=body, nim=subject, stream_seq=7)
-    store.closures.take([receive(message, store.register.ring(), now=0, zone=UTC)], now=NOW)
-    whole = store.figures.whole("EL02000015", closure.report_id)
+    store.closures.store([receive(message, store.register.ring(), now=0, zone=UTC)], now=NOW)
+    whole = store.figures.proven_closures("EL02000015", closure.report_id)
     assert (whole.headers, whole.body, whole.via, whole.key_id) == (headers, body, "nats", box.key.id)
     line = whole
     assert (line.z, line.certs, line.ttc, line.day, line.proven) == (1, 3, 24000, "2025-12-06", True)
@@ -138,7 +138,7 @@ def test_same_number_twice_is_a_fork(store, box):
     """A ledger that was put back closes Z 3 again: the second is evidence, not in the table, and is not said to be delivered."""
     take(store, box, *(box.close() for _ in range(3)))
     box.forget(2)
-    assert take(store, box, box.close(5)) == [TakeOutcome.FORK]
+    assert take(store, box, box.close(5)) == [StoreOutcome.FORK]
     assert [line.certs for line in store.figures.lines()] == [2, 2, 2]
     assert [kind for kind, *_ in open_findings(store)] == ["fork"]
     [sample] = store.evidence.samples()
@@ -150,14 +150,14 @@ def test_fork_in_one_batch(store, box):
     """Two closures with one number in the same batch: the first one stays."""
     first = box.close()
     box.forget(0)
-    assert take(store, box, first, box.close(7)) == [TakeOutcome.STORED, TakeOutcome.FORK]
+    assert take(store, box, first, box.close(7)) == [StoreOutcome.STORED, StoreOutcome.FORK]
 
 
 def test_same_id_with_other_figures_is_a_fork(store, box):
     """An id that is known with other figures in it was altered."""
     closure = box.close()
     take(store, box, closure)
-    assert take(store, box, msgspec.structs.replace(closure, body="", total_ttc=1)) == [TakeOutcome.FORK]
+    assert take(store, box, msgspec.structs.replace(closure, body="", total_ttc=1)) == [StoreOutcome.FORK]
     assert store.figures.lines()[0].ttc == 16000
 
 
@@ -165,7 +165,7 @@ def test_replay_by_a_later_version_is_no_fork(store, box):
     """The same closure from a box that got another label, key and version is known."""
     closure = box.close()
     take(store, box, closure)
-    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [TakeOutcome.DUPLICATE]
+    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [StoreOutcome.DUPLICATE]
 
 
 def test_two_that_follow_the_same_one_are_a_fork(store, box):
@@ -174,7 +174,7 @@ def test_two_that_follow_the_same_one_are_a_fork(store, box):
     fourth = box.closures[3]
     box.forget(2)
     again = box.close(z_number=5)
-    assert take(store, box, again) == [TakeOutcome.STORED]
+    assert take(store, box, again) == [StoreOutcome.STORED]
     assert again.previous_report_id != fourth.report_id
     assert open_findings(store) == [("counters", 5, "down", "TC, FVC"), ("fork", 5, "again", 3)]
 
@@ -268,7 +268,7 @@ def test_chain_that_does_not_continue(store, box):
 def test_head_that_is_not_its_own(store, box):
     """A closure whose head is not the hash of its figures is kept, and found."""
     closure = box.close()
-    assert take(store, box, msgspec.structs.replace(closure, chain_head="cd" * 32)) == [TakeOutcome.STORED]
+    assert take(store, box, msgspec.structs.replace(closure, chain_head="cd" * 32)) == [StoreOutcome.STORED]
     assert open_findings(store) == [("chain", 1, "head", "cd" * 8)]
     assert store.figures.lines()[0].proven is False
 
@@ -328,8 +328,8 @@ def test_another_shop_cannot_take_an_id(store, box):
     store.register.add(thief.nim, thief.key.public, now=NOW)
     closure = box.close()
     stolen = thief.close(report_id=closure.report_id)
-    assert take(store, thief, stolen) == [TakeOutcome.STORED]
-    assert take(store, box, closure) == [TakeOutcome.STORED]
+    assert take(store, thief, stolen) == [StoreOutcome.STORED]
+    assert take(store, box, closure) == [StoreOutcome.STORED]
 
 
 def test_revoked_between_look_and_commit(store, box):
@@ -339,7 +339,7 @@ def test_revoked_between_look_and_commit(store, box):
     one = received(box, closure, store)
     assert store.register.revoke("EL02000015", box.key.id, NOW)
     with pytest.raises(StaleRing):
-        store.closures.take([one], now=NOW, revision=ring.revision)
+        store.closures.store([one], now=NOW, revision=ring.revision)
     assert len(store.figures.lines()) == 0
     assert isinstance(store.register.ring(), KeysOfRevision)
     assert store.register.ring().keys_of("EL02000015") == ()
@@ -358,10 +358,10 @@ def test_a_batch_is_all_or_nothing(store, box):
 
     event.listen(store.database.engine, "commit", cut)
     with pytest.raises(Cut):
-        store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9]))
+        store.closures.store(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9]))
     event.remove(store.database.engine, "commit", cut)
     assert (len(store.figures.lines()), open_findings(store), lacks(store)) == (0, [], [(1, 9)])
-    assert store.closures.take(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [TakeOutcome.STORED] * 2
+    assert store.closures.store(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [StoreOutcome.STORED] * 2
     assert (open_findings(store), lacks(store)) == ([("gap", 2, 2)], [(1, 7)])
 
 
@@ -375,7 +375,7 @@ def test_two_instances_with_closures_of_one_shop(store, box):
     def run(store, batch):
         try:
             for start in range(0, len(batch), 3):
-                store.closures.take(batch[start : start + 3], now=NOW)
+                store.closures.store(batch[start : start + 3], now=NOW)
         except StoreError as error:
             errors.append(error)
 
@@ -401,9 +401,9 @@ def test_no_look_reads_every_closure(store, box):
             calls.append((statement, parameters))
 
     event.listen(store.database.engine, "before_cursor_execute", note)
-    store.closures.take(batch, now=NOW)
+    store.closures.store(batch, now=NOW)
     presence = box.presence(at=NOW)
-    store.presences.take([presence_word(box, presence)], now=NOW)
+    store.presences.store([presence_word(box, presence)], now=NOW)
     event.remove(store.database.engine, "before_cursor_execute", note)
     assert len(calls) > 3
     is_sqlite = store.database.is_sqlite
@@ -420,7 +420,7 @@ def test_no_look_reads_every_closure(store, box):
 
 def test_a_batch_in_which_all_was_refused(store):
     """Nothing is kept, and how far the stream was read is."""
-    assert store.closures.take([], now=NOW, taken=Taken("CLOSURES", "2026", [7])) == []
+    assert store.closures.store([], now=NOW, taken=Taken("CLOSURES", "2026", [7])) == []
     assert lacks(store) == [(1, 6), (8, 9)]
 
 
@@ -428,13 +428,13 @@ def test_what_was_taken_of_a_stream(store):
     """Batches of any order, twice or beside each other: what is between them is missing. A stream that was made anew has other messages; one
     that was restored itself is forgotten."""
     for numbers in ([5, 6], [1], [5], [2], [9, 8]):
-        store.closures.take([], now=NOW, taken=Taken("CLOSURES", "2026", numbers))
+        store.closures.store([], now=NOW, taken=Taken("CLOSURES", "2026", numbers))
     assert lacks(store) == [(3, 4), (7, 7)]
     assert missing(store.taken.ranges("CLOSURES", "2026"), 3) == [(3, 3)]
     assert missing(store.taken.ranges("CLOSURES", "2027"), 4) == [(1, 4)]
     store.taken.forget("CLOSURES", "2026")
     assert lacks(store) == [(1, 9)]
-    store.taken.keep("CLOSURES", "2026", 1, 9)
+    store.taken.add("CLOSURES", "2026", 1, 9)
     assert lacks(store) == []
 
 
@@ -474,8 +474,8 @@ def test_a_person_sees_and_solves(store, box):
     closure = box.close(unexplained=1)
     take(store, box, closure)
     [finding] = store.findings.listed(is_open=True)
-    assert store.findings.see(finding.id, "Awa", NOW)
-    assert not store.findings.see(finding.id, "Issa", NOW)
+    assert store.findings.mark_seen(finding.id, "Awa", NOW)
+    assert not store.findings.mark_seen(finding.id, "Issa", NOW)
     assert store.findings.solve(finding.id, "Issa", "a test invoice", NOW + 5)
     take(store, box, closure)
     [solved] = store.findings.listed()

@@ -10,7 +10,7 @@ from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_
 from common.wire.closure import ZGap, read_closure
 from common.wire.presence import WantedClosures
 from headquarters.store import tables
-from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.closures import StoreOutcome
 from headquarters.store.database import Database
 from headquarters.store.store import HqStore
 from headquarters.store.tables import HEAD
@@ -26,7 +26,7 @@ def another_ledger(box):
 def say(store, box, now=LATER):
     """Its presence; what it is asked for."""
     presence = box.presence(at=now)
-    [wanted] = store.presences.take([presence_word(box, presence)], now=now)
+    [wanted] = store.presences.store([presence_word(box, presence)], now=now)
     return wanted
 
 
@@ -78,14 +78,14 @@ def test_a_new_ledger_is_refused_until_somebody_accepts_it(store, box):
     take(store, box, *(box.close() for _ in range(3)))
     new = another_ledger(box)
     first, second = new.close(5), new.close(5)
-    assert take(store, new, first) == [TakeOutcome.FORK]
+    assert take(store, new, first) == [StoreOutcome.FORK]
     say(store, new)
     assert [kind for kind, *_ in open_findings(store)] == ["fork", "fork"]
     assert store.register.accept_ledger(new.nim.partition("-")[0], new.ledger, "awa", LATER)
     assert open_findings(store) == []
     assert say(store, new, LATER + 1) == [WantedClosures("live", 1, 2)]
     assert open_findings(store) == [("gap", 1, 2)]
-    assert take(store, new, first, second) == [TakeOutcome.STORED] * 2
+    assert take(store, new, first, second) == [StoreOutcome.STORED] * 2
     assert open_findings(store) == []
     assert say(store, new, LATER + DAY) == []
     assert [line.z for line in store.figures.lines()] == [1, 1, 2, 2, 3]
@@ -100,11 +100,11 @@ def test_what_the_lost_ledger_still_sends(store, box):
     take(store, box, closures[0])
     new = another_ledger(box)
     store.register.accept_ledger("EL02000015", new.ledger, "awa", NOW)
-    assert take(store, new, new.close()) == [TakeOutcome.STORED]
-    assert take(store, box, closures[2], closures[0]) == [TakeOutcome.STORED, TakeOutcome.DUPLICATE]
+    assert take(store, new, new.close()) == [StoreOutcome.STORED]
+    assert take(store, box, closures[2], closures[0]) == [StoreOutcome.STORED, StoreOutcome.DUPLICATE]
     box.forget(2)
-    assert take(store, box, box.close(9)) == [TakeOutcome.FORK]
-    assert take(store, new, new.close()) == [TakeOutcome.STORED]
+    assert take(store, box, box.close(9)) == [StoreOutcome.FORK]
+    assert take(store, new, new.close()) == [StoreOutcome.STORED]
     assert [kind for kind, *_ in open_findings(store)] == ["fork"]
 
 
@@ -130,7 +130,7 @@ def test_an_accepted_ledger_is_lost_too(store, box):
     say(store, second)
     assert open_findings(store) == []
     third.close()
-    assert take(store, third, third.close()) == [TakeOutcome.STORED]
+    assert take(store, third, third.close()) == [StoreOutcome.STORED]
     say(store, third, LATER + 1)
     assert open_findings(store) == [("fork", 0, "ledger", third.ledger, second.ledger)]
     store.register.accept_ledger("EL02000015", third.ledger, "awa", LATER + 2)
@@ -166,8 +166,8 @@ def test_an_accepted_ledger_outlives_the_database(store, box, tmp_path):
     again = HqStore(f"sqlite:///{tmp_path}/again.sqlite3")
     again.open()
     assert again.register.from_copy(copy, NOW)
-    assert take(again, box, *old) == [TakeOutcome.STORED] * 3
-    assert take(again, new, *fresh) == [TakeOutcome.STORED] * 2
+    assert take(again, box, *old) == [StoreOutcome.STORED] * 3
+    assert take(again, new, *fresh) == [StoreOutcome.STORED] * 2
     assert open_findings(again) == []
     again.close()
 
@@ -203,7 +203,7 @@ def test_from_an_older_version_on(tmp_path, new_url, version):
     store.close()
     again = HqStore(new_url)
     again.open()
-    assert take(again, box, box.close(), box.closures[0]) == [TakeOutcome.STORED, TakeOutcome.DUPLICATE]
+    assert take(again, box, box.close(), box.closures[0]) == [StoreOutcome.STORED, StoreOutcome.DUPLICATE]
     assert [line.z for line in again.figures.lines()] == [1, 2]
     with again.database.read() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD
@@ -216,18 +216,18 @@ def test_one_backup_put_back_twice(store, box):
     take(store, box, *(box.close() for _ in range(3)))
     box.forget(2)
     first = [box.close(z_number=4, gaps=(ZGap(first=3, last=3),)), box.close()]
-    assert take(store, box, *first) == [TakeOutcome.STORED] * 2
+    assert take(store, box, *first) == [StoreOutcome.STORED] * 2
     box.forget(2)
     box.epoch, box.seed = 1, "the second time"
     again = [box.close(9, z_number=4, gaps=(ZGap(first=3, last=3),)), box.close(9)]
     assert [(one.ledger_id, one.epoch, one.z_number) for one in again] == [
         (one.ledger_id, one.epoch, one.z_number) for one in first
     ]
-    assert take(store, box, *again) == [TakeOutcome.FORK] * 2
+    assert take(store, box, *again) == [StoreOutcome.FORK] * 2
     rows = [evidence_of(store, one.id) for one in store.evidence.samples() if one.reason == "fork"]
     assert {read_closure(body).data.chain_head for body in rows} >= {one.chain_head for one in again}
     say(store, box)
-    assert take(store, box, box.close()) == [TakeOutcome.STORED]
+    assert take(store, box, box.close()) == [StoreOutcome.STORED]
     assert [line.z for line in store.figures.lines()] == [1, 2, 3, 4, 5, 6]
     found_rows = [(kind, *facts) for kind, *facts in open_findings(store) if kind in ("fork", "chain")]
     assert {(one[0], one[1], one[2]) for one in found_rows} >= {

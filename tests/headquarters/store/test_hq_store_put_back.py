@@ -15,7 +15,7 @@ from headquarters.app.register_copy import RegisterCopy
 from headquarters.core.register_merge import MERGED
 from headquarters.store import tables
 from headquarters.store.register import RegisterContent
-from headquarters.store.revision import MOST_TRAIL, StaleRing, hold_revision
+from headquarters.store.revision import MAX_TRAIL, StaleRing, lock_revision
 from headquarters.store.store import HqStore
 
 pytestmark = pytest.mark.long
@@ -93,7 +93,7 @@ def test_what_was_revoked_stays_so(store, box, running):
     assert [key.revoked_at for key in store.register.keys(MACHINE) if key.key_id == STOLEN.id] == [NOW]
 
 
-@pytest.mark.parametrize("commands", [0, 1, 5, MOST_TRAIL + 5])
+@pytest.mark.parametrize("commands", [0, 1, 5, MAX_TRAIL + 5])
 @pytest.mark.parametrize("is_running", [True, False])
 def test_commands_between(store, other, tmp_path, commands, is_running):
     """However many commands come between the restore and the next look, also one that adds the stolen key to a database that does not know of it:
@@ -206,7 +206,7 @@ def test_revoking_while_closures_flow(store, other, box):
     def closures(is_in, may_end):
         try:
             with store.database.write() as connection:
-                hold_revision(connection, revision)
+                lock_revision(connection, revision)
                 is_in.set()
                 may_end.wait(60)
         except StaleRing as error:

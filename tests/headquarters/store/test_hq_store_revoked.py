@@ -19,7 +19,7 @@ STOLEN = PrivateKey(b"s" * 32)
 
 def say(store, box, key, now=LATER, **changes):
     """A presence that this key has signed; what the box is asked for."""
-    [wanted] = store.presences.take([presence_word(box, box.presence(at=now, **changes), key)], now=now)
+    [wanted] = store.presences.store([presence_word(box, box.presence(at=now, **changes), key)], now=now)
     return wanted
 
 
@@ -38,7 +38,7 @@ def test_what_a_revoked_key_said_is_taken_back(store, box, stolen):
     assert store.register.revoke(MACHINE, stolen.id, LATER + 1)
     assert open_findings(store) == []
     assert store.presences.last_z(MACHINE, "live") == 2
-    assert store.presences.last_words() == {}
+    assert store.presences.latest() == {}
     assert say(store, box, box.key, LATER + 2) == []
     assert open_findings(store) == []
 
@@ -63,7 +63,7 @@ def test_a_key_that_is_replaced(store, box):
     say(store, box, new, LATER + 1)
     assert store.register.revoke(MACHINE, box.key.id, LATER + 2)
     assert store.findings.listed() == [before]
-    assert store.presences.last_words().keys() == {MACHINE}
+    assert store.presences.latest().keys() == {MACHINE}
 
 
 def test_what_is_missing_between_closures_stays(store, box):
@@ -82,7 +82,7 @@ def test_an_older_database_does_not_know_who_said_it(store, box, stolen):
         connection.exec_driver_sql("UPDATE book SET told_by = NULL")
         connection.exec_driver_sql("UPDATE presence SET key_id = NULL")
     store.register.revoke(MACHINE, stolen.id, LATER + 1)
-    assert (open_findings(store), store.presences.last_words()) == ([], {})
+    assert (open_findings(store), store.presences.latest()) == ([], {})
 
 
 def test_a_database_that_was_put_back(store, box, stolen):
@@ -93,7 +93,7 @@ def test_a_database_that_was_put_back(store, box, stolen):
         key["revoked_at"] = LATER if key["key_id"] == stolen.id else None
     rows.rows["box_key"] = [msgspec.Raw(msgspec.json.encode(key)) for key in keys]
     assert store.register.from_copy(msgspec.structs.replace(rows, revision=rows.revision + 1), LATER + 1)
-    assert (open_findings(store), store.presences.last_words()) == ([], {})
+    assert (open_findings(store), store.presences.latest()) == ([], {})
 
 
 def test_revoked_while_its_word_is_on_its_way(store, box, stolen):
@@ -105,7 +105,7 @@ def test_revoked_while_its_word_is_on_its_way(store, box, stolen):
 
         def late():
             try:
-                store.presences.take(
+                store.presences.store(
                     [presence_word(box, box.presence(z=HUGE + 1), stolen)], now=LATER + 1, revision=revision
                 )
             except StaleRing as stale:
@@ -128,4 +128,4 @@ def test_another_box_keeps_what_it_said(store, box, stolen):
     say(store, other, stolen)
     store.register.revoke(MACHINE, stolen.id, LATER + 1)
     assert open_findings(store) == [("gap", 1, 1)]
-    assert store.presences.last_words().keys() == {"EL02000016"}
+    assert store.presences.latest().keys() == {"EL02000016"}

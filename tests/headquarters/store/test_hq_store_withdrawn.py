@@ -8,7 +8,7 @@ from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_
 from common.wire.keys import PrivateKey
 from common.wire.presence import WantedClosures
 from headquarters.core.reception import MessageRefused
-from headquarters.store.book.closures import TakeOutcome
+from headquarters.store.book.closures import StoreOutcome
 
 MACHINE = "EL02000015"
 STOLEN_AT = NOW + DAY
@@ -42,13 +42,13 @@ def forged(store, box):
     take(store, box, box.close(), box.close())
     thief = PaperBox(box.nim, box.key, seed="thief")
     thief.closures, thief.ledger = list(box.closures), box.ledger
-    assert take(store, thief, thief.close(3), thief.close(3), now=STOLEN_AT) == [TakeOutcome.STORED] * 2
+    assert take(store, thief, thief.close(3), thief.close(3), now=STOLEN_AT) == [StoreOutcome.STORED] * 2
     return thief
 
 
 def test_what_was_read_from_the_stream_again(store, box):
     """A database that was put back has read it today; the stream had received it before the theft: it stays."""
-    assert store.closures.take([received(box, box.close(), store, NOW)], now=LATER) == [TakeOutcome.STORED]
+    assert store.closures.store([received(box, box.close(), store, NOW)], now=LATER) == [StoreOutcome.STORED]
     old = renewed(store, box)
     assert store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER) == 0
     assert closures_of(store) == [(1, 16000)]
@@ -65,15 +65,15 @@ def test_a_revocation_by_a_wrong_clock(store, box):
 def test_what_the_thief_made_up_goes_and_what_the_shop_made_comes(store, box, forged):
     """His closures are out of table, sums and chain; the true ones, which were forks until then, are asked for and taken, and no finding is left."""
     true = [box.close(), box.close()]
-    assert take(store, box, *true, now=STOLEN_AT + 1) == [TakeOutcome.FORK] * 2
+    assert take(store, box, *true, now=STOLEN_AT + 1) == [StoreOutcome.FORK] * 2
     assert [kind for kind, *_ in open_findings(store)] == ["fork", "fork"]
     old = renewed(store, box)
     assert store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER) == 2
     assert closures_of(store) == [(1, 16000), (2, 16000)]
     assert open_findings(store) == []
     presence = presence_word(box, box.presence(at=LATER + 1))
-    assert store.presences.take([presence], now=LATER + 1) == [[WantedClosures("live", 3, 4)]]
-    assert take(store, box, *true, now=LATER + 2) == [TakeOutcome.STORED] * 2
+    assert store.presences.store([presence], now=LATER + 1) == [[WantedClosures("live", 3, 4)]]
+    assert take(store, box, *true, now=LATER + 2) == [StoreOutcome.STORED] * 2
     assert closures_of(store) == [(z, 16000) for z in (1, 2, 3, 4)]
     assert open_findings(store) == []
 
@@ -94,7 +94,7 @@ def test_what_the_shop_sent_meanwhile_comes_back(store, box):
     take(store, box, *after, now=STOLEN_AT)
     old = renewed(store, box)
     assert store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER) == 2
-    assert take(store, box, *after, now=LATER + 1) == [TakeOutcome.STORED] * 2
+    assert take(store, box, *after, now=LATER + 1) == [StoreOutcome.STORED] * 2
     assert [z for z, _ in closures_of(store)] == [1, 2, 3]
     assert open_findings(store) == []
 
@@ -109,7 +109,7 @@ def test_in_the_middle_of_a_book(store, box, forged):
     assert open_findings(store)[0][:3] == ("chain", 5, "previous")
     store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER + 1)
     assert open_findings(store) == [("gap", 3, 4)]
-    assert take(store, box, *box.closures[2:4], now=LATER + 2) == [TakeOutcome.STORED] * 2
+    assert take(store, box, *box.closures[2:4], now=LATER + 2) == [StoreOutcome.STORED] * 2
     assert open_findings(store) == []
 
 

@@ -350,7 +350,7 @@ class Tills:
         """The last Z on paper, where the ledger asks for it; where it begins to ask only then, at the next try."""
         state = await self.world.ask(state_of(seat), seat)
         if state.needs_last_z:
-            await self.world.ask(seat.store.decisions.say_last_z(seat.worker.book, self.expected.last_z), seat)
+            await self.world.ask(seat.store.decisions.set_last_z(seat.worker.book, self.expected.last_z), seat)
 
 
 def tells_nothing_was_done(error: Exception) -> bool:

@@ -467,7 +467,7 @@ class Troubles:
         world = self.world
         book = seat.worker.book
         if (await world.ask(state_of(seat), seat)).needs_last_z:
-            await world.ask(seat.store.decisions.say_last_z(book, self.expected.last_z, at=seat.worker.now()), seat)
+            await world.ask(seat.store.decisions.set_last_z(book, self.expected.last_z, at=seat.worker.now()), seat)
             world.note(f"said: the last Z is {self.expected.last_z}")
         worker = next((each for each in (seat.worker, *former_workers(seat.worker)) if each.attention), seat.worker)
         if found := worker.attention:

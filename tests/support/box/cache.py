@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 CACHE = Path("/var/cache/mcfd-tests")
-MOST_SECONDS = 800
+MAX_SECONDS = 800
 """For what a test of the packages waits for, a network or another run among it: less than pytest's limit, whose traceback says no reason."""
 
 
@@ -34,12 +34,12 @@ def keep(name: str, where: Path = CACHE) -> Iterator[tuple[Path, Path | None]]:
 
 
 def _take(lock: IO[str]) -> None:
-    deadline = time.monotonic() + MOST_SECONDS
+    deadline = time.monotonic() + MAX_SECONDS
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            assert time.monotonic() < deadline, f"another run has {lock.name} for {MOST_SECONDS} s: see lslocks"
+            assert time.monotonic() < deadline, f"another run has {lock.name} for {MAX_SECONDS} s: see lslocks"
             time.sleep(0.1)
 
 

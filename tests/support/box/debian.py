@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from support.box import cgroups
-from support.box.cache import MOST_SECONDS, keep
+from support.box.cache import MAX_SECONDS, keep
 from support.box.trees import BOOKWORM, SID, TRIXIE, base, laid_out, mirror, quietly
 from support.tools import cannot, need
 
@@ -158,12 +158,12 @@ class Debian:
         try:
             done = subprocess.run(
                 line, env=clean | environment, text=True, stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                timeout=MOST_SECONDS,
+                timeout=MAX_SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired as hung:
             self.switch_off()  # or the next test waits in it as long
             text = b"".join((hung.stdout or b"", hung.stderr or b"")).decode(errors="replace")
-            pytest.fail(f"{words} has not ended within {MOST_SECONDS} s; it said:\n{text}")
+            pytest.fail(f"{words} has not ended within {MAX_SECONDS} s; it said:\n{text}")
         assert not check or done.returncode == 0, f"{words} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 

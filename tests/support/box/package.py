@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from support.box.cache import MOST_SECONDS, keep, scratch
+from support.box.cache import MAX_SECONDS, keep, scratch
 from support.box.trees import laid_out, output, quietly
 from support.tools import need
 
@@ -25,7 +25,7 @@ LIB = Path("usr/lib/mcfd")
 ARCHITECTURES = ("amd64", "arm64")
 # What the last runs built, by the hash of what it was built from; and the wheels of a lock.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcfd"
-MOST_BUILDS = 24
+MAX_BUILDS = 24
 # What goes into a package, or decides what does.
 BOTH = (
     "CHANGELOG.md",
@@ -102,7 +102,7 @@ def _state(sources: Sequence[str]) -> str:
 
 def _thin_out() -> None:
     states = sorted((CACHE / "packages").iterdir(), key=lambda path: path.stat().st_mtime)
-    for state in states[:-MOST_BUILDS]:
+    for state in states[:-MAX_BUILDS]:
         shutil.rmtree(state, ignore_errors=True)
 
 
@@ -127,7 +127,7 @@ def _make(tree: Path, target: str, arch: str, umask: int = 0o022, **environ: str
         env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "WHEELS": str(CACHE / "wheels"), "COMPRESSION": LEVEL, **environ},
     ) as started:  # fmt: skip
         try:
-            output, _ = started.communicate(timeout=MOST_SECONDS)
+            output, _ = started.communicate(timeout=MAX_SECONDS)
         finally:
             # With what it has started: pip, on a network that says nothing, has the lock on the wheels that the next run waits for.
             with contextlib.suppress(ProcessLookupError):

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from support.box.cache import MOST_SECONDS, keep
+from support.box.cache import MAX_SECONDS, keep
 from support.memory import ENOUGH_FOR_ALL, available
 from support.tools import cannot
 
@@ -141,7 +141,7 @@ def output(*command: str) -> str:
 
 def quietly(*command: str | Path) -> None:
     words = [str(word) for word in command]
-    done = subprocess.run(words, text=True, capture_output=True, check=False, timeout=MOST_SECONDS)
+    done = subprocess.run(words, text=True, capture_output=True, check=False, timeout=MAX_SECONDS)
     assert done.returncode == 0, (
         f"{command[0]} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     )

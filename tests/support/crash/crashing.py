@@ -115,7 +115,7 @@ def shift_clock(seconds: float, orders: Path) -> None:
     every `DAY` seconds."""
     from daemon.app.upkeep import housekeeping  # noqa: PLC0415
 
-    housekeeping.keep_tidy.__defaults__ = (DAY, DAY)
+    housekeeping.run_housekeeping.__defaults__ = (DAY, DAY)
 
     async def no_client() -> bool:
         return False

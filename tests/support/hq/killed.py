@@ -18,7 +18,7 @@ def die_at(point: str, times: int) -> None:
         if name == point and next(passed) >= times:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    take, ack = Closures.take, Msg.ack
+    take, ack = Closures.store, Msg.ack
 
     def dying_take(self, batch, **options):
         def before(_connection):
@@ -41,5 +41,5 @@ def die_at(point: str, times: int) -> None:
         ack(self)
         reached("after-ack")
 
-    Closures.take = dying_take
+    Closures.store = dying_take
     Msg.ack = dying_ack

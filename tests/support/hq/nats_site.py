@@ -79,7 +79,7 @@ class Site:
         return [(finding.kind, finding.nim) for finding in self.store.findings.listed(is_open=True)]
 
     def heard(self) -> set[str]:
-        return set(self.store.presences.last_words())
+        return set(self.store.presences.latest())
 
     def counted(self) -> dict[str, int]:
         return {one.reason: one.count for one in self.store.evidence.counted("2020-01-01")}

@@ -15,7 +15,7 @@ from support.hq.postgresql import DEBIAN, Cluster, binaries
 
 from headquarters.core.reception import Message, receive
 from headquarters.store import tables
-from headquarters.store.book.presences import HeardPresence
+from headquarters.store.book.presences import ReceivedPresence
 from headquarters.store.register import RegisterContent
 from headquarters.store.store import HqStore
 
@@ -124,12 +124,12 @@ def received(box, closure, store, at=None):
 
 
 def take(store, box, *closures, now=NOW):
-    return store.closures.take([received(box, closure, store) for closure in closures], now=now)
+    return store.closures.store([received(box, closure, store) for closure in closures], now=now)
 
 
 def presence_word(box, presence, key=None):
     """That presence, as it comes to the store: signed with the box's key or another one of its keys."""
-    return HeardPresence(presence, box.sent_presence(presence)[1], (key or box.key).id)
+    return ReceivedPresence(presence, box.sent_presence(presence)[1], (key or box.key).id)
 
 
 def copy_of(store):

@@ -6,7 +6,7 @@ import pytest
 
 from common.login_guard import (
     DEVICE_SECONDS,
-    MOST_NAMES,
+    MAX_NAMES,
     Budget,
     LoginLimits,
     LoginPlace,
@@ -93,11 +93,11 @@ def test_made_up_names_free_no_budget(limits):
     places = addresses()
     for place in itertools.islice(places, 10):
         assert limits.begin("awa", place, exists=True) == 0
-    for number, place in zip(range(2 * MOST_NAMES), places, strict=False):
+    for number, place in zip(range(2 * MAX_NAMES), places, strict=False):
         limits.begin(f"name{number}", place, exists=False)
     assert limits.begin("awa", next(places), exists=True) > 0
     tables = (limits._decoy_names, limits._addresses, limits._addresses_long)
-    assert [len(tries._limited) for tries in tables] == [MOST_NAMES] * 3
+    assert [len(tries._limited) for tries in tables] == [MAX_NAMES] * 3
 
 
 def test_right_passwords_cost_nothing(limits):

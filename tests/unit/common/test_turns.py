@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from common.turns import WAITING_OF_ONE, Busy, Turns, heed_cancellation
+from common.turns import WAITING_OF_ONE, Busy, Turns, raise_if_cancelled
 
 
 class Work:
@@ -75,7 +75,7 @@ async def test_a_cancellation_that_a_library_has_swallowed_is_heeded():
 
     async def rounds() -> None:
         while True:
-            heed_cancellation()
+            raise_if_cancelled()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
 

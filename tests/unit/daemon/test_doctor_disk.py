@@ -11,7 +11,7 @@ import pytest
 from support.cli.command import Command
 
 from daemon.doctor import disk
-from daemon.doctor.disk import PLUG_BLOCK, PLUG_FILE, CannotTest, _speed, judge_blocks, look_at_disk, write_blocks
+from daemon.doctor.disk import PLUG_BLOCK, PLUG_FILE, CannotTest, _speed, check_disk_health, judge_blocks, write_blocks
 from daemon.doctor.wording import CheckResult
 
 pytestmark = pytest.mark.usefixtures("in_english")
@@ -26,7 +26,7 @@ Card = Callable[[bytes], bytes]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """On a disk, as far as the test is concerned, and in a box that will be restarted."""
     monkeypatch.setattr(disk, "IN_MEMORY", ())
-    monkeypatch.setattr(disk, "MOST", ROUND)
+    monkeypatch.setattr(disk, "MAX_BLOCKS", ROUND)
     return tmp_path
 
 
@@ -136,7 +136,7 @@ def test_nothing_is_tested_in_memory_or_without_room(folder: Path, monkeypatch: 
     with pytest.raises(CannotTest, match="in memory"):
         next(write_blocks(folder))
     monkeypatch.setattr(disk, "IN_MEMORY", ())
-    monkeypatch.setattr(disk, "MOST", 3)
+    monkeypatch.setattr(disk, "MAX_BLOCKS", 3)
     with pytest.raises(CannotTest, match="no room"):
         next(write_blocks(folder))
     assert not list(folder.iterdir())
@@ -146,7 +146,7 @@ def test_nothing_is_tested_in_memory_or_without_room(folder: Path, monkeypatch: 
 
 
 def found(folder: Path, sys: Path) -> dict[str, CheckResult]:
-    return {each.check: each for each in look_at_disk(folder, sys)}
+    return {each.check: each for each in check_disk_health(folder, sys)}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from daemon.log_words import EVENTS
 
 ROOT = Path(daemon.__file__).parent
 LOG_METHODS = {"info", "warning", "error", "exception", "critical"}
-LINE_METHODS = {"_log", "_log_odd"}
+LINE_METHODS = {"_log", "_log_incident"}
 """Of `bridge`, which knows no logger."""
 
 

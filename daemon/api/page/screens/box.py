@@ -18,7 +18,7 @@ from daemon.api.page.rendering import BoxFailed
 from daemon.api.page.screens import account
 from daemon.api.page.views.machine_view import line_charts, machine_view
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, render, screen
-from daemon.core.audit import deed, details, who, whom
+from daemon.core.audit import action_text, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
 from daemon.core.errors import InvalidRequest, McfdError, NotFound
 from daemon.core.keys import LONGEST_LABEL, KeyTerms
@@ -30,7 +30,7 @@ from daemon.store.tables.keys import list_keys, of_another_taxpayer
 from daemon.store.tables.people import create_person, disable_person, list_people, set_password
 
 ENTRIES: Final = 100
-IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": money, "who": who, "whom": whom}
+IN_WORDS: Final[dict[str, Any]] = {"deed": action_text, "details": details, "money": money, "who": who, "whom": whom}
 """Functions that word entries of the audit log."""
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from common.numbers import amount, money, whole_number
+from common.numbers import amount, money, parse_integer
 from common.web import formats
-from common.web.formats import beside, days_of
+from common.web.formats import days_of, month_after
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.downloads import Day, as_file, change_in_percent, day_of, month_of, range_of_a
 from daemon.api.page.screens.files import csv_of
@@ -42,7 +42,7 @@ FEW: Final = 15
 """From this number on, not every bar has a label."""
 NAMED_DAYS: Final = (1, 5, 10, 15, 20, 25)
 Each = Literal["day", "week", "month", "year"]
-MOST_BARS: Final = 130
+MAX_BARS: Final = 130
 DAYS_OF_A_WEEK: Final = 7
 FIRST_YEAR: Final = 2001
 
@@ -64,8 +64,8 @@ async def closures(visit: Visit) -> Reply:
         closures=list(reversed(found)),
         elsewhere=await _elsewhere(visit, (start, end)),
         closed=[*await _closed(visit, "month", month), *await _closed(visit, "year", month[:4])],
-        before=visit.link("/ui/closures", month=beside(month, -1)),
-        after=visit.link("/ui/closures", month=beside(month, 1)),
+        before=visit.link("/ui/closures", month=month_after(month, -1)),
+        after=visit.link("/ui/closures", month=month_after(month, 1)),
     )
 
 
@@ -83,7 +83,7 @@ async def closure(visit: Visit) -> Reply:
     if visit.query.get("new"):
         done = visit.say("Closed: Z {number}.", number=found.z_number)
         for other in visit.worker.pair[1:]:
-            if number := whole_number(visit.query.get("other", "")):
+            if number := parse_integer(visit.query.get("other", "")):
                 done += " " + visit.say("Closed: Z {number}.", number=f"{number} ({other.book.nim})")
     problem = _other_count(visit, z_report) if visit.query.get("again") else ""
     return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem)
@@ -155,12 +155,12 @@ def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]
 def _bars(first: date, last: date, by: str = "") -> tuple[Each, list[date]]:
     """Unit of the bars (`by` if it fits) and the first day of each; no bars if the range has too many years."""
     days = (last - first).days + 1
-    if by == "week" and days <= MOST_BARS * 7:
+    if by == "week" and days <= MAX_BARS * 7:
         monday = first - timedelta(days=first.weekday())
         return "week", [first, *(monday + timedelta(days=at) for at in range(7, (last - monday).days + 1, 7))]
     if by == "year" and last.year - first.year < YEARS_OF_A:
         return "year", _years(first, last)
-    if by == "month" and days <= MOST_BARS * 28:
+    if by == "month" and days <= MAX_BARS * 28:
         return "month", _months(first, last)
     if (last - first).days < DAYS_OF_A:
         return "day", [date.fromordinal(at) for at in range(first.toordinal(), last.toordinal() + 1)]
@@ -233,7 +233,7 @@ async def _cash(visit: Visit) -> Reply:
     start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
-    cursor = whole_number(visit.query.get("after", "")) or 0
+    cursor = parse_integer(visit.query.get("after", "")) or 0
     found = [await cash_moves(each, start, max(start, end), cursor, PER_PAGE) for each in visit.worker.pair]
     moves = sorted((move for each in found for move in each.movements), key=lambda move: move.id)[:PER_PAGE]
     more = {"from": first.isoformat(), "to": last.isoformat(), "after": moves[-1].id if moves else 0}
@@ -274,7 +274,7 @@ async def note(visit: Visit) -> Reply:
 
 def _whole(text: str) -> Any:
     """A whole number, also with thousands separators ("15 000"); other text is returned unchanged, to be refused."""
-    number = whole_number(without_thousands(text), 15)
+    number = parse_integer(without_thousands(text), 15)
     return number if number is not None else text or None
 
 
@@ -287,8 +287,8 @@ async def vat(visit: Visit) -> Reply:
         month_text=month,
         report=found,
         elsewhere=await _elsewhere(visit, _bounds(visit, month)),
-        before=visit.link("/ui/vat", month=beside(month, -1)),
-        after=visit.link("/ui/vat", month=beside(month, 1)),
+        before=visit.link("/ui/vat", month=month_after(month, -1)),
+        after=visit.link("/ui/vat", month=month_after(month, 1)),
         is_over=_is_over(visit, month),
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import Copy
 from daemon.api.page.downloads import as_file, file_route, range_of_a, range_of_query, streamed
@@ -58,7 +58,7 @@ def _values(visit: Visit) -> dict[str, Any]:
 @screen("/ui/files", "report", change=True)
 async def begin(visit: Visit) -> Reply:
     """Exports one year's journal of the selected machine."""
-    year, form = whole_number(visit.form.get("year", "")), visit.form.get("form", "")
+    year, form = parse_integer(visit.form.get("year", "")), visit.form.get("form", "")
     if year is None or year not in YEARS or form not in FORMS:
         raise InvalidRequest.at("year", visit.say("is needed"))
     start, end = (visit.day_bounds(date(each, 1, 1))[0] for each in (year, year + 1))
@@ -160,7 +160,7 @@ def _begun(lines: Lines, rows: Iterable[tuple[Cell, ...]]) -> bytes:
     return ((MARK if lines is excel_lines else "") + lines(rows)).encode()
 
 
-MOST_LINES: Final = 200
+MAX_LINES: Final = 200
 SERIOUS: Final = frozenset({"warning", "error", "critical"})
 
 
@@ -174,7 +174,7 @@ async def log(visit: Visit) -> Reply:
         for line in visit.page.log_lines(visit.language)
         if (only != "serious" or line.level in SERIOUS) and wanted in f"{line.words} {line.values}".casefold()
     ]
-    return await render(visit, "log.html", lines=found[:MOST_LINES], phrase=phrase, only=only)
+    return await render(visit, "log.html", lines=found[:MAX_LINES], phrase=phrase, only=only)
 
 
 @screen("/ui/box/backup/{name:str}/restore", "administer")

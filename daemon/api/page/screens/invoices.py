@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import range_of_query
 from daemon.api.page.rendering import PeriodClosed
@@ -181,7 +181,7 @@ async def _search_of(visit: Visit) -> Search:
             start,
             end,
             state=cast("AttemptState", state) if state in STATES else None,
-            before_seq=whole_number(query.get("before", "")) or 0,
+            before_seq=parse_integer(query.get("before", "")) or 0,
             limit=PER_PAGE,
         ),
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.screens.today import reason_of
 from daemon.api.page.views.machine_view import machine_view
@@ -27,7 +27,7 @@ SPAN: Final = 366 * DAY
 
 async def _screen(visit: Visit) -> Reply:
     """Outages of the machine and of the other one of its pair."""
-    now, page = visit.worker.now(), whole_number(visit.query.get("page", "")) or 0
+    now, page = visit.worker.now(), parse_integer(visit.query.get("page", "")) or 0
     upto = PER_PAGE * (page + 1)
     rows = [
         (outage, duration_text(outage.duration(now), Style(visit.language)), name_of(each))

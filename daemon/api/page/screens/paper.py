@@ -11,7 +11,7 @@ import msgspec
 
 from common.http_server import IS_HEAD
 from common.language import Text
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from daemon.api.access.context import ApiDeps
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.downloads import as_file
@@ -111,13 +111,13 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
         return await paper.invoice(visit.worker, record, style), f"/ui/journal/{record.seq}", record
     shop = paper.shop(visit.worker, visit.language)
     if what == "outage":
-        if (number := whole_number(name)) is None:
+        if (number := parse_integer(name)) is None:
             raise NotFound(Text("there is no outage {number}", number=name))
         outage = await visit.worker.ledger.read(find_outage, visit.worker.book, number)
         return outage_document(outage, shop, style, at=visit.worker.now()), "/ui/outages", None
     if what == "x":
         x_report = await report.x_report(visit.worker)
-        await acts.give_report(visit.worker, "X", x_report, visit.call())
+        await acts.store_report(visit.worker, "X", x_report, visit.call())
         document = report_document(x_report, shop, style, printed_at=millis_text(visit.worker.now()))
         return document, "/ui/x", None
     if what == "month" or what == "year":  # noqa: PLR1714  by which the type is known

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import FIELDS, NAMED
 from daemon.api.page.screens.invoices import can_credit, record_of
@@ -38,7 +38,7 @@ from daemon.usecases.worker.machine_workers import former_workers
 LINES: Final = 8
 LOOKED_AT: Final = 100
 """Newest invoices that are searched for articles."""
-MOST_ARTICLES: Final = 60
+MAX_ARTICLES: Final = 60
 LONGEST_KEY: Final = 40
 BY_HAND: Final = "MAIN-{type}-{year}-"
 """What stands before the digits of numbers where the shop has no series: the page's own, beside those of the tills."""
@@ -258,7 +258,7 @@ async def _articles(visit: Visit) -> dict[str, tuple[str, int]]:
     records = await visit.worker.journal.page(visit.worker.book, Page(*EVER, limit=LOOKED_AT))
     sold = [(record.invoice, item) for record in reversed(records) for item in record.invoice.items]
     latest = {item.name: (item.group, _price_with_vat(invoice, item)) for invoice, item in sold}
-    often = Counter(item.name for _, item in sold).most_common(MOST_ARTICLES)
+    often = Counter(item.name for _, item in sold).most_common(MAX_ARTICLES)
     return {name: latest[name] for name, _ in often}
 
 
@@ -336,7 +336,7 @@ DECISIONS: Final = {"release": release, "withdraw": withdraw}
 
 
 async def _waiting(visit: Visit) -> Reply:
-    since, doubtful = whole_number(visit.query.get("after", "")) or 0, 0
+    since, doubtful = parse_integer(visit.query.get("after", "")) or 0, 0
     found: list[DeferredSale] = []
     for worker in (visit.worker, *former_workers(visit.worker)):
         found += await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)

@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from common.language import Counted, Text, tell
+from common.language import Counted, Text, translate
 from common.language.reasons import from_stored
-from common.numbers import money, whole_number
+from common.numbers import money, parse_integer
 from common.one_line import fault_of_line
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
@@ -228,7 +228,7 @@ async def close_z(visit: Visit) -> Reply:
 def _numbers_of(key: str) -> tuple[int | None, int | None]:
     """The last Z of each book of the pair as the form showed them, the displayed one first."""
     own, _, other = key.partition(" ")
-    return whole_number(own, LONGEST_KEY), whole_number(other, LONGEST_KEY)
+    return parse_integer(own, LONGEST_KEY), parse_integer(other, LONGEST_KEY)
 
 
 def _is_current(visit: Visit, key: str, last: Sequence[int]) -> bool:
@@ -337,7 +337,9 @@ async def decide(visit: Visit) -> Reply:
     as_printed = bool(form.get("as_printed"))
     paper, errors = read_paper(*fields, as_printed=as_printed) if decision == "certified" else (None, [])
     if errors:
-        raise InvalidRequest([FieldError(error.field, str(tell(error.message, visit.language))) for error in errors])
+        raise InvalidRequest(
+            [FieldError(error.field, str(translate(error.message, visit.language))) for error in errors]
+        )
     reason = reason_of(visit)
     if form.get("case") != case.fingerprint:
         raise _refused("changed" if case.state.attention else "does not fit", visit)

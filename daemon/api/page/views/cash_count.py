@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from common.language import Speaker
-from common.numbers import whole_number
+from common.numbers import parse_integer
 from daemon.api.page.visit import without_thousands
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.money import MAX_AMOUNT
@@ -14,7 +14,7 @@ from daemon.core.money import MAX_AMOUNT
 NOTES: Final = (10_000, 5000, 2000, 1000, 500)
 COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
 """Of the CFA franc."""
-MOST_DIGITS: Final = 13
+MAX_DIGITS: Final = 13
 
 
 def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
@@ -36,6 +36,6 @@ def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
 
 
 def _whole(text: str, wrong: FieldError) -> int:
-    if (number := whole_number(without_thousands(text), MOST_DIGITS)) is None:
+    if (number := parse_integer(without_thousands(text), MAX_DIGITS)) is None:
         raise InvalidRequest([wrong])
     return number

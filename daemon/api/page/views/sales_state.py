@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from common.language import Counted, Text, tell
+from common.language import Counted, Text, translate
 from common.language.reasons import (
     OTHER_MACHINE,
     PORT_BUSY,
@@ -74,7 +74,7 @@ async def sales_state(visit: Visit) -> SalesState:
     try:
         await live[0].ledger.check_free_space(live[0].book)
     except StorageError as error:
-        cause = without_paths(str(tell(error, visit.language)), visit.language)
+        cause = without_paths(str(translate(error, visit.language)), visit.language)
         return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
     replaced = [each for each in live if each.is_replaced]
     live = [each for each in live if each.is_in_use]
@@ -309,7 +309,7 @@ def _call(visit: Visit, *causes: str) -> str:
 def last_z_unknown(visit: Visit, books: Sequence[Book]) -> list[str]:
     """A sentence for each of the books that cannot be closed after a restore (decision 30)."""
     unknown = [each for each in books if visit.worker.ledger.peek(book_state, each).needs_last_z]
-    return [str(tell(ZNumberUnknown(each.nim), visit.language)) for each in unknown]
+    return [str(translate(ZNumberUnknown(each.nim), visit.language)) for each in unknown]
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:

@@ -47,7 +47,7 @@ def make_copy(
     return copy
 
 
-def give_report(
+def insert_report(
     connection: sqlite3.Connection,
     book: Book,
     report: ReportAct,
@@ -65,7 +65,7 @@ def give_report(
         act = ReportAct(report.kind, answer(number).decode(), number, report.upto_seq)
     placed = _append(connection, book, act, at, by=call.by.name, limit=limit)
     if answer is not None:
-        attempts.keep_answer(connection, book, call, at=placed.at, answer=act.body.encode())
+        attempts.insert_answer(connection, book, call, at=placed.at, answer=act.body.encode())
     detail = {"kind": act.kind, "number": str(act.number or "")}
     audit.add_of_book(connection, book, "report.given", at=placed.at, by=call.by, detail=detail)
     return act
@@ -84,7 +84,7 @@ def move_cash(
     """Stores a movement and returns `answer` of its entry. TooManyActs."""
     placed = _append(connection, book, move, at, by=call.by.name, limit=limit)
     body = answer(placed)
-    attempts.keep_answer(connection, book, call, at=placed.at, answer=body)
+    attempts.insert_answer(connection, book, call, at=placed.at, answer=body)
     detail = {"kind": move.kind, "amount": str(move.amount), "reason": move.reason}
     audit.add_of_book(connection, book, "cash.moved", at=placed.at, by=call.by, detail=detail)
     return body

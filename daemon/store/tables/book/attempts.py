@@ -33,7 +33,7 @@ from daemon.core.ledger.attempt import (
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.tally import contribution
-from daemon.core.ledger.verdict import Standing, standing, went_down
+from daemon.core.ledger.verdict import LastComparison, compare_last, went_down
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, short_nim
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.file import load
@@ -71,7 +71,7 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
     if attempt.deferred_id:
         deferred.begin(connection, book, attempt.deferred_id, attempt_id)
     if attempt.key_hash:
-        keep_key(connection, book, attempt.key_hash, attempt.fingerprint, at=attempt.begun_at, attempt_id=attempt_id)
+        insert_key(connection, book, attempt.key_hash, attempt.fingerprint, at=attempt.begun_at, attempt_id=attempt_id)
     return attempt_id
 
 
@@ -91,7 +91,7 @@ def _taken(holder: Record) -> DuplicateInvoice | MachineBusy:
     return DuplicateInvoice(holder)
 
 
-def keep_key(
+def insert_key(
     connection: sqlite3.Connection,
     book: Book,
     key_hash: bytes,
@@ -104,11 +104,11 @@ def keep_key(
 ) -> None:
     """Stores what the key stands for; KeyReused if it stands for another request that has not failed."""
     values = (book.id, key_hash, fingerprint, at, attempt_id, z_number, answer)
-    if connection.execute(_SQL["keep_key"], values).rowcount != 1:
+    if connection.execute(_SQL["insert_key"], values).rowcount != 1:
         raise KeyReused
 
 
-def keep_answer(
+def insert_answer(
     connection: sqlite3.Connection,
     book: Book,
     call: Call,
@@ -117,9 +117,9 @@ def keep_answer(
     answer: bytes | None = None,
     z_number: int | None = None,
 ) -> None:
-    """Stores the answer to a call under its key, if it has one; KeyReused as `keep_key`."""
+    """Stores the answer to a call under its key, if it has one; KeyReused as `insert_key`."""
     if call.key:
-        keep_key(connection, book, call.key_hash, call.fingerprint, at=at, z_number=z_number, answer=answer)
+        insert_key(connection, book, call.key_hash, call.fingerprint, at=at, z_number=z_number, answer=answer)
 
 
 def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> None:
@@ -288,11 +288,11 @@ def certified_numbers(connection: sqlite3.Connection, book: Book, number: str) -
 def failed_attempts(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
     """Those of the page's number that ended refused or abandoned, newest first."""
     before = page.before_seq or sys.maxsize
-    values = (book.id, page.number, before, page.start, page.end, *wanted(page), page.limit)
+    values = (book.id, page.number, before, page.start, page.end, *search_parameters(page), page.limit)
     return [record_of(row) for row in connection.execute(_SQL["failed"], values)]
 
 
-def wanted(page: Page) -> tuple[object, ...]:
+def search_parameters(page: Page) -> tuple[object, ...]:
     """Parameters for state, type and amount, each twice: the query tests first whether it is set."""
     state = page.state or ""
     return (state, state, page.type, page.type, page.amount, page.amount)
@@ -317,10 +317,10 @@ def is_of_earlier_activation(connection: sqlite3.Connection, book: Book, code: s
     return bool(code and connection.execute(_SQL["is_of_earlier_activation"], values).fetchone()[0])
 
 
-def standing_of(connection: sqlite3.Connection, book: Book, last: LastInvoice | None) -> Standing:
+def compare_with_ledger(connection: sqlite3.Connection, book: Book, last: LastInvoice | None) -> LastComparison:
     """The standing of the machine's last invoice against the ledger."""
     seen = book_state(connection, book).seen
-    return standing(last, seen, in_ledger=last is not None and has_code(connection, book, last.code))
+    return compare_last(last, seen, in_ledger=last is not None and has_code(connection, book, last.code))
 
 
 def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "begun") -> list[Record]:

@@ -84,7 +84,7 @@ SELECT EXISTS (
 -- name: unfinished
 SELECT {columns} FROM certification WHERE book_id = ? AND seq IS NULL AND state = ? ORDER BY id;
 
--- name: keep_key
+-- name: insert_key
 -- Unless a sale that waits holds the key, other than that of the attempt, or it stands for something in a book that shares it.
 INSERT INTO idempotency (book_id, key_hash, fingerprint, at, attempt_id, z_number, answer)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7

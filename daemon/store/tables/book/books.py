@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from common.language import Text
 from common.language.reasons import to_stored
-from daemon.core.delivery import BookStanding
+from daemon.core.delivery import BookSummary
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Mode
@@ -134,7 +134,7 @@ def advance_certified(
     connection.execute(_SQL["advance_certified"], (*head, *values, unexplained, book_id))
 
 
-def know(connection: sqlite3.Connection, state: BookState) -> None:
+def overwrite_state(connection: sqlite3.Connection, state: BookState) -> None:
     """The machine is known as in `state`, whatever an outcome that was entered late has made of it."""
     counters = (None, None, None) if state.counters is None else msgspec.structs.astuple(state.counters)
     connection.execute(_SQL["know"], (*counters, state.last_number, seen_text(state.seen), state.book.id))
@@ -245,9 +245,9 @@ def lineage_of(connection: sqlite3.Connection, book_id: int) -> Lineage:
     return msgspec.structs.replace(lineage, ledger_id=str(uuid.uuid5(uuid.UUID(lineage.ledger_id), str(own))))
 
 
-def standing(connection: sqlite3.Connection, book: Book) -> BookStanding:
+def summary(connection: sqlite3.Connection, book: Book) -> BookSummary:
     """How it stands at this moment, for the box's presence."""
     lineage = lineage_of(connection, book.id)
     *heads, tc, fvc, frc, certified_at, question = connection.execute(_SQL["standing"], (book.id,)).fetchone()
     values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, question > 0)
-    return BookStanding(*values)
+    return BookSummary(*values)

@@ -28,8 +28,8 @@ from daemon.store.tables.book.entries import COLUMNS, append
 from daemon.store.tables.book.totals import running_at
 
 _SQL = load(__name__, columns=COLUMNS)
-MOST_Z = 1 << 53
-MOST_MONTHS = 600
+MAX_Z = 1 << 53
+MAX_MONTHS = 600
 """More than these are over by a wrong clock alone; nothing is closed until it is repaired."""
 _EASTMOST = 14
 """Hours that any time zone is ahead of UTC at the most."""
@@ -96,7 +96,7 @@ def close_over(
     year."""
     terms = terms._replace(at=max(terms.at, read_head(connection, book.id).at))
     end, month = month_of(terms.at, terms.zone), open_month(connection, book, terms.zone)
-    if month and months_from(month, end) > MOST_MONTHS:
+    if month and months_from(month, end) > MAX_MONTHS:
         return
     while month and month < end and not (upto_z and month.endswith(_JANUARY) and not _is_z_left(connection, book)):
         for kind, period in _ending(month):
@@ -121,7 +121,7 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
         (last.upto_z, last.upto_seq, last.running) if last else (start.z_number, start.closed_seq, start.closed)
     )
     december = last_closed(connection, book, "month") if kind == "year" else None
-    until = december.upto_z if december else MOST_Z
+    until = december.upto_z if december else MAX_Z
     days = _days(connection, book, (after_z, until), upto=period if kind == "month" else None, zone=terms.zone)
     upto_z, upto_seq = (days[-1].z_number, days[-1].last_seq) if days else (after_z, after_seq)
     running: Tally = running_at(connection, book, upto_seq) if days else before
@@ -182,7 +182,7 @@ def numbers(connection: sqlite3.Connection, book: Book) -> IssuedNumbers:
     return IssuedNumbers(month.number if month else 0, year.number if year else 0)
 
 
-def most_numbers(connection: sqlite3.Connection, book: Book, at: int) -> IssuedNumbers:
+def highest_numbers(connection: sqlite3.Connection, book: Book, at: int) -> IssuedNumbers:
     """The highest numbers that a later state of this ledger can have given until `at` (ms): one for each month and year
     that was over then in any time zone."""
     months, years = numbers(connection, book)
@@ -221,7 +221,7 @@ def calendar_list(
     return list(read_as(Placed, connection.execute(_SQL["list"], (book.id, kind, after, limit))))
 
 
-def keep_letterhead(connection: sqlite3.Connection, book: Book, digest: bytes, content: bytes, at: int) -> None:
+def store_letterhead(connection: sqlite3.Connection, book: Book, digest: bytes, content: bytes, at: int) -> None:
     connection.execute(_SQL["keep"], (book.id, digest, at, content))
 
 

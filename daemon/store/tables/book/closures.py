@@ -26,7 +26,7 @@ from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import read_head
 from daemon.store.tables.book.codec import seen_text
 from daemon.store.tables.book.deferred import backlog
-from daemon.store.tables.book.totals import bring_in, isfs_of_period, write_totals
+from daemon.store.tables.book.totals import add_new, isfs_of_period, write_totals
 
 COLUMNS = (
     "z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, unexplained, "
@@ -50,7 +50,7 @@ def close_period(
     counted: int | None = None,
 ) -> Closure:
     """Brings in the rest, freezes, numbers, chains, and opens the next period."""
-    totals, _ = bring_in(connection, book, zone)
+    totals, _ = add_new(connection, book, zone)
     head = read_head(connection, book.id)
     last_z, found = connection.execute(_SQL["opening"], (book.id,)).fetchone()
     totals.fvc_end = counters.fvc

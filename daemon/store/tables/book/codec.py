@@ -259,12 +259,12 @@ def _text(value: object) -> str:
 def lenient(connection: sqlite3.Connection) -> Iterator[None]:
     """Reads a text that is not UTF-8 with surrogates, so that the rest of the row can be read."""
     before = connection.text_factory
-    connection.text_factory = as_it_stands
+    connection.text_factory = unchanged
     try:
         yield
     finally:
         connection.text_factory = before
 
 
-def as_it_stands(raw: bytes) -> str:
+def unchanged(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")

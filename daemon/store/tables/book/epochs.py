@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from daemon.core.ledger.attempt import UNTOLD
+from daemon.core.ledger.attempt import NOT_STATED
 from daemon.core.ledger.book import Book, LastSeen
 from daemon.core.ledger.entries import Epoch
 from daemon.core.ledger.verdict import went_down
@@ -94,9 +94,9 @@ def book_of_taxpayer(connection: sqlite3.Connection, book: Book, nim: str, ifu: 
 def derived_counter(
     connection: sqlite3.Connection, book_id: int, *, seq: int, epoch: int, type_: str, now: FiscalCounters
 ) -> int:
-    """Of the certification with that seq, which is there or just being written; UNTOLD where it is not certain."""
+    """Of the certification with that seq, which is there or just being written; NOT_STATED where it is not certain."""
     if type_ not in ("FV", "FT", "FA"):
-        return UNTOLD
+        return NOT_STATED
     count = _counted(type_, now.fvc, now.frc)
     place = (book_id, seq, epoch, type_, REACH)
     since = fc = counted = 0
@@ -108,7 +108,7 @@ def derived_counter(
         if count - counted == others + 1:
             return int(fc + others + 1)
     after = connection.execute(_SQL["after"], place).fetchone()
-    return count if after and after[0] == _counted(type_, *after[1:]) else UNTOLD
+    return count if after and after[0] == _counted(type_, *after[1:]) else NOT_STATED
 
 
 def counter_of_older(

@@ -27,7 +27,7 @@ AT_ONCE = 1000
 """Credit notes booked on nothing yet that are looked at in one go."""
 
 
-class Sought(NamedTuple):
+class OriginalQuery(NamedTuple):
     """What a credit note says of its sale. `number`: the sale's own, where the till sent it: several exports may have
     one counter."""
 
@@ -62,7 +62,7 @@ def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice,
     """PSVB rates (hundredths of a percent) of the credit note's sale, by group; empty without such a sale."""
     if (reference := read_reference(invoice.reference)) is None:
         return {}
-    candidates = _candidates(connection, book.mode, Sought(reference, invoice.type, number))
+    candidates = _candidates(connection, book.mode, OriginalQuery(reference, invoice.type, number))
     sale = connection.execute(_SQL["payload"], (booked_on(invoice.type, invoice.total_ttc, candidates),))
     return {each.group: each.rate for (payload,) in sale for each in read_invoice(unpack(payload)).withholdings}
 
@@ -73,7 +73,7 @@ def _choose(
     """`attempt_id`: the credit note's own attempt, which takes nothing from itself."""
     if (reference := read_reference(invoice.reference)) is None:
         return None
-    candidates = _candidates(connection, book.mode, Sought(reference, invoice.type, number), attempt_id)
+    candidates = _candidates(connection, book.mode, OriginalQuery(reference, invoice.type, number), attempt_id)
     named = bool(number)
     return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates, leeway=invoice.leeway, is_named=named)
 
@@ -90,7 +90,7 @@ def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoi
 
 
 def _candidates(
-    connection: sqlite3.Connection, mode: Mode, sought: Sought, attempt_id: int = 0
+    connection: sqlite3.Connection, mode: Mode, sought: OriginalQuery, attempt_id: int = 0
 ) -> list[PossibleOriginal]:
     """By FVC; where none of its family has that one, by the counter that stands on an export's paper."""
     found = [(*place, sought.reference.counter) for place in places(connection, mode, sought.reference)]
@@ -101,7 +101,11 @@ def _candidates(
 
 
 def _listed(
-    connection: sqlite3.Connection, query: str, found: Sequence[tuple[int, int, int]], sought: Sought, attempt_id: int
+    connection: sqlite3.Connection,
+    query: str,
+    found: Sequence[tuple[int, int, int]],
+    sought: OriginalQuery,
+    attempt_id: int,
 ) -> list[PossibleOriginal]:
     """Candidates of the first epoch (`locate`) that has any of the family, else of the first that has any. If exports
     move TC alone, one right after an activation has the counter of the last sale before it."""
@@ -144,6 +148,6 @@ def _resolve(connection: sqlite3.Connection, mode: Mode) -> None:
             with contextlib.suppress(InvalidRequest, LedgerUnusable):
                 invoice = read_invoice(unpack(payload))
                 if reference := read_reference(invoice.reference):
-                    candidates = _candidates(connection, mode, Sought(reference, credit_type), last)
+                    candidates = _candidates(connection, mode, OriginalQuery(reference, credit_type), last)
                     booked = booked_on(credit_type, total, candidates) or _none(connection, mode, invoice)
             connection.execute(_SQL["claim"], (booked, last))

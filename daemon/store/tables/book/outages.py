@@ -80,7 +80,7 @@ def note_notified(
         detail = {"outage": str(number), "who": notice.who, "reference": notice.reference}
         audit.add(connection, "outage.notified", f"{book.nim} {book.mode}", at=placed.at, by=call.by, detail=detail)
     body = answer(find_outage(connection, book, number))
-    attempts.keep_answer(connection, book, call, at=at, answer=body)
+    attempts.insert_answer(connection, book, call, at=at, answer=body)
     return body
 
 
@@ -160,5 +160,5 @@ def last_service(connection: sqlite3.Connection, book: Book) -> int:
     return int(max(value_of(certified), last.until if last else 0))
 
 
-def give_sign_of_life(connection: sqlite3.Connection, book: Book, at: int) -> None:
+def store_sign_of_life(connection: sqlite3.Connection, book: Book, at: int) -> None:
     write_meta(connection, f"{SIGN} {book.id}", str(at))

@@ -21,7 +21,7 @@ from daemon.core.invoice.number import TakenFrom, number_key
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
-from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, strangers, went_down
+from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, foreign_count, not_certified, went_down
 from daemon.core.machine.state import (
     NO_COUNTERS,
     Certified,
@@ -47,7 +47,7 @@ def settle_certified(
     """`book_after`: the machine's state afterwards, if entered from paper and not its last invoice."""
     record = attempts.certify(connection, book, attempt_id, outcome, is_late=book_after is not None)
     if book_after is not None:
-        books.know(connection, book_after)
+        books.overwrite_state(connection, book_after)
     write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
     return record
 
@@ -82,7 +82,7 @@ def adopt(
     plan = adoption(
         before,
         state,
-        attempts.standing_of(connection, book, last),
+        attempts.compare_with_ledger(connection, book, last),
         begun,
         is_number_taken=last is not None and _is_taken(connection, book, last),
         in_ledger=last is not None and attempts.has_code(connection, book, last.code),
@@ -104,7 +104,7 @@ def adopt(
         if record.invoice.items:
             found = (*found, record)
             start = before.counters or NO_COUNTERS
-            unexplained = min(unexplained, strangers(record.invoice, start, state.counters))
+            unexplained = min(unexplained, foreign_count(record.invoice, start, state.counters))
     books.reconcile(connection, book, state, unexplained, at)
     entered = record or next(iter(found), None)
     write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
@@ -139,7 +139,7 @@ def has_code(connection: sqlite3.Connection, code: str) -> bool:
     return bool(connection.execute(_SQL["has_code"], (code,)).fetchone()[0])
 
 
-def keep_evidence(connection: sqlite3.Connection, book: Book, evidence: Evidence) -> None:
+def store_evidence(connection: sqlite3.Connection, book: Book, evidence: Evidence) -> None:
     write_meta(connection, _evidence_name(book), msgspec.json.encode(evidence).decode())
 
 
@@ -173,7 +173,7 @@ def _enter(
     if sale:
         deferred.adopt(connection, sale, record)
         key_hash = key_hash_of(sale.key)
-        attempts.keep_key(connection, book, key_hash, sale.fingerprint, at=at, attempt_id=attempt_id)
+        attempts.insert_key(connection, book, key_hash, sale.fingerprint, at=at, attempt_id=attempt_id)
     return record
 
 

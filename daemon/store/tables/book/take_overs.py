@@ -28,7 +28,7 @@ def doubt(connection: sqlite3.Connection, book: Book) -> None:
     connection.execute(_SQL["doubt"], (book.id, book.id, 1))
 
 
-def keep_pairs(
+def dissolve_pairs(
     connection: sqlite3.Connection, configured: Iterable[tuple[Book, Book]], machines: Iterable[Book]
 ) -> None:
     """Dissolves other pairs of these machines, except if one has stood for the other, or may have since a restored copy

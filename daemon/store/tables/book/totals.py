@@ -62,7 +62,7 @@ def is_behind(connection: sqlite3.Connection, book: Book) -> bool:
     return bool(connection.execute(_SQL["behind"], (book.id,)).fetchone()[0])
 
 
-def bring_in(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int = -1) -> tuple[TotalRow, bool]:
+def add_new(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int = -1) -> tuple[TotalRow, bool]:
     """Folds in what ended since the last tick, at most `limit` entries (-1: all); the totals, and whether that was all."""
     totals = read_totals(connection, book.id)
     last_seq, last_fvc = connection.execute(_SQL["head"], (book.id,)).fetchone()

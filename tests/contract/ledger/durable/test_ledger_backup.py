@@ -11,7 +11,7 @@ import pytest
 from support.ledgers.disk_steps import disk_steps
 from support.ledgers.ledger import START, Till, opened_till, query, tamper
 
-from common.language import tell
+from common.language import translate
 from daemon.core.errors import LedgerUnusable
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import backup as module
@@ -180,7 +180,7 @@ def test_a_backup_that_is_not_sound_is_not_put_back(path: Path, copy: Path) -> N
     with pytest.raises(LedgerUnusable, match="not sound") as refusal:
         restore(copy, path, at=START)
     assert str(refusal.value).count("; ") == 2  # the first three
-    assert re.search(r"ledger\.backup est abîmé\s: .*enregistrement", str(tell(refusal.value, "fr")))
+    assert re.search(r"ledger\.backup est abîmé\s: .*enregistrement", str(translate(refusal.value, "fr")))
     copy.write_bytes(copy.read_bytes()[: 5 * 4096])
     with pytest.raises(LedgerUnusable, match="cannot be copied: it is no ledger of mcfd, or a damaged one"):
         restore(copy, path, at=START)

@@ -91,8 +91,8 @@ async def test_a_number_that_the_book_has_is_not_that_of_a_sale_to_be_certified_
 async def test_a_ledger_that_was_put_back_believes_nothing_that_may_be_older(path: Path) -> None:
     """Nor what its machine had said, nor when it last could certify, nor that what waits was not certified since, until a person has decided on each."""
     async with opened_till(path) as (store, till):
-        await store.ledger.keep_evidence(till.book, till.state(), at=till.at)
-        await store.ledger.write(outages.give_sign_of_life, till.book, till.at)
+        await store.ledger.store_evidence(till.book, till.state(), at=till.at)
+        await store.ledger.write(outages.store_sign_of_life, till.book, till.at)
         await store.ledger.write(write_meta, BACKUP_AT, str(till.at))
         assert store.ledger.peek(outages.sign_of_life, till.book)
         with pytest.raises(NumberWaits):

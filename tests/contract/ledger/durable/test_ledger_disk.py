@@ -89,7 +89,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("module", "name", "writes_much"),
     [
-        (opening, "look_for_lost", lambda *_, **__: "x" * 100_000),
+        (opening, "find_lost", lambda *_, **__: "x" * 100_000),
         (numbers, "catch_up", lambda connection, *_: write_meta(connection, "much", "x" * 100_000)),
     ],
 )

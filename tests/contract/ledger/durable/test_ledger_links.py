@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import NIM, START, Till, opened, opened_till
 
-from common.language import tell
+from common.language import translate
 from daemon.core.errors import LedgerUnusable
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.sqlite.high_water import mark_path
@@ -46,7 +46,7 @@ async def test_a_second_daemon_is_refused_under_another_name(path: Path, tmp_pat
         with pytest.raises(LedgerUnusable, match="in use by another mcfd") as refusal:
             async with opened(other):
                 pass
-        assert "est utilisé par un autre mcfd" in tell(refusal.value, "fr")
+        assert "est utilisé par un autre mcfd" in translate(refusal.value, "fr")
         with pytest.raises(LedgerUnusable, match="in use by another mcfd"):
             restore(tmp_path / "copy", other, at=START)
     async with opened(other):

@@ -343,7 +343,7 @@ async def test_an_entry_at_the_end_is_looked_at_too(path: Path) -> None:
     """An activation, cash, a gap: whatever was written last."""
     async with opened_till(path) as (store, till):
         await till.sell()
-        await store.decisions.say_last_z(till.book, 3)
+        await store.decisions.set_last_z(till.book, 3)
     tamper(path, "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '3', '2') AS BLOB)")
     assert "entry 1" in await refusal(path)
 

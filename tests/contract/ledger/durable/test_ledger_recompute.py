@@ -94,7 +94,7 @@ async def test_a_gap_begins_after_the_last_z_and_has_a_number(
     """One that is a single number is sound; one that begins elsewhere, or ends before it begins, is reported."""
     for _ in range(2):
         await till.close()
-    await store.decisions.say_last_z(till.book, 3)
+    await store.decisions.set_last_z(till.book, 3)
     await till.close()
     assert verify(path).problems == ()
     tamper(path, "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ?, ?) AS BLOB)", before, after)
@@ -105,7 +105,7 @@ async def test_a_book_whose_numbers_begin_with_a_gap_is_sound_before_its_first_t
     store: Store, till: Till, path: Path
 ) -> None:
     """Its ledger was lost, and its last Z said: the first sale is in no total yet. What stands there once it is, is compared."""
-    await store.decisions.say_last_z(till.book, 3)
+    await store.decisions.set_last_z(till.book, 3)
     await till.sell()
     assert verify(path).problems == ()
     await store.ledger.aggregate(till.book)

@@ -23,7 +23,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import disk_failure, high_water
 from daemon.store.sqlite.disk_failure import DiskFailure, disk_trouble, ending_on_failure, read_failures, storage_error
 from daemon.store.sqlite.lock import CommitMark
-from daemon.store.sqlite.writer import bring_in
+from daemon.store.sqlite.writer import checkpoint_all
 from daemon.store.tables.book.books import book_state
 
 SOLD = 5
@@ -292,7 +292,7 @@ def test_which_errors_of_our_own_files_end_it(
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("CREATE TABLE t (x)")
-            bring_in(connection, path)
+            checkpoint_all(connection, path)
 
     def put_in_place() -> None:
         with renewal._failing():

@@ -17,8 +17,8 @@ from bridge.machine import LinkedMachine
 from bridge.recording.recording import (
     CLOCK_STEP,
     LONGEST_INCIDENT,
+    MAX_EVENTS,
     MINUTE,
-    MOST_EVENTS,
     NOTE,
     RECEIVED,
     SENT,
@@ -74,8 +74,8 @@ def test_who_takes_the_events_is_called_for_the_first_and_at_once_for_an_inciden
     notes = Recorder(calls.append)
     for data in (b"a", b"b"):
         notes.sent(data)
-    notes.odd("why")
-    notes.take()
+    notes.note_incident("why")
+    notes.drain()
     notes.received(b"c")
     assert calls == [False, True, False]
 
@@ -89,7 +89,7 @@ def test_what_goes_on_and_on_is_more_than_one_incident() -> None:
         nonlocal now
         now += after
         notes.incident = ""
-        return bool(notes.odd("why"))
+        return bool(notes.note_incident("why"))
 
     assert [odd(after) for after in (0, MINUTE - 1, MINUTE, MINUTE // 2)] == [True, False, True, False]
     begun = [odd(MINUTE // 2) for _ in range(20)]
@@ -109,7 +109,7 @@ def test_times_follow_a_clock_that_was_set_and_not_one_that_drifts(
     notes = Recorder(lambda _: None, lambda: 7000)
     now += step
     notes.sent(b"x")
-    assert [event.at for event in notes.take()] == [(now if is_followed else began) + 7]
+    assert [event.at for event in notes.drain()] == [(now if is_followed else began) + 7]
 
 
 async def test_what_moved_is_noted_in_order_with_the_reason_of_each_retry() -> None:
@@ -121,7 +121,7 @@ async def test_what_moved_is_noted_in_order_with_the_reason_of_each_retry() -> N
     await link.exchange(0xC1)
     await link.exchange(0xC1)
     link.close()
-    events = notes.take()
+    events = notes.drain()
     assert [(event.kind, event.data) for event in events if event.kind != NOTE] == [
         (SENT, port.written[0]),
         (RECEIVED, naive_encode(0x30, 0xC1, b"first", IDLE)),
@@ -137,7 +137,7 @@ async def test_what_moved_is_noted_in_order_with_the_reason_of_each_retry() -> N
         "link ends: LineDown",
     ]
     assert [event.at for event in events] == sorted(event.at for event in events)
-    assert notes.take() == []
+    assert notes.drain() == []
 
 
 async def test_a_retry_is_an_incident_whose_name_is_in_the_log() -> None:
@@ -171,7 +171,7 @@ async def test_a_line_that_never_answered_makes_no_incident() -> None:
     with pytest.raises(LineDown):
         await link_over(ScriptedPort([], [], []), notes).exchange(0xC1)
     assert notes.incident == ""
-    assert [event.text for event in notes.take() if event.kind == NOTE].count("retry: silence") == 2
+    assert [event.text for event in notes.drain() if event.kind == NOTE].count("retry: silence") == 2
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
     with pytest.raises((Refused, Nonsense)):
         await ask(LinkedMachine(link))
     assert notes.incident
-    result_to_people = [event.text for event in notes.take() if event.kind == NOTE]
+    result_to_people = [event.text for event in notes.drain() if event.kind == NOTE]
     assert why in result_to_people
     assert not any("OUEDRAOGO" in text for text in result_to_people)
     link.close()
@@ -204,12 +204,12 @@ def test_nobody_takes_them_and_the_oldest_go() -> None:
     """A disk that stalls costs memory for a while, and not for ever; what was lost is noted once, before what is left."""
     ticks = itertools.count(10**9, 10**6)
     notes = Recorder(lambda _: None, lambda: next(ticks))
-    for number in range(MOST_EVENTS + 5):
+    for number in range(MAX_EVENTS + 5):
         notes.sent(b"%d" % number)
-    events = notes.take()
+    events = notes.drain()
     assert events[0].text == "5 events before this were not kept"
     assert events[1].data == b"5"
-    assert len(events) == MOST_EVENTS + 1
+    assert len(events) == MAX_EVENTS + 1
     assert events[0].at == events[1].at < events[2].at
     notes.sent(b"more")
-    assert [event.data for event in notes.take()] == [b"more"]
+    assert [event.data for event in notes.drain()] == [b"more"]

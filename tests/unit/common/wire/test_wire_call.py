@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.wire.call import (
-    MOST_BODY,
-    MOST_HEADERS,
-    MOST_REPLY,
+    MAX_BODY,
+    MAX_HEADERS,
+    MAX_REPLY,
     LaterCall,
     RelayedCall,
     RelayedReply,
@@ -20,7 +20,7 @@ from common.wire.call import (
     read_reply,
 )
 from common.wire.errors import BadEvent
-from common.wire.keys import PUBLIC, LaneWord, NotSealed, PrivateKey, decode, seal, unseal
+from common.wire.keys import PUBLIC, LaneHeader, NotSealed, PrivateKey, decode, seal, unseal
 
 NAMES = st.text(string.ascii_lowercase + string.digits + "-", min_size=1, max_size=20)
 LATIN = st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f")
@@ -65,11 +65,11 @@ def test_a_damaged_call(call: RelayedCall, at: int, byte: int) -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"body": bytes(MOST_BODY + 1)}, "body"),
+        ({"body": bytes(MAX_BODY + 1)}, "body"),
         *(
             ({"headers": (header,)}, "headers")
             for header in (
-                *(("x", "y" * MOST_HEADERS), ("x", "a\r\nidempotency-key: b"), ("X-Upper", "a")),
+                *(("x", "y" * MAX_HEADERS), ("x", "a\r\nidempotency-key: b"), ("X-Upper", "a")),
                 *(("idempotency-key", " k"), ("idempotency-key", "k\t"), ("x", "\u20ac")),
             )
         ),
@@ -82,12 +82,12 @@ def test_a_damaged_call(call: RelayedCall, at: int, byte: int) -> None:
 def test_limits(change: dict[str, object], field: str) -> None:
     """A body of 256 KB passes, one byte more does not; headers and paths are bounded, and are HTTP's. A reply of more than a NATS server takes is refused before
     it is decoded."""
-    assert read_call(encode(msgspec.structs.replace(CALL, body=bytes(MOST_BODY)))).method == "POST"
+    assert read_call(encode(msgspec.structs.replace(CALL, body=bytes(MAX_BODY)))).method == "POST"
     with pytest.raises(BadEvent) as refused:
         read_call(encode(msgspec.structs.replace(CALL, **change)))
     assert refused.value.field == field
     with pytest.raises(BadEvent):
-        read_reply(encode(RelayedReply(boot="b", status=200, body=bytes(MOST_REPLY))))
+        read_reply(encode(RelayedReply(boot="b", status=200, body=bytes(MAX_REPLY))))
 
 
 @given(content=st.binary(max_size=500))
@@ -107,8 +107,8 @@ def test_sealed_for_one(content: bytes) -> None:
 @given(text=st.text(max_size=200))
 def test_the_word_of_a_box(text: str) -> None:
     """What a box says of the lane is read back; any other text says nothing."""
-    word = LaneWord(bytes(range(32)), ("0123456789abcdef", "fedcba9876543210"))
-    found = LaneWord.read(word.header())
+    word = LaneHeader(bytes(range(32)), ("0123456789abcdef", "fedcba9876543210"))
+    found = LaneHeader.read(word.header())
     assert (found.public, found.key_ids) == (word.public, word.key_ids)
-    other = LaneWord.read(text)
+    other = LaneHeader.read(text)
     assert other is None or len(other.public) == 32

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.receivers.vectors import closure, event_of, vectors
 
-from common.wire.closure import MOST_BYTES, proves_itself, read_closure
+from common.wire.closure import MAX_BYTES, proves_itself, read_closure
 from common.wire.errors import BadEvent
 from common.wire.presence import PresenceAnswer, WantedClosures, read_answer, read_presence
 from common.wire.signing import is_receipt, receipt_of
@@ -111,7 +111,7 @@ def test_presence():
         with pytest.raises(BadEvent):
             read_presence(wrong)
     with pytest.raises(BadEvent, match="larger than"):
-        read_closure(GOOD + b" " * MOST_BYTES)
+        read_closure(GOOD + b" " * MAX_BYTES)
     content = b'{"replay":[{"mode":"live","from_z":42}],"more":1}'
     assert read_answer(content) == PresenceAnswer((WantedClosures(mode="live", from_z=42),))
 

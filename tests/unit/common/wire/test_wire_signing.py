@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from common.wire.keys import BadKey, PrivateKey, SharedKey, signing_key, verifying_key
-from common.wire.signing import MOST_SIGNATURES, NotSigned, WrongTime, sign, verify
+from common.wire.signing import MAX_SIGNATURES, NotSigned, WrongTime, sign, verify
 
 NOW = 1_765_000_000
 BODY = b'{"z":1}'
@@ -79,13 +79,13 @@ def test_a_flood_of_signatures():
     class Counting:
         id = ""
 
-        def holds(self, signature, content):  # noqa: ARG002  # as the protocol has it
+        def verifies(self, signature, content):  # noqa: ARG002  # as the protocol has it
             tried.append(signature)
             return False
 
     with pytest.raises(NotSigned):
         verify([Counting()], good | {"webhook-signature": flood}, BODY, now=NOW)
-    assert len(tried) == MOST_SIGNATURES
+    assert len(tried) == MAX_SIGNATURES
 
 
 def secret(size):

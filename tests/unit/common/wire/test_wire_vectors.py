@@ -14,7 +14,7 @@ from support.receivers.vectors import FILE, text
 from common.wire.closure import proves_itself, read_closure
 from common.wire.errors import BadEvent
 from common.wire.keys import verifying_key
-from common.wire.presence import MOST_BYTES, read_presence
+from common.wire.presence import MAX_BYTES, read_presence
 from common.wire.signing import NotSigned, verify
 
 PUBLISHED = json.loads(FILE.read_text())
@@ -156,7 +156,7 @@ def test_presence(tmp_path):
     """A presence is under 500 bytes, signed as openssl has it, and says no amount and no customer."""
     vector = PUBLISHED["presence"]
     body = vector["content"].encode()
-    assert len(body) < MOST_BYTES
+    assert len(body) < MAX_BYTES
     signature = vector["headers"]["webhook-signature"].removeprefix("v1a,")
     assert openssl_takes(tmp_path, KEYS["shop-new"]["verifies"], signature, signed_content(vector))
     assert read_presence(body).z == 3

@@ -8,7 +8,7 @@ from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFou
 from structlog.testing import capture_logs
 from support.core_samples import NIM, record
 
-from common.language import Text, tell
+from common.language import Text, translate
 from daemon.api import refusals
 from daemon.api.problems import KINDS, problem_answer
 from daemon.core import errors
@@ -116,11 +116,11 @@ def test_a_problem_has_its_status_code_and_members(error: Exception, status: int
 def test_an_invalid_request_is_told_in_the_language_of_its_till() -> None:
     """Each field's fault, in the sentence as in the list."""
     error = errors.InvalidRequest([FieldError("from", Text("is given twice"))])
-    for language, words in (("en", "is given twice"), ("fr", tell(Text("is given twice"), "fr"))):
+    for language, words in (("en", "is given twice"), ("fr", translate(Text("is given twice"), "fr"))):
         body = json.loads(problem_answer(error, "r-1", language).body)
         assert body["detail"] == f"from: {words}"
         assert body["errors"] == [{"field": "from", "message": words}]
-    assert tell(Text("is given twice"), "fr") != "is given twice"
+    assert translate(Text("is given twice"), "fr") != "is given twice"
 
 
 def body_of(error: Exception) -> dict[str, Any]:

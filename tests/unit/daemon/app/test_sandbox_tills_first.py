@@ -42,7 +42,7 @@ async def test_nobody_waits_for_the_sandboxes_own_tills() -> None:
     first = first_of(Worker("test", waiting=9), Worker("live"))
     assert first.rest() == 0.0
     async with asyncio.timeout(60):
-        await first.let_pass()
+        await first.yield_to_tills()
 
 
 async def test_it_goes_on_when_the_till_has_its_answer() -> None:
@@ -50,7 +50,7 @@ async def test_it_goes_on_when_the_till_has_its_answer() -> None:
     till = Worker("live", waiting=1)
     first = first_of(Worker("live"), till)
     assert first.rest() == REST
-    passing = asyncio.ensure_future(first.let_pass())
+    passing = asyncio.ensure_future(first.yield_to_tills())
     await asyncio.sleep(0)
     assert not passing.done()
     till.waiting = 0

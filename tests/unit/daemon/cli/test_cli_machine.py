@@ -135,7 +135,7 @@ async def disputed(mcfd):
         attempt_id = await till.begin(sale)
         await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)
         till.word(sale)
-        await store.ledger.keep_evidence(till.book, till.state(sale), at=till.at)
+        await store.ledger.store_evidence(till.book, till.state(sale), at=till.at)
     return mcfd
 
 
@@ -190,7 +190,7 @@ async def behind_a_stranger(mcfd) -> str:
         await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)
         till.word(sale)
         till.word(invoice("X-1"))
-        await store.ledger.keep_evidence(till.book, till.state(invoice("X-1")), at=till.at)
+        await store.ledger.store_evidence(till.book, till.state(invoice("X-1")), at=till.at)
     return till.state().time
 
 

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from common.language import Speaker
-from daemon.core.audit import deed, details, value_word, who, whom
+from daemon.core.audit import action_text, details, value_text, who, whom
 from daemon.core.ledger.entries import CashKind
 from daemon.core.people import ROLES
 
@@ -41,10 +41,10 @@ def test_what_it_was_done_to(subject: str, expected: str) -> None:
 def test_what_was_done_has_words() -> None:
     """Every role and movement there is; an action or one of another version as it is written."""
     say = Speaker("fr")
-    assert (deed("user.logged_in", say), deed("box.painted", say)) == ("connexion", "box.painted")
-    assert all(value_word("role", role, say) != role for role in ROLES)
-    assert all(value_word("kind", kind, say) != kind for kind in get_args(CashKind))
-    assert value_word("role", "painter", say) == "painter"
+    assert (action_text("user.logged_in", say), action_text("box.painted", say)) == ("connexion", "box.painted")
+    assert all(value_text("role", role, say) != role for role in ROLES)
+    assert all(value_text("kind", kind, say) != kind for kind in get_args(CashKind))
+    assert value_text("role", "painter", say) == "painter"
 
 
 def test_the_facts_beside_it() -> None:

@@ -78,7 +78,7 @@ def session() -> LineSession:
 async def machine(session: LineSession) -> AsyncIterator[ConnectedMachine]:
     link = Link(MemoryPort(session), Timers(first_byte=0.2, first_byte_close=0.2))
     connected = ConnectedMachine(LinkedMachine(link), NIM)
-    connected.take(await handshake(link))
+    connected.convert(await handshake(link))
     yield connected
     link.close()
 

@@ -9,7 +9,7 @@ from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.link import Timers
 from common.language.reasons import PORT_USED_BY
 from daemon.core.machine.state import PortReading, ServerLink, Silence
-from daemon.machines.inspect_port import look
+from daemon.machines.inspect_port import inspect
 
 pytestmark = pytest.mark.quick_timers
 
@@ -41,7 +41,7 @@ async def read(link: bytes | None, taxpayer: bytes | None) -> tuple[PortReading,
     terminal = Terminal()
     machine = Scripted(terminal, {0xC1: STATE, 0xC2: link, 0x2B: taxpayer})
     try:
-        found = await look(Path(terminal.path), timers=QUICK)
+        found = await inspect(Path(terminal.path), timers=QUICK)
     finally:
         terminal.hang_up()
     assert isinstance(found, PortReading)
@@ -83,7 +83,7 @@ async def test_a_device_server_that_hangs_up_is_busy() -> None:
         writer.close()
 
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
-        found = await look(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        found = await inspect(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     assert isinstance(found, Silence)
     assert (found.why, "another program" in found.reason) == ("busy", True)
 
@@ -91,4 +91,4 @@ async def test_a_device_server_that_hangs_up_is_busy() -> None:
 async def test_a_port_that_another_program_has_open_is_busy(tmp_path: Path) -> None:
     """Also where that program does not lock it."""
     with silent_line(tmp_path / "line") as line, locked_line(line) as pid:
-        assert await look(line) == Silence(PORT_USED_BY(port=str(line), names=f"sleep ({pid})"), "busy")
+        assert await inspect(line) == Silence(PORT_USED_BY(port=str(line), names=f"sleep ({pid})"), "busy")

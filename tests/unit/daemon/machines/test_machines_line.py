@@ -14,7 +14,7 @@ from bridge.link import Port, Timers
 from daemon.core.errors import StorageFull
 from daemon.core.machine.state import MachineState
 from daemon.machines.adapter import ConnectedMachine
-from daemon.machines.line import LineSettings, keep_line
+from daemon.machines.line import LineSettings, run_line
 from simulator.line.memory_port import MemoryPort, PortLost
 from simulator.line.session import LineSession
 from simulator.machine.machine import SimulatedMachine
@@ -107,7 +107,7 @@ def standing(nim: str = NIM) -> LineSession:
 @asynccontextmanager
 async def running_line(cable: Cable, notes: Notes, *, heartbeat: float = 0.02) -> AsyncIterator[None]:
     settings = LineSettings(NIM, cable.open, TIMERS, retry=0.01, heartbeat=heartbeat)
-    task = asyncio.get_running_loop().create_task(keep_line(settings, notes))
+    task = asyncio.get_running_loop().create_task(run_line(settings, notes))
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from support.processor import waited
 from support.shop import wait_for
 
 from bridge.recording.recording import RECEIVED, SENT, LineEvent, read
-from daemon.recording.writer import MOST_INCIDENTS, LineFiles, RecordingPlace, Recordings, listed, path_of, segments
+from daemon.recording.writer import MAX_INCIDENTS, LineFiles, RecordingPlace, Recordings, listed, path_of, segments
 
 ABOUT = {"nim": "EL02000015-1"}
 MINUTE = 60_000_000
@@ -81,10 +81,10 @@ def test_the_last_fifty_incidents_are_kept(tmp_path) -> None:
     """The oldest go. Customers are in them: the files are for their owner alone."""
     folder = tmp_path / "line"
     files = LineFiles(place(folder))
-    for number in range(MOST_INCIDENTS + 3):
+    for number in range(MAX_INCIDENTS + 3):
         files.write(events(1), f"20261121T{number:06d}Z")
     files.close()
-    assert len(listed(folder)) == MOST_INCIDENTS
+    assert len(listed(folder)) == MAX_INCIDENTS
     assert listed(folder)[0] == "20261121T000003Z"
     assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"0o600"}
     assert oct(folder.stat().st_mode & 0o777) == "0o700"
@@ -150,7 +150,7 @@ async def test_what_is_odd_is_written_at_once_and_the_rest_within_the_second(tmp
     recorder.sent(b"first")
     assert not segments(tmp_path / "line")
     await asyncio.to_thread(wait_for, lambda: "first" in ring_text(tmp_path / "line"), "the first second")
-    name = recorder.odd("retry: silence")
+    name = recorder.note_incident("retry: silence")
     await asyncio.to_thread(wait_for, path_of(tmp_path / "line", name).exists, "the incident")
     recorder.sent(b"last")
     await recordings.close()

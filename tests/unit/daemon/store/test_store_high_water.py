@@ -22,10 +22,10 @@ def test_a_book_is_named_by_machine_mode_and_taxpayer() -> None:
 def test_nothing_is_written_that_is_known_already(tmp_path: Path) -> None:
     """A number given again, a key revoked again: no fsync."""
     marks = HighWater(tmp_path / "ledger")
-    marks.give(BOOK, 5)
+    marks.count_number(BOOK, 5)
     marks.revoke(b"\x01")
     before = mark_path(tmp_path / "ledger").stat().st_ino
-    marks.give(BOOK, 5)
+    marks.count_number(BOOK, 5)
     marks.revoke(b"\x01")
     assert mark_path(tmp_path / "ledger").stat().st_ino == before
 
@@ -38,7 +38,7 @@ def test_two_books_are_written_by_two_threads(tmp_path: Path) -> None:
     def close_days(book: str) -> None:
         for z_number in range(1, 41):
             marks.reserve(book, z_number)
-            marks.give(book, z_number)
+            marks.count_number(book, z_number)
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(close_days, (BOOK, other)))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
+from daemon.core.delivery import Delivered, Delivery, DeliveryRefused, RetryLater
 from daemon.upstream import nats as jetstream
 from daemon.upstream.options import BadOptions, Options, generate
 
@@ -90,17 +90,17 @@ def refusal(code: int, err_code: int, description: str) -> bytes:
     ("says", "outcome", "connections"),
     [
         (TAKEN, Delivered(), 1),
-        (b'{"stream":"","seq":1}', Again(NO_STREAM), 1),
-        (refusal(503, 10_077, "no room"), Again("the stream answers 503: no room"), 1),
+        (b'{"stream":"","seq":1}', RetryLater(NO_STREAM), 1),
+        (refusal(503, 10_077, "no room"), RetryLater("the stream answers 503: no room"), 1),
         (refusal(400, 10_054, "too large"), DeliveryRefused("larger than the stream takes"), 1),
-        (b"no JSON", Again(NO_STREAM), 1),
-        (b'{"stream":5}', Again(NO_STREAM), 1),
-        (b"[]", Again(NO_STREAM), 1),
-        (b"x" * 65_900, Again(NO_STREAM), 1),
-        (DENIAL % TOPIC.encode(), Again(f"permissions violation: this key may not publish on {TOPIC}"), 1),
-        (DENIAL % TOPIC.lower().encode(), Again(f"permissions violation: this key may not publish on {TOPIC}"), 1),
-        (b"-ERR 'User Authentication Expired'\r\n", Again("User Authentication Expired"), 2),
-        (b"", Again("the server has ended the connection"), 2),
+        (b"no JSON", RetryLater(NO_STREAM), 1),
+        (b'{"stream":5}', RetryLater(NO_STREAM), 1),
+        (b"[]", RetryLater(NO_STREAM), 1),
+        (b"x" * 65_900, RetryLater(NO_STREAM), 1),
+        (DENIAL % TOPIC.encode(), RetryLater(f"permissions violation: this key may not publish on {TOPIC}"), 1),
+        (DENIAL % TOPIC.lower().encode(), RetryLater(f"permissions violation: this key may not publish on {TOPIC}"), 1),
+        (b"-ERR 'User Authentication Expired'\r\n", RetryLater("User Authentication Expired"), 2),
+        (b"", RetryLater("the server has ended the connection"), 2),
     ],
 )
 async def test_what_a_server_says_of_a_closure(
@@ -135,7 +135,7 @@ async def test_a_server_with_known_vulnerabilities_is_told(
 async def test_a_stream_that_has_everything(tmp_path: Path) -> None:
     """It calls a duplicate what nobody can have sent: that is no acknowledgement. Later it may be, of what was sent then."""
     async with serving(tmp_path, ACKNOWLEDGED) as (server, receiver):
-        assert await deliver(receiver) == Again(f"the stream of {TOPIC} says that it has what was never sent")
+        assert await deliver(receiver) == RetryLater(f"the stream of {TOPIC} says that it has what was never sent")
         assert await deliver(receiver) == Delivered()
         assert server.connections == 1
 
@@ -179,9 +179,9 @@ async def test_a_server_that_refuses_the_connection(tmp_path: Path, hello: bytes
     async with await asyncio.start_server(refuse, "127.0.0.1") as listening:
         url = f"nats://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         receiver = jetstream.open_receiver(Options(url=url, key_files=(tmp_path / "upstream.key",), timeout=60.0))
-        assert await deliver(receiver) == Again(expected)
+        assert await deliver(receiver) == RetryLater(expected)
         trial = await receiver.trial(b"{}", event_id="0b9f", nim=NIM)
-        assert isinstance(trial, Again)
+        assert isinstance(trial, RetryLater)
         assert re.search(expected, trial.error)
         assert await receiver.announce(b"{}", nim=NIM) is None
 
@@ -195,7 +195,7 @@ async def test_credentials_that_are_damaged(tmp_path: Path) -> None:
     receiver = jetstream.open_receiver(options)
     file.write_text("nothing")
     text = f"upstream.credentials_file {file}: no NATS credentials in it"
-    assert await deliver(receiver) == Again(text)
+    assert await deliver(receiver) == RetryLater(text)
     assert await receiver.trial(b"{}", event_id="0b9f", nim=NIM) == DeliveryRefused(text)
     with pytest.raises(BadOptions, match=f"^{text}$"):
         jetstream.open_receiver(options)

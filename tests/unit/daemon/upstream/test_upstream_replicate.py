@@ -10,7 +10,7 @@ from support.receivers.headquarters import until
 
 from common.language.reasons import from_stored
 from daemon.core.clock import DAY, HOUR
-from daemon.core.delivery import Again, Delivered, DeliveryRefused
+from daemon.core.delivery import Delivered, DeliveryRefused, RetryLater
 from daemon.core.errors import StorageFull
 from daemon.usecases.delivery.replicate import LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff, Replicator
 
@@ -268,7 +268,9 @@ async def test_a_full_disk_is_survived(ledger, monkeypatch):
 async def test_trouble_is_told_once(ledger):
     """Ten failures of one trouble are one line, with the closure and the reason; its end is a line too. An adapter that raises what it should not is tried
     again as slowly; Retry-After becomes the nap, and the outbox shows until when."""
-    receiver = Scripted(answers=[Again("no route to host")] * 7 + [RuntimeError("bug")] * 2 + [Again("busy", 120.0)])
+    receiver = Scripted(
+        answers=[RetryLater("no route to host")] * 7 + [RuntimeError("bug")] * 2 + [RetryLater("busy", 120.0)]
+    )
     await ledger.add(NIM)
     rig = Rig(ledger, receiver)
     logs = await rig.drain()
@@ -296,7 +298,7 @@ async def test_an_hour_and_a_day_behind(ledger, monkeypatch):
         return await backlog()
 
     monkeypatch.setattr(ledger.outbox, "backlog", counted)
-    rig = Rig(ledger, Scripted(answers=[Again("down")] * 1_000_000))
+    rig = Rig(ledger, Scripted(answers=[RetryLater("down")] * 1_000_000))
 
     async def hold(seconds):
         await asyncio.Event().wait()

@@ -69,7 +69,7 @@ def test_a_passphrase_opens_and_another_does_not(monkeypatch: pytest.MonkeyPatch
     assert by_words(target.getvalue()) == b"ledger"
     with pytest.raises(NotOpened, match="passphrase is wrong"):
         by_words(target.getvalue(), WORDS + "x")
-    monkeypatch.setattr("daemon.whole_box.sealed.MOST_BY_PASSPHRASE", 1000)
+    monkeypatch.setattr("daemon.whole_box.sealed.MAX_BY_PASSPHRASE", 1000)
     target = io.BytesIO()
     with pytest.raises(TooMuchToSeal), sealed(target, passphrase=WORDS) as file:
         file.write(bytes(1001))

@@ -56,7 +56,7 @@ async def recorded() -> tuple[str, list[object]]:
     recorder = steady_recorder()
     session = LineSession(SimulatedMachine(SimulatorOptions()), plan=FaultPlan(FAULTS, 1))
     found = await replay_answers(MemoryPort(session), ("F-1", "F-2"), recorder)
-    return header({"nim": "EL02000015-1"}) + written(recorder.take()), found
+    return header({"nim": "EL02000015-1"}) + written(recorder.drain()), found
 
 
 async def played(text: str, numbers: tuple[str, ...] = ("F-1", "F-2")) -> tuple[list[object], list[str]]:
@@ -120,7 +120,7 @@ async def test_what_is_made_up_bears_the_seq_of_its_request(first_seq: int) -> N
     )
     await handshake(link)
     await sell(link, "F-1")
-    recording = read(header({"nim": "EL02000015-1"}) + written(recorder.take()))
+    recording = read(header({"nim": "EL02000015-1"}) + written(recorder.drain()))
     link = Link(MemoryPort(Replay(recording, lambda _: None)), quick(), first_seq=first_seq)
     await handshake(link)
     await sell(link, "F-1")

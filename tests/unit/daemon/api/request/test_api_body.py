@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from common.language import tell
-from common.wire.json_values import BEYOND, MAX_DIGITS, MAX_EXPONENT_DIGITS, MOST_DIGITS
+from common.language import translate
+from common.wire.json_values import BEYOND, MAX_DIGITS, MAX_EXPONENT_DIGITS, MAX_PLAIN_DIGITS
 from daemon.api.refusals import InvalidJson, TooLarge, UnsupportedMediaType
 from daemon.api.request.body import (
     MAX_BODY,
@@ -39,7 +39,7 @@ def feed(*chunks: bytes, cut: bool = False) -> Any:
     return receive
 
 
-LONG = ("1" * (MOST_DIGITS + 1), "0." + "1" * (MOST_DIGITS - 1), "1e" + "1" * (MAX_EXPONENT_DIGITS + 1))
+LONG = ("1" * (MAX_DIGITS + 1), "0." + "1" * (MAX_DIGITS - 1), "1e" + "1" * (MAX_EXPONENT_DIGITS + 1))
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ LONG = ("1" * (MOST_DIGITS + 1), "0." + "1" * (MOST_DIGITS - 1), "1e" + "1" * (M
             ("15000", 15000),
             ("-0", 0),
             ("9007199254740993", 9007199254740993),
-            ("1" * MAX_DIGITS, int("1" * MAX_DIGITS)),
+            ("1" * MAX_PLAIN_DIGITS, int("1" * MAX_PLAIN_DIGITS)),
         ),
         *((text, Decimal(text)) for text in ("15000.0", "2.5", "1e2", "0.1", "1e400", "-1e400")),
-        *((text, Decimal(text)) for text in ("1" * (MAX_DIGITS + 1), "1" * MOST_DIGITS)),
-        *((text, Decimal(text)) for text in ("0." + "1" * (MOST_DIGITS - 2), "1e" + "1" * MAX_EXPONENT_DIGITS)),
+        *((text, Decimal(text)) for text in ("1" * (MAX_PLAIN_DIGITS + 1), "1" * MAX_DIGITS)),
+        *((text, Decimal(text)) for text in ("0." + "1" * (MAX_DIGITS - 2), "1e" + "1" * MAX_EXPONENT_DIGITS)),
         *((text, BEYOND) for text in (*LONG, "1e999999999", "1e-999999999", "0." + "1" * 9000, "9" * 5000)),
         *((text, BEYOND) for text in ("1E+0" + "9" * 4000, "1e99999999999999999999")),
     ],
@@ -196,7 +196,7 @@ def test_the_place_of_a_mistake_in_json_is_told(raw: bytes, english: str, french
     with pytest.raises(InvalidJson) as refused:
         parse(raw)
     assert str(refused.value) == english
-    assert french in tell(refused.value, "fr")
+    assert french in translate(refused.value, "fr")
 
 
 KINDS = {

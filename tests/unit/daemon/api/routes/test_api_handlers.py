@@ -33,7 +33,7 @@ async def test_ready_says_which_machine_is_not(served: Served, workers: MachineW
     answer = await served.client.get("/health/ready")
     assert (answer.status_code, answer.json()["machines"][0]["attention"]) == (503, "two invoices too many")
     worker.attempts.attention = ""
-    worker.take_code("TESTFACTABCDEFGHJKLMNPQR")
+    worker.apply_code("TESTFACTABCDEFGHJKLMNPQR")
     answer = await served.client.get("/health/ready")
     machine = answer.json()["machines"][0]
     assert (answer.status_code, machine["testMode"]) == (503, True)

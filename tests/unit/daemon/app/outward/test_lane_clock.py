@@ -33,13 +33,13 @@ def test_the_time_of_the_relay(loop: Loop) -> None:
     clock = LaneClock(lambda: False, lambda: box)
     assert clock.now() == WRONG
     loop.seconds = 1.0
-    clock.heard(RELAY)  # a second under way
+    clock.note_call(RELAY)  # a second under way
     loop.seconds = 10.0
-    clock.heard(RELAY + 10_000)  # at once
+    clock.note_call(RELAY + 10_000)  # at once
     assert clock.now() == RELAY + 10_000
     box += 7_200_000
     loop.seconds = 100.0
-    clock.heard(RELAY + 10_000)  # 90 s under way
+    clock.note_call(RELAY + 10_000)  # 90 s under way
     assert clock.now() == RELAY + 100_000
 
 
@@ -47,11 +47,11 @@ def test_a_relay_whose_clock_is_ahead(loop: Loop) -> None:
     """Its time counts for an hour at the most; then that of the others does again. The clock of a box that somebody vouches for counts, whatever a relay says."""
     clock, right = LaneClock(lambda: False, lambda: WRONG), LaneClock(lambda: True, lambda: WRONG)
     for each in (clock, right):
-        each.heard(RELAY + 86_400_000)
+        each.note_call(RELAY + 86_400_000)
     assert right.now() == WRONG
     loop.seconds = READING_SECONDS - 1
-    clock.heard(RELAY + 3_599_000)
+    clock.note_call(RELAY + 3_599_000)
     assert clock.now() == RELAY + 86_400_000 + 3_599_000
     loop.seconds = READING_SECONDS
-    clock.heard(RELAY + 3_600_000)
+    clock.note_call(RELAY + 3_600_000)
     assert clock.now() == RELAY + 3_600_000

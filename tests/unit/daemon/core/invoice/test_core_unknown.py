@@ -15,7 +15,7 @@ from daemon.core.invoice.invoice import NO_ITEM
 from daemon.core.invoice.unknown import (
     FIELDS,
     LONGEST_NAME,
-    MOST_FIELDS,
+    MAX_FIELDS,
     refusals_of,
     unknown_fields,
     unknown_of,
@@ -198,5 +198,5 @@ def test_an_amount_that_was_never_sent_says_where_it_comes_from():
 def test_a_body_of_unknown_fields_alone_takes_no_time():
     """One more is looked at than is listed, so that it can be said that there are more: not all 80 000 that a body has room for."""
     body = {f"strange{number}": 1 for number in range(1000)}
-    assert len(unknown_fields(body, credit=False)) == MOST_FIELDS + 1
-    assert len(unknown_of(body, frozenset({"amount"}))) == MOST_FIELDS + 1
+    assert len(unknown_fields(body, credit=False)) == MAX_FIELDS + 1
+    assert len(unknown_of(body, frozenset({"amount"}))) == MAX_FIELDS + 1

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.core_samples import book_state, record
 
-from daemon.core.ledger.attempt import UNTOLD
+from daemon.core.ledger.attempt import NOT_STATED
 from daemon.core.ledger.decision import Case, adoption
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Disputed, Evidence, NotCertified
@@ -138,7 +138,7 @@ def test_what_is_entered_from_paper_moves_what_is_known_by_that_one():
     it comes off those that nobody explains."""
     doubt = doubtful(OTHER)
     word = doubt.certified(PAPER)
-    assert word == Certified(PAPER.code, PAPER.time, "00084440Y", FiscalCounters(11, 9, 1), fc=UNTOLD)
+    assert word == Certified(PAPER.code, PAPER.time, "00084440Y", FiscalCounters(11, 9, 1), fc=NOT_STATED)
     after = entered(doubt, PAPER)
     assert (after.state.counters, after.state.seen.last.code, after.others) == (word.counters, PAPER.code, 0)
     later = entered(doubt, PaperInvoice(PAPER.code, PAPER.time, (10, 12)))

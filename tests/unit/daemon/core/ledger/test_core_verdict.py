@@ -10,13 +10,13 @@ from daemon.core.ledger.verdict import (
     NotCertified,
     activated_since,
     behind,
+    compare_last,
     fc_moved,
+    foreign_count,
     is_last,
     judge,
     may_be_certified,
     resembles,
-    standing,
-    strangers,
     vanished,
     verdicts,
 )
@@ -168,7 +168,7 @@ STANDINGS = [
 @pytest.mark.parametrize(("last", "seen", "in_ledger", "expected"), STANDINGS)
 def test_what_the_ledger_knows_of_the_machine_s_last_invoice(last, seen, in_ledger, expected):
     """By its code; without one by number and total, which prove only that it is new."""
-    assert standing(last, seen, in_ledger=in_ledger) == expected
+    assert compare_last(last, seen, in_ledger=in_ledger) == expected
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_what_38h_may_have_counted(kind, fvc, frc, may_be):
 def test_how_many_others_a_machine_has_counted(credit, tc, fvc, frc, others):
     """All but this one, which may be in TC alone; never more than TC tells."""
     ours = record(credit_body(), credit=True) if credit else record()
-    assert strangers(ours.invoice, LEDGER, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) == others
+    assert foreign_count(ours.invoice, LEDGER, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) == others
 
 
 @pytest.mark.parametrize(

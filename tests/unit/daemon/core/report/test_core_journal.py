@@ -252,7 +252,7 @@ def test_articles_come_to_what_was_certified():
 
 def test_a_report_holds_so_many_articles_and_no_more(monkeypatch):
     """A sandbox can sell a new article in each line for ever: one report is refused in words before it fills the box's memory. What was refused or abandoned was not sold."""
-    monkeypatch.setattr(sums, "MOST", 3)
+    monkeypatch.setattr(sums, "MAX_ARTICLES", 3)
     found = Articles()
     found.add([record(state="refused", counters=None), record(state="abandoned", counters=None)])
     assert (found.report(BOOK, 0, AT).articles, found.certs_count) == ((), 0)

@@ -6,7 +6,7 @@ import pytest
 from daemon.core.clock import HOUR
 from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.outage import Notice, Outage
-from daemon.core.report.outages import outage_list, outage_word, read_notice
+from daemon.core.report.outages import outage_data, outage_list, read_notice
 
 NIM, NOW = "EL02000015-1", 1_767_607_200_000
 FILED: dict[str, object] = {"who": "administration", "reference": " A-7 "}
@@ -18,10 +18,10 @@ def test_an_outage_is_answered_with_all_that_the_register_has() -> None:
     notices = (Notice("distributor", "A-7", NOW),)
     over = Outage(1, NIM, "disk", NOW - HOUR, NOW, True, "20260105T100000Z", notices, sales=2, sales_total=590)
     answer = msgspec.to_builtins(outage_list(NIM, NOW - HOUR, NOW, [over, lasting]))
-    assert answer.pop("outages") == (msgspec.to_builtins(outage_word(over)), msgspec.to_builtins(outage_word(lasting)))
+    assert answer.pop("outages") == (msgspec.to_builtins(outage_data(over)), msgspec.to_builtins(outage_data(lasting)))
     assert answer == {"nim": NIM, "from": "2026-01-05T09:00:00.000Z", "to": "2026-01-05T10:00:00.000Z", "count": 2}
     usual = {"nim": NIM, "from": "2026-01-05T09:00:00.000Z"}
-    assert msgspec.to_builtins(outage_word(over)) == usual | {
+    assert msgspec.to_builtins(outage_data(over)) == usual | {
         "id": 1,
         "to": "2026-01-05T10:00:00.000Z",
         "reason": "disk",
@@ -30,7 +30,7 @@ def test_an_outage_is_answered_with_all_that_the_register_has() -> None:
         "sales": {"count": 2, "total": 590},
         "notified": ({"who": "distributor", "reference": "A-7", "at": "2026-01-05T10:00:00.000Z"},),
     }
-    assert msgspec.to_builtins(outage_word(lasting)) == usual | {
+    assert msgspec.to_builtins(outage_data(lasting)) == usual | {
         "id": 2,
         "to": None,
         "reason": "line_lost",

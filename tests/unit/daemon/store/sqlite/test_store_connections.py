@@ -100,7 +100,7 @@ def look(path: Path, *, limit: int = 0, reserve: int = 0, connection: Any = None
 
 async def check(space: FreeSpace) -> None:
     if space.is_due:
-        await space.look()
+        await space.measure()
     space.check()
 
 

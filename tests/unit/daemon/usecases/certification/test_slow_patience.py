@@ -34,7 +34,7 @@ class Watched:
                 longest_close=self.longest_close,
                 names={},
                 book=Book(1, "EL02000015-1", "live"),
-                note_odd=lambda why: self.odd.append(why) or "incident",
+                note_incident=lambda why: self.odd.append(why) or "incident",
                 publish=lambda kind, detail: self.published.append(f"{kind}: {detail}"),
             ),
         )

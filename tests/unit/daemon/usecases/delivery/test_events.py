@@ -22,7 +22,7 @@ from daemon.store.tables.events import event_span
 from daemon.usecases.delivery.events import (
     BATCH,
     EventNotifier,
-    SeenEvent,
+    LastEventId,
     Start,
     events_for,
     reset_event,
@@ -139,13 +139,13 @@ async def test_where_a_stream_begins(store: Store, till: Till) -> None:
         await till.sell()
         till.at += DAY
     span = store.events.peek(event_span)
-    for seen, start in ((None, span.newest), (SeenEvent(0, span.newest - 1), span.newest - 1)):
+    for seen, start in ((None, span.newest), (LastEventId(0, span.newest - 1), span.newest - 1)):
         assert await starting_point(store.events, seen) == Start(start, 0)
-    assert await starting_point(store.events, SeenEvent(0, span.newest)) == Start(span.newest, 0)
+    assert await starting_point(store.events, LastEventId(0, span.newest)) == Start(span.newest, 0)
     await store.retention.prune(till.at)
     span = store.events.peek(event_span)
-    assert await starting_point(store.events, SeenEvent(0, 1)) == Start(span.oldest - 1, 0, "expired")
-    assert await starting_point(store.events, SeenEvent(0, span.oldest - 1)) == Start(span.oldest - 1, 0)
+    assert await starting_point(store.events, LastEventId(0, 1)) == Start(span.oldest - 1, 0, "expired")
+    assert await starting_point(store.events, LastEventId(0, span.oldest - 1)) == Start(span.oldest - 1, 0)
 
 
 async def test_a_stream_cannot_go_on_in_a_ledger_that_was_put_back(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ async def test_a_stream_cannot_go_on_in_a_ledger_that_was_put_back(tmp_path: Pat
     async with opened(path) as store:
         till = await Till.of(store)
         await till.sell()
-        seen = SeenEvent(0, (store.events.peek(event_span)).newest)
-        assert (await starting_point(store.events, SeenEvent(0, seen.id + 1000))).reset == "restored"
+        seen = LastEventId(0, (store.events.peek(event_span)).newest)
+        assert (await starting_point(store.events, LastEventId(0, seen.id + 1000))).reset == "restored"
     restore(copy, path, at=START)
     async with opened(path) as store:
         till = await Till.of(store)
@@ -167,7 +167,7 @@ async def test_a_stream_cannot_go_on_in_a_ledger_that_was_put_back(tmp_path: Pat
         assert (store.events.peek(event_span)).newest == seen.id
         start = await starting_point(store.events, seen)
         assert start == Start(seen.id, START // 1000, "restored")
-        assert await starting_point(store.events, SeenEvent(start.epoch, start.after)) == start._replace(reset="")
+        assert await starting_point(store.events, LastEventId(start.epoch, start.after)) == start._replace(reset="")
         event = reset_event(till.book, start, START)
     assert (event.id, event.type) == (seen.id, "reset")
     assert json.loads(event.data) == {

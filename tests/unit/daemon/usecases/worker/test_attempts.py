@@ -24,7 +24,7 @@ async def test_what_the_ledger_knows_is_taken() -> None:
     attempts = Attempts()
     assert (attempts.counters, attempts.met_machine) == (FiscalCounters(0, 0, 0), False)
     for counters in (FiscalCounters(3, 2, 1), None):
-        attempts.take(book_state(counters=counters, attention="look"))
+        attempts.apply(book_state(counters=counters, attention="look"))
         assert (attempts.counters, attempts.attention) == (counters or FiscalCounters(0, 0, 0), "look")
 
 

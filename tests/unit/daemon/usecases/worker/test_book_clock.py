@@ -28,7 +28,7 @@ class Times:
         self.clock = BookClock(BoxClock(lambda: self.box, lambda: self.synchronised), BOOK)
 
     def machine_says(self, at: datetime) -> None:
-        self.clock.take_machine(f"{at:%Y%m%d%H%M%S}")
+        self.clock.apply_machine(f"{at:%Y%m%d%H%M%S}")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def test_two_clocks_that_drift_apart_are_told_of_once(times: Times) -> Non
         for drift in (limit, limit + second, 2 * limit, limit, -limit, -limit - second, timedelta(0), limit + second):
             times.machine_says(NOON - drift)
             assert times.clock.drift == drift.total_seconds()
-        times.clock.take_machine("no time")
+        times.clock.apply_machine("no time")
     assert times.clock.drift == DRIFT_ALERT + 1
     assert [(line["event"], line["seconds"]) for line in logs] == [("clock.drift", s) for s in (121, -121, 121)]
 
@@ -54,28 +54,28 @@ async def test_a_book_keeps_its_youngest_time_until_an_operator_sets_it_back(tim
     whatever it says. A clock beyond the bound is asked about, and is believed as far as the operator has said."""
     later, earlier = (msgspec.structs.replace(STATE, last_at=STATE.last_at + by) for by in (DAY, -DAY))
     for state in (later, STATE):
-        times.clock.take_book(state)
+        times.clock.apply_book(state)
         assert times.clock.last_at == later.last_at
     repaired = msgspec.structs.replace(earlier, time_repairs=1)
-    times.clock.take_book(repaired)
+    times.clock.apply_book(repaired)
     assert times.clock.last_at == earlier.last_at
     times.clock.last_at = STATE.last_at
-    times.clock.take_book(repaired)
+    times.clock.apply_book(repaired)
     assert times.clock.last_at == STATE.last_at
     times.box += BOUND + DAY
     assert "mcfd time accept" in times.clock.question()
-    times.clock.take_book(msgspec.structs.replace(repaired, accepted_to=times.box))
+    times.clock.apply_book(msgspec.structs.replace(repaired, accepted_to=times.box))
     assert times.clock.question() == ""
     times.clock.change_book(Book(2, BOOK.nim, "live"))
     assert times.clock.last_at == 0
     times.clock.last_at = STATE.last_at
-    times.clock.take_book(msgspec.structs.replace(STATE, last_at=7))
+    times.clock.apply_book(msgspec.structs.replace(STATE, last_at=7))
     assert times.clock.last_at == 7
 
 
 async def test_a_look_at_the_time_leaves_nothing_behind(times: Times) -> None:
     """Neither before the machine was met nor after it, whether or not the box's clock is synchronised: the book is as old as the ledger says."""
-    times.clock.take_book(STATE)
+    times.clock.apply_book(STATE)
     times.box += DAY
     assert times.clock.now() == times.box
     times.machine_says(NOON)
@@ -88,7 +88,7 @@ async def test_a_look_at_the_time_leaves_nothing_behind(times: Times) -> None:
 async def test_a_step_of_the_box_against_the_loops_clock(times: Times, step: int, believed: bool) -> None:
     """Ten minutes have passed, and the box says that, or an hour more, and is believed; a millisecond beyond it is the machine that is,
     whose time has gone on by as much."""
-    times.clock.take_book(STATE)
+    times.clock.apply_book(STATE)
     times.machine_says(NOON)
     assert times.clock.now() == millis(NOON)
     times.passed += 600
@@ -102,7 +102,7 @@ async def test_a_step_of_the_box_against_the_loops_clock(times: Times, step: int
 async def test_a_book_ahead_of_a_clock_that_is_right_is_told_once(times: Times) -> None:
     """By how much, and what to do; again only after it was right meanwhile."""
     times.synchronised = True
-    times.clock.take_book(msgspec.structs.replace(STATE, last_at=STATE.last_at + DAY))
+    times.clock.apply_book(msgspec.structs.replace(STATE, last_at=STATE.last_at + DAY))
     with capture_logs() as logs:
         for box in (millis(NOON), millis(NOON) + HOUR, millis(NOON) + 2 * DAY, millis(NOON)):
             times.box = box

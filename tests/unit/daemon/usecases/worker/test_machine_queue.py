@@ -119,7 +119,7 @@ async def test_who_asks_what_became_of_an_invoice_goes_first(on_hold: bool):
     finishes, then the first comes, then the others."""
     queue = MachineQueue()
     if on_hold:
-        queue.hold()
+        queue.pause()
     one, two = queue.join(), queue.join()
     first = queue.join_first()
     turns = lambda: [first.turn.done(), one.turn.done(), two.turn.done()]  # noqa: E731  a look
@@ -142,7 +142,7 @@ async def test_a_turn_that_cannot_be_used_is_given_back():
     """The machine went away in between: the place is kept, and the turn comes again."""
     queue = MachineQueue()
     one = queue.join()
-    queue.hold()
+    queue.pause()
     one.step_back()
     assert not one.turn.done()
     queue.release()

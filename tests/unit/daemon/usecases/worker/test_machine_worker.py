@@ -60,7 +60,7 @@ async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, pub
     """When the ledger has something new to look at; not again while it stays so, and not when it is settled."""
     sound = till.store.ledger.peek(book_state, till.book)
     for found, calls in (("", 0), ("another machine", 1), ("another machine", 1), ("", 1), ("the same again", 2)):
-        worker.take_state(msgspec.structs.replace(sound, attention=found))
+        worker.apply_state(msgspec.structs.replace(sound, attention=found))
         assert worker.attention == found
         assert len(published_events) == calls
     assert published_events == [("mcf.attention", "another machine"), ("mcf.attention", "the same again")]
@@ -153,7 +153,7 @@ async def test_a_refused_request_leaves_nothing_to_the_collector(worker: Machine
     async def request() -> weakref.ref[RefusedBody]:
         body = RefusedBody()
         with contextlib.suppress(StorageFull):
-            await worker.see_through(refuse(body), "work")
+            await worker.run_to_end(refuse(body), "work")
         return weakref.ref(body)
 
     gc.disable()
@@ -225,9 +225,9 @@ async def test_the_books_of_former_taxpayers_are_opened_once(worker: MachineWork
 async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
     """Nothing else of the book changes."""
     before = worker.book
-    worker.take_name(before.nim)
+    worker.apply_name(before.nim)
     assert worker.book is before
-    worker.take_name("EL02000015-2")
+    worker.apply_name("EL02000015-2")
     assert worker.book == msgspec.structs.replace(before, nim="EL02000015-2")
 
 

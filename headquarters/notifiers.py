@@ -58,7 +58,7 @@ class WebhookNotifier(Section, frozen=True):
         """Identifies its recorded notifications, also after a restart."""
         return f"webhook {self.url}"
 
-    async def tell(self, findings: Sequence[StoredFinding], language: Language) -> None:
+    async def notify(self, findings: Sequence[StoredFinding], language: Language) -> None:
         """Sends all or none. Raises NotificationFailed."""
         del language  # it has the sentences in English, and the facts
         try:
@@ -94,7 +94,7 @@ class MailNotifier(Section, frozen=True):
     user: str = ""
     password_file: Path | None = None
 
-    async def tell(self, findings: Sequence[StoredFinding], language: Language) -> None:
+    async def notify(self, findings: Sequence[StoredFinding], language: Language) -> None:
         try:
             await asyncio.to_thread(self._send, self._mail(findings, language))
         except (OSError, smtplib.SMTPException) as error:

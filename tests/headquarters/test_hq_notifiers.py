@@ -17,10 +17,10 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
+from headquarters.notifiers import Findings, MailNotifier, NotificationFailed, WebhookNotifier
 from headquarters.store import tables
-from headquarters.store.findings import keep_fact
+from headquarters.store.findings import add_fact
 from headquarters.store.store import HqStore
-from headquarters.telling import Findings, MailNotifier, NotificationFailed, WebhookNotifier
 from headquarters.watch import LEASE_MILLIS, Watch
 
 
@@ -96,15 +96,15 @@ async def test_webhook(store, gap, tmp_path):
     (tmp_path / "secret").write_text(secret)
     status = iter([500, 200, 200])
     async with Listener(http(lambda: next(status))) as listener:
-        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", tmp_path / "secret")
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(teller,)))
-        await watch.tell(NOW + 59_000)
+        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", tmp_path / "secret")
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(notifier,)))
+        await watch.notify(NOW + 59_000)
         assert listener.heard == []
         for now in (NOW + 60_000, NOW + 61_000, NOW + 60_000 + LEASE_MILLIS, NOW + 70_000 + LEASE_MILLIS):
-            await watch.tell(now)
+            await watch.notify(now)
         gap()
-        await watch.tell(NOW + 80_000 + LEASE_MILLIS)
-        await watch.tell(NOW + 90_000 + 3 * LEASE_MILLIS)
+        await watch.notify(NOW + 80_000 + LEASE_MILLIS)
+        await watch.notify(NOW + 90_000 + 3 * LEASE_MILLIS)
     events = [Webhook(secret).verify(body, headers) for headers, body in listener.heard]
     assert [event["type"] for event in events] == ["finding.opened", "finding.opened", "finding.solved"]
     assert events[0]["data"]["detail"] == "Z 2 is missing"
@@ -115,17 +115,17 @@ async def test_webhook(store, gap, tmp_path):
 async def test_the_numbers_of_findings_after_a_lost_database(store, gap, tmp_path):
     """They begin anew: a receiver that knows a message again by its id, as Standard Webhooks has it, gets the new finding under another one."""
     async with Listener(http(lambda: 200)) as listener:
-        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(teller,)))
-        await watch.tell(NOW + 60_000)
+        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(notifier,)))
+        await watch.notify(NOW + 60_000)
         with store.database.write() as connection:
             for table in (tables.finding, tables.telling):
                 connection.execute(table.delete())
             if not store.database.is_sqlite:
                 connection.exec_driver_sql("ALTER SEQUENCE finding_id_seq RESTART")
             fact = wording.Fact("unexplained", "7", {"z": 7, "count": 2})
-            keep_fact(connection, ("EL02000015", "live"), "EL02000015-1", fact, NOW + 86_400_000)
-        await watch.tell(NOW + 86_500_000)
+            add_fact(connection, ("EL02000015", "live"), "EL02000015-1", fact, NOW + 86_400_000)
+        await watch.notify(NOW + 86_500_000)
     numbers = [json.loads(body)["data"]["id"] for _, body in listener.heard]
     assert numbers[0] == numbers[1]
     assert len({headers["webhook-id"] for headers, _ in listener.heard}) == 2
@@ -137,12 +137,12 @@ async def test_mail(store, gap):
         mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
         rest = {"user": "", "password_file": None}
         away = Watch(store, UTC, Findings(look_every=1, tell_after=0, mail=MailNotifier(**mail, port=1, **rest)))
-        await away.tell(NOW)
+        await away.notify(NOW)
         watch = Watch(
             store, UTC, Findings(look_every=1, tell_after=0, mail=MailNotifier(**mail, port=listener.port, **rest))
         )
-        await watch.tell(NOW + LEASE_MILLIS)
-        await watch.tell(NOW + 2 * LEASE_MILLIS)
+        await watch.notify(NOW + LEASE_MILLIS)
+        await watch.notify(NOW + 2 * LEASE_MILLIS)
     [text] = listener.heard
     assert "Z 2 manque" in text
     assert "Subject: mcfd : 1 constat\r\n" in text
@@ -172,8 +172,8 @@ async def test_one_of_two_addresses_is_refused(store, gap):
         to = ("owner@chain.example", "awa@typo.example")
         mail = MailNotifier(to=to, sender="hq@chain.example", host="127.0.0.1", port=listener.port)
         with capture_logs() as lines:
-            await Watch(store, UTC, Findings(tell_after=0, mail=mail)).tell(NOW + 1)
-            await Watch(store, UTC, Findings(tell_after=0, mail=mail)).tell(NOW + 1)
+            await Watch(store, UTC, Findings(tell_after=0, mail=mail)).notify(NOW + 1)
+            await Watch(store, UTC, Findings(tell_after=0, mail=mail)).notify(NOW + 1)
     assert sum(line.startswith("data") for line in listener.heard) == 1
     refused = [line for line in lines if line["event"] == "mail.address_refused"]
     assert [(line["address"], line["reason"]) for line in refused] == [("awa@typo.example", "550 no such user")]
@@ -186,7 +186,7 @@ async def test_no_password_goes_in_the_clear(store, gap, tmp_path):
     async with Listener(smtp) as listener:
         login = {"port": listener.port, "user": "hq", "password_file": tmp_path / "password"}
         with pytest.raises(NotificationFailed, match="STARTTLS"):
-            await MailNotifier(**mail, **login).tell([], "fr")
+            await MailNotifier(**mail, **login).notify([], "fr")
     assert not listener.heard
 
 
@@ -251,11 +251,13 @@ async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
         dead = WebhookNotifier("http://127.0.0.1:1/hook", secret_in(tmp_path))
         watch = Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(dead,), mail=by_mail))
         for minute in range(3):
-            await watch.tell(NOW + minute * 60_000)
+            await watch.notify(NOW + minute * 60_000)
         [text] = server.heard
         assert "Subject: mcfd : 10 constats" in text
         back = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", dead.secret_file)
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(back,), mail=by_mail)).tell(NOW + 600_000)
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(back,), mail=by_mail)).notify(
+            NOW + 600_000
+        )
         assert sorted(nims(listener)) == [box.nim for box in many]
         assert len(server.heard) == 1
 
@@ -264,12 +266,12 @@ async def test_one_that_is_refused(store, many, tmp_path):
     """The others go all the same, each once; that one is tried again less and less often."""
     refused = many[0].nim
     async with Listener(http(lambda: 400 if nims(listener)[-1] == refused else 200)) as listener:
-        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(teller,)))
-        await watch.tell(NOW)
+        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,)))
+        await watch.notify(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
         for minute in range(1, 61):
-            await watch.tell(NOW + minute * 60_000)
+            await watch.notify(NOW + minute * 60_000)
         assert nims(listener)[10:] == [refused] * 5  # after 1, 3, 7, 15 and 31 minutes
 
 
@@ -277,8 +279,8 @@ async def test_many_that_are_refused(store, many, tmp_path):
     """Nine are refused for what they say, and they are the worst: the tenth goes with the first look."""
     taken = many[-1].nim
     async with Listener(http(lambda: 200 if nims(listener)[-1] == taken else 422)) as listener:
-        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(teller,))).tell(NOW)
+        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,))).notify(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
 
 
@@ -286,8 +288,8 @@ async def test_many_that_are_refused(store, many, tmp_path):
 async def test_a_receiver_that_takes_nothing(store, many, tmp_path, status):
     """Three tries in a look: that answer is of the receiver's own trouble, not of the finding."""
     async with Listener(http(lambda: status)) as listener:
-        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(teller,))).tell(NOW)
+        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,))).notify(NOW)
         assert len(listener.heard) == 3
 
 
@@ -314,9 +316,11 @@ async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
     go_on = asyncio.Event()
     other = HqStore(store.url)
     async with Listener(http(lambda: 200, go_on)) as listener:
-        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watches = [Watch(each, UTC, Findings(look_every=1, tell_after=0, webhook=(teller,))) for each in (store, other)]
-        telling = [asyncio.ensure_future(watch.tell(NOW)) for watch in watches]
+        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        watches = [
+            Watch(each, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,))) for each in (store, other)
+        ]
+        telling = [asyncio.ensure_future(watch.notify(NOW)) for watch in watches]
         while len(listener.heard) < 2:  # noqa: ASYNC110  both wait for an answer
             await asyncio.sleep(0.001)
         one, *_ = many
