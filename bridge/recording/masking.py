@@ -127,7 +127,7 @@ def _only_frame_words(raw: bytes) -> bytes:
     content = bytearray(_x(raw))
     for found in _FRAME_WORDS.finditer(raw):
         text = found[0]
-        if text[0] != SOH or len(text) < _HEAD or text[3] in COMMANDS:
+        if len(text) != _HEAD or text[3] in COMMANDS:
             content[found.start() : found.end()] = text
         else:
             content[found.start()] = SOH

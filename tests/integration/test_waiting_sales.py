@@ -353,3 +353,15 @@ async def test_one_whose_machine_falls_silent_says_so(tmp_path: Path) -> None:
         sale = (await certify_or_defer(shop.worker, body, shop.call(body, "B"), is_async=False)).value
         assert isinstance(sale, DeferredSale)
         assert (sale.outage, sale.invoice.deferred) == (1, Deferral(sale.sold_at, "no_answer", 1, NIM))
+
+
+async def test_a_key_has_its_sale_while_that_waits_and_then_its_certification(tmp_path: Path) -> None:
+    """However often the till asks."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        sale, body = await defer(shop, "A"), invoice("A")
+        again = await certify_or_defer(shop.worker, body, shop.call(body, "A"), is_async=True)
+        assert (again.replayed, again.value) == (True, sale)
+        await SalesThatWait(shop.worker, pause=0.0).step()
+        again = await certify_or_defer(shop.worker, body, shop.call(body, "A"), is_async=True)
+        assert (again.replayed, again.value.state, again.value.number) == (True, "certified", "A")

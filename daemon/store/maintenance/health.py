@@ -9,6 +9,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from common.language import Text
 from daemon.core.errors import LedgerUnusable
@@ -99,13 +100,12 @@ def _check_numbers(connection: sqlite3.Connection) -> None:
     over, since a till repeats its newest requests."""
     until = time.monotonic() + NUMBERS_SECONDS
     (last,) = connection.execute(_SQL["last_id"]).fetchone()
-    while last > 0 and time.monotonic() < until:
-        row = connection.execute(_SQL["unindexed"], (last - NUMBERS_AT_ONCE, last)).fetchone()
+    for newest in takewhile(lambda _: time.monotonic() < until, range(last, 0, -NUMBERS_AT_ONCE)):
+        row = connection.execute(_SQL["unindexed"], (newest - NUMBERS_AT_ONCE, newest)).fetchone()
         if row is not None:
             raise LedgerUnusable(
                 Text("{state} (the index does not find invoice {number!r})", state=DAMAGED, number=row[0])
             )
-        last -= NUMBERS_AT_ONCE
 
 
 def _check_end(connection: sqlite3.Connection, book: Book) -> None:

@@ -43,7 +43,6 @@ class OutcomeUnknown(Exception):
 
     def __init__(self, cause: MachineError) -> None:
         self.cause = cause
-        super().__init__(str(cause))
 
 
 async def enter(

@@ -139,7 +139,10 @@ def test_the_paper_of_a_sale_that_waits(dead: Shop) -> None:
     """A slip without code, QR of a certification or counters; afterwards the invoice, which says what it regularises. The till and the slip
     know what is paid beside the total."""
     shop, key = dead, fresh()
-    body = taken(defer(shop, invoice(fresh(), stampDuty=100, psvbGroup="A", custmer={}), key=key))
+    answer = defer(shop, invoice(fresh(), stampDuty=100, psvbGroup="A", custmer={}), key=key)
+    body = taken(answer)
+    there = shop.http.get(answer.headers["location"], headers=shop.headers()).json()
+    assert (there["status"], there["invoiceNumber"]) == ("waiting", body["invoiceNumber"])
     assert (body["stampDuty"], body["psvbByGroup"]) == (100, [{"group": "A", "base": 15000, "rate": 2, "amount": 300}])
     assert [warning["code"] for warning in body["warnings"]] == ["UNKNOWN_FIELD"]
     for form in ("text", "html", "escpos"):
@@ -269,3 +272,11 @@ def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
     problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
     assert request_state(shop, key)["status"] == "in_doubt"
     assert len(shop.machines[0].certified()) == 1
+
+
+def test_the_qr_code_of_a_slip_is_the_customers_page_at_the_public_address(tmp_path: Path) -> None:
+    with Shop(tmp_path, config={"server": {"public_url": "https://caisse.example/"}}) as shop:
+        shop.start().machines[0].kill()
+        body = taken(defer(shop, invoice(fresh()), key=fresh()))
+        slip = shop.http.get(body["ticket"], params={"format": "escpos"}, headers=shop.headers())
+        assert f"https://caisse.example{body['customerPage']}".encode() in slip.content

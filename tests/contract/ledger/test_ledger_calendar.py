@@ -259,6 +259,15 @@ async def test_verify_finds_a_month_with_other_figures(till: Till, path: Path) -
     assert any("2026-01 reports another" in str(problem) for problem in verify(path).problems)
 
 
+async def test_verify_finds_a_month_with_the_number_of_the_one_before(till: Till, path: Path) -> None:
+    for month in (1, 2, 3):
+        till.at = at(month, 10)
+        await till.sell(5000)
+        await till.close()
+    tamper(path, """UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '"number":2', '"number":1') AS BLOB)""")
+    assert any("2026-02 does not follow" in str(problem) for problem in verify(path).problems)
+
+
 async def test_the_month_of_a_spare_names_the_machine_in_whose_place_it_has_certified(store: Store, till: Till) -> None:
     """As its Zs do, also where the take-over ended in an earlier one of the month."""
     spare = await Till.of(store, "EL02000088-1")

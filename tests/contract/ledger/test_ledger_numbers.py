@@ -21,6 +21,7 @@ from daemon.store.store import Store
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key, revoke_key
+from daemon.store.tables.people import create_person, find_session, open_session
 
 OTHER = "EL02000099-1"
 BOOK = book_name(NIM, "live", IFU)
@@ -219,6 +220,17 @@ async def test_a_key_that_was_revoked_since_stays_revoked(path: Path, tmp_path: 
     restore(tmp_path / "copy", path, at=START)
     async with opened(path) as store:
         assert store.key_ring.find(key) is None
+
+
+async def test_a_session_ends_where_an_older_ledger_is_copied_into_place(path: Path, tmp_path: Path) -> None:
+    """It may have been ended since."""
+    async with opened(path) as store:
+        await store.ledger.write(create_person, "awa", "manager", "scrypt$", at=1)
+        await store.ledger.write(open_session, 1, "awa", b"digest", at=1)
+    backup(path, tmp_path / "copy", at=START)
+    shutil.copy(tmp_path / "copy", path)
+    async with opened(path) as store:
+        assert store.ledger.peek(find_session, b"digest") is None
 
 
 async def test_the_number_is_durable_before_its_z(till: Till, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -344,3 +344,10 @@ async def test_what_haproxys_user_puts_in_the_place_of_a_file_does_not_stop_the_
     await FrontServer(tmp_path, "127.0.0.1", free_port()).start()
     assert (tmp_path / "haproxy.cfg").read_text().startswith("#")
     assert (tmp_path / "400.http").read_bytes() == error_files()["400.http"]
+
+
+async def test_haproxy_of_the_unit_binds_an_address_of_ipv6() -> None:
+    """Not the IPv4 address of the same port with it."""
+    with tempfile.TemporaryDirectory(prefix="front-") as folder:
+        await FrontServer(Path(folder), "::1", 8480).start()
+        assert "bind [::1]:8480 v6only\n" in (Path(folder) / "haproxy.cfg").read_text()

@@ -10,7 +10,9 @@ from daemon.store.tables.meta import read_meta
 
 
 def restored_at(ledger: Path) -> str:
-    """Empty for a ledger that was never put back, and for one that a disk did not take."""
+    """Empty for a ledger that was never put back, and for one that is not there or that a disk did not take."""
+    if not ledger.exists():
+        return ""  # SQLite would make an empty file
     with contextlib.closing(sqlite3.connect(ledger)) as connection, contextlib.suppress(sqlite3.OperationalError):
         return read_meta(connection, "restored_at")
     return ""

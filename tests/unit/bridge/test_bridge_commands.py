@@ -136,6 +136,8 @@ def test_the_state_with_and_without_a_last_invoice() -> None:
         "EL02000015-1", "00084440Y", "20260731093000", RATES_READ,
     )  # fmt: skip
     assert understand(ReadState(), f"{HEAD},{RATES}".replace("-1", "").encode()).nim == "EL02000015"
+    state = understand(ReadState(), f"{HEAD},{','.join(['0.00'] * 16)}".encode())
+    assert (state.last, state.rates) == (None, (0,) * 16)
 
 
 @pytest.mark.parametrize(

@@ -229,3 +229,18 @@ def test_what_a_frame_says_of_people_is_found_in_others(expected: LineEvent, of:
     hide amounts and codes, three letters or six digits."""
     found = masked([expected, reply(0x33, b"E:no " + of + b" here")])[1]
     assert found == reply(0x33, b"E:no " + (b"x" * len(of) if is_hidden else of) + b" here")
+
+
+@pytest.mark.parametrize(
+    ("raw", "left"),
+    [
+        (b"\x01\x2b\x21\xc1Awa", b"\x01\x2b\x21\xc1xxx"),
+        (b"\x01\x2b\x21\x7fAwa", b"\x01xxxxxx"),
+        (b"Awa\x05012?\x03", b"xxx\x05012?\x03"),
+        (b"Awa\x01\x06", b"xxx\x01\x06"),
+    ],
+    ids=["head", "no command", "tail", "alone"],
+)
+def test_of_bytes_that_are_no_frame_heads_and_tails_stay(raw: bytes, left: bytes) -> None:
+    """A head with a command that exists."""
+    assert text_of(masked([LineEvent(1, RECEIVED, raw)])) == left
