@@ -39,6 +39,9 @@ log = structlog.get_logger(__name__)
 
 MESSAGE_ID: Final = "Nats-Msg-Id"
 DIGEST: Final = "Mcfd-Digest"
+"""Of the body's bytes: up to 0.19.0 relays compared these alone."""
+VALUES: Final = "Mcfd-Values"
+"""Of the body's values."""
 ACK_SECONDS: Final = 10.0
 MAX_TRIES: Final = 100
 """Publications of one sale; each new one follows a message with the same id that was delivered or expired."""
@@ -96,13 +99,14 @@ class LaterCalls:
             LaterCall(not_after=until, sealed=await asyncio.to_thread(seal, encode(inner), last.lane.public))
         )
         values = await asyncio.to_thread(canonical_of, call.body)
-        digests = tuple(
-            hashlib.sha256(b"\n".join((call.path.encode(), each))).hexdigest() for each in (values, call.body)
-        )
+        digests = {
+            name: hashlib.sha256(b"\n".join((call.path.encode(), body))).hexdigest()
+            for name, body in ((DIGEST, call.body), (VALUES, values))
+        }
         identity = f"{nim}\n{key_id}\n{key}"
         try:
             for _ in range(MAX_TRIES):
-                ack = await self._published(nim, identity, digests[0], content)
+                ack = await self._published(nim, identity, digests, content)
                 if not ack.duplicate or await self._is_waiting(ack.seq, digests, until):
                     log.info("later.kept", nim=nim, duplicate=ack.duplicate)
                     return
@@ -112,8 +116,8 @@ class LaterCalls:
             raise BoxOffline from None  # a retry with the same key is stored only once
         raise QueueFull
 
-    async def _published(self, nim: str, identity: str, digest: str, content: bytes) -> Acknowledgement:
-        headers = {MESSAGE_ID: hashlib.sha256(identity.encode()).hexdigest(), DIGEST: digest}
+    async def _published(self, nim: str, identity: str, digests: dict[str, str], content: bytes) -> Acknowledgement:
+        headers = {MESSAGE_ID: hashlib.sha256(identity.encode()).hexdigest(), **digests}
         msg = await self._connection.client.request(f"mcf.{nim}.{LATER}", content, ACK_SECONDS, headers, MAX_ACK)
         ack = msgspec.json.decode(msg.data, type=Acknowledgement)
         if ack.error is not None:
@@ -121,16 +125,17 @@ class LaterCalls:
             raise QueueFull if ack.error.err_code in FULL else BoxOffline
         return ack
 
-    async def _is_waiting(self, seq: int, digests: tuple[str, ...], until: int) -> bool:
+    async def _is_waiting(self, seq: int, digests: dict[str, str], until: int) -> bool:
         """Whether the stored message `seq` still waits, with at least half of the new one's remaining time. False
         after its delivery: the result is unknown here, and the box compares the requests. Raises KeyError if it is
-        another request. `digests`: of the body's values, and of its bytes, as relays up to 0.19.0 stored it."""
+        another request."""
         msg = await self._connection.client.request(
             f"$JS.API.DIRECT.GET.{CALLS_STREAM}", msgspec.json.encode({"seq": seq}), ACK_SECONDS
         )
         if msg.headers.status:
             return False
-        if msg.headers.get(DIGEST) not in (None, *digests):
+        is_same = any(msg.headers.get(name) == digest for name, digest in digests.items())
+        if not is_same and msg.headers.get(DIGEST) is not None:
             raise KeyError(seq)
         now = self._boxes.millis()
         return 2 * (read_later(msg.data).not_after - now) >= until - now

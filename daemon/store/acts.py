@@ -101,13 +101,16 @@ class OutageAccess(LedgerAccess):
         is_over: bool = False,
     ) -> Outage | None:
         """None where one lasts already: a book has one at the most. With `is_over` it ends at `at` in the same
-        transaction."""
+        transaction, unless a certification has ended it before."""
 
         def job(connection: sqlite3.Connection) -> Outage | None:
             begun = outages.begin(connection, book, reason, at=at, lasted=lasted, refused=refused, incident=incident)
             if begun is None:
                 return None
             self._open.event_writer.write(connection, book, OUTAGE, at, ref=begun.number)
+            if not begun.is_open:
+                self._open.event_writer.write(connection, book, BACK, at, ref=begun.number)
+                return begun
             return self._end_outage(connection, book, at=at, until=at) if is_over else begun
 
         return await self.write(job)

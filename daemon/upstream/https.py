@@ -19,7 +19,7 @@ from functools import partial
 
 import httpx
 
-from common.language import NO_TEXT
+from common.language import NO_TEXT, tr
 from common.language.reasons import CONNECTION_FAILED, NO_REPLY_IN_SECONDS
 from common.sockets import is_loopback
 from common.wire.closure import CONTENT_TYPE
@@ -212,7 +212,7 @@ def open_webhook(options: Options) -> HttpsReceiver:
     where = f"{options.section}.secret_file"
     secret = read_text(path, where, "utf-8")
     if not secret or "\n" in secret:
-        raise BadOptions(f"{where} {path}: one line is needed")
+        raise BadOptions(tr("{where} {path}: one line is needed", where=where, path=path))
 
     def beside(body: bytes) -> Mapping[str, str]:
         return {SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
@@ -233,5 +233,5 @@ def standard_key(secret: str, where: str) -> SigningKey:
     if secret.startswith(SHARED):
         return parse_key(secret, where)
     if len(secret.encode()) < LEAST_TEXT:
-        raise BadOptions(f"{where}: shorter than {LEAST_TEXT} bytes, which can be guessed")
+        raise BadOptions(tr("{where}: shorter than {least} bytes, which can be guessed", where=where, least=LEAST_TEXT))
     return SharedKey(secret.encode())

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from common.files import read_file
-from common.language import Text
+from common.language import Text, sentence, tr
 from common.language.reasons import (
     ANSWERED,
     ANSWERED_WITHOUT_RECEIPT,
@@ -25,6 +25,7 @@ from common.language.reasons import (
     CERTIFICATE_ENDED,
     CERTIFICATE_REFUSED,
 )
+from common.language.system import reason
 from common.wire.calendar_closure import TYPES as CALENDAR_TYPES
 from common.wire.closure import TYPES, Trial, TrialData, encode_trial
 from common.wire.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
@@ -76,9 +77,9 @@ def read_text(path: Path, what: str, encoding: str = "ascii") -> str:
     try:
         return read_file(path).decode(encoding).strip()
     except OSError as error:
-        raise BadOptions(f"{what} {path}: {error.strerror}") from None
+        raise BadOptions(tr("{what} {path}: {why}", what=what, path=path, why=reason(error))) from None
     except UnicodeDecodeError:
-        raise BadOptions(f"{what} {path}: not text") from None
+        raise BadOptions(tr("{what} {path}: not text", what=what, path=path)) from None
 
 
 def tls_context(ca: Path | None, *, is_used: bool = True, section: str = "upstream") -> ssl.SSLContext:
@@ -115,7 +116,7 @@ def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
     for path in paths:
         lines = read_text(path, "upstream key").split()
         if not lines:
-            raise BadOptions(f"upstream key {path}: empty")
+            raise BadOptions(tr("{what} {path}: empty", what="upstream key", path=path))
         keys += [parse_key(line, f"upstream key {path}") for line in lines]
     return keys
 
@@ -125,7 +126,7 @@ def parse_key(line: str, where: str) -> SharedKey | PrivateKey:
     try:
         return signing_key(line)
     except BadKey as error:
-        raise BadOptions(f"{where}: {error}") from None
+        raise BadOptions(tr("{where}: {why}", where=where, why=sentence(error))) from None
 
 
 def signing_time(now: float, since: int) -> int:

@@ -61,6 +61,8 @@ class OutageWatch:
     worker: MachineWorker
     _book: Book = field(init=False)
     _found: OutOfOrder | None = field(default=None, init=False)
+    _late: list[OutOfOrder] = field(default_factory=list, init=False)
+    """Not registered before the machine certified again."""
     _is_begun: bool = field(default=False, init=False)
     _signed_at: float = field(default=float("-inf"), init=False)
     _failure: str = field(default="", init=False)
@@ -116,6 +118,9 @@ class OutageWatch:
         is_back = reason is None and worker.connected and not worker.obstacle  # else `recover` is at work
         if reason is not None and self._was_met():
             self._found = self._seen(reason)
+        while self._late:
+            await self._write(self._late[0])
+            del self._late[0]
         lasting = self._lasting()
         if self._found is not None and lasting is None and self._is_due(self._found, is_back=is_back):
             await self._write(self._found, is_over=is_back and self._found.reason != "blocked")
@@ -146,8 +151,11 @@ class OutageWatch:
     def _seen(self, reason: OutageReason) -> OutOfOrder:
         """The state as found before, unless the machine has certified since."""
         service = self.worker.ledger.peek(outages.last_service, self.worker.book)
-        if self._found is not None and self._found.service == service:
-            return self._found
+        if (found := self._found) is not None:
+            if found.service == service:
+                return found
+            if found.refused and not found.is_written:  # the disk was full
+                self._late.append(found)
         worker, now = self.worker, self.worker.now()
         since = worker.offline_since if not worker.connected and worker.offline_since is not None else now
         incident = worker.note_incident("outage") if worker.attempts.met_machine else ""
@@ -180,7 +188,7 @@ class OutageWatch:
             worker.book,
             found.reason,
             at=now,
-            lasted=max(0, now - found.since),
+            lasted=max(0, now - max(found.since, found.service)),
             refused=found.refused,
             incident=found.incident,
             is_over=is_over,

@@ -168,7 +168,7 @@ async def test_a_closure_that_a_restored_ledger_replaced(store):
     first = [box.close(), box.close()]
     box.forget(1)
     closures = [*first, box.close(3, z_number=3)]
-    store.closures.take([received(box, closure, store) for closure in closures], now=10)
+    store.closures.store([received(box, closure, store) for closure in closures], now=10)
     async with pages(store) as client:
         log_in(client, store)
         month = {"month": "2025-12"}

@@ -279,6 +279,30 @@ async def test_a_full_disk_is_in_the_register_before_the_machine_certifies_again
         await over(shop)
 
 
+async def test_a_full_disk_is_in_the_register_also_after_a_certification(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That came before the next look at the disk: the outage has lasted until then; as well where the disk is full again."""
+    async with selling(tmp_path) as shop:
+        monkeypatch.setattr(watch, "LOOK", 0.3)
+        for number in "BC":
+            await asyncio.sleep(0.35)
+            await shop.disk(writable=False)
+            began = shop.worker.now()
+            with pytest.raises(StorageFull):
+                await shop.certify(number)
+            await asyncio.sleep(0.02)
+            await shop.disk(writable=True)
+            record = (await shop.certify(number)).value
+        await shop.disk(writable=False)
+        with pytest.raises(StorageFull):
+            await shop.certify("D")
+        await shop.disk(writable=True)
+        await shop.until(lambda: len(register(shop)) == 3, "the outages")
+        second = register(shop)[1]
+        assert began <= second.since < second.until <= record.ended_at
+
+
 async def test_attention_is_an_outage(tmp_path: Path) -> None:
     """Until an operator has decided, the machine certifies nothing, although it answers."""
     async with shop_of(tmp_path, SOON) as shop:

@@ -119,6 +119,27 @@ async def test_what_certifies_is_not_out_of_order(store: Store, till: Till, path
     assert verify(path).problems == ()
 
 
+async def test_an_outage_that_is_stored_late_has_ended_with_the_first_certification(till: Till, path: Path) -> None:
+    """The disk took nothing before; an attempt that had begun before the outage does not end it."""
+    sale = invoice("in doubt")
+    doubtful = await till.begin(sale)
+    till.at += MINUTE
+    began = till.at
+    till.at += MINUTE
+    await till.finish(doubtful, sale)
+    assert (await begin(till, lasted=till.at - began)).is_open
+    till.at += MINUTE
+    await end(till)
+    began, till.at = till.at, till.at + MINUTE
+    record = await till.sell()
+    till.at += HOUR
+    late = await begin(till, lasted=till.at - began)
+    assert (late.since, late.until) == (began, record.ended_at - record.line_ms)
+    assert lasting(till) is None
+    assert query(path, "SELECT count(*) FROM event WHERE type = 'machine.back'") == [(2,)]
+    assert verify(path).problems == ()
+
+
 async def test_who_was_notified_is_noted_once(store: Store, till: Till, path: Path) -> None:
     """In the chain and in the audit log; the same reference again is no second notice, and there is none of an outage that is not there."""
     await begin(till)

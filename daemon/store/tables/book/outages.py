@@ -40,16 +40,21 @@ def begin(
     refused: bool = False,
     incident: str = "",
 ) -> Outage | None:
-    """Begins an outage of `lasted` ms at `at`, but not from before the last service; None if one is open."""
+    """Begins an outage of `lasted` ms at `at`, but not from before the last one's end; None if one is open. What the
+    machine has certified since it began has ended it."""
     last = last_outage(connection, book)
     if last is not None and last.is_open:
         return None
-    since = max(at - lasted, last_service(connection, book))
-    at = max(since, at, entries.next_time(connection, book))  # a person may have decided while it was on its way
+    since = max(at - lasted, last.until if last is not None else 0)
+    certified = value_of(connection.execute(_SQL["certified_since"], (book.id, since)))
+    at = max(since, certified, at, entries.next_time(connection, book))  # a decision may have been stored meanwhile
     number = last.number + 1 if last is not None else 1
-    return read_outage(
-        [entries.append(connection, book, OutageBegun(number, book.nim, reason, at - since, refused, incident), at)]
-    )
+    placed = [
+        entries.append(connection, book, OutageBegun(number, book.nim, reason, at - since, refused, incident), at)
+    ]
+    if certified:
+        placed.append(entries.append(connection, book, OutageEnded(number, at - max(since, certified)), at))
+    return read_outage(placed)
 
 
 def end(connection: sqlite3.Connection, book: Book, *, at: int, until: int) -> Outage | None:

@@ -21,5 +21,11 @@ WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'outage.ended
 -- By the machine: what a person has entered since is no sign of it.
 SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL AND state = 'certified' AND reason IS NULL ORDER BY seq DESC LIMIT 1;
 
+-- name: certified_since
+-- An attempt that had begun before says nothing: only its outcome became known since.
+SELECT ended_at - coalesce(line_ms, 0) FROM certification
+WHERE book_id = ?1 AND seq IS NOT NULL AND state = 'certified' AND reason IS NULL AND begun_at >= ?2 AND ended_at > ?2
+ORDER BY seq LIMIT 1;
+
 -- name: sales
 SELECT count(*), coalesce(sum(total_ttc), 0) FROM deferred WHERE book_id = ? AND outage = ? AND outage > 0 AND state <> 'withdrawn';

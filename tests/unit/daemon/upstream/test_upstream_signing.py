@@ -55,10 +55,11 @@ def test_two_keys_while_one_is_replaced(tmp_path):
     verify_v1a(public, headers | {"webhook-signature": signatures[2]}, BODY)
 
 
+@pytest.mark.usefixtures("in_english")
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (None, "No such file"),
+        (None, "there is no such file"),
         ("", "empty"),
         ("\n", "empty"),
         ("hunter2secret", "neither whsec_… nor whsk_…"),

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import re
 import time
 from pathlib import Path
 
@@ -44,6 +45,7 @@ async def test_both_signatures_hold(secret: Path, text: str) -> None:
     Webhook(key).verify(BODY, headers)
 
 
+@pytest.mark.usefixtures("in_english")
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -51,7 +53,7 @@ async def test_both_signatures_hold(secret: Path, text: str) -> None:
         (b"a\nb\n", "one line"),
         (b"\xff", "not text"),
         (b"whsec_%%%", "damaged"),
-        (None, "No such file"),
+        (None, "there is no such file"),
         (b"%%%" * 5, "shorter than 16 bytes"),
         ("é".encode() * 7, "shorter than 16 bytes"),
     ],
@@ -64,6 +66,21 @@ def test_a_bad_secret_is_told_without_being_shown(secret: Path, content: bytes |
     assert not any(part in str(caught.value) for part in ("%%%", "é"))
     assert standard_key("x" * 16, secret)
     assert standard_key("é" * 8, secret)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a\nb\n", ": il faut une seule ligne"),
+        (b"\xff", ": ce n'est pas du texte"),
+        (b"short", ": moins de 16 octets, ce qui se devine"),
+        (b"whsec_%%%", ": illisible"),
+    ],
+)
+def test_a_bad_secret_is_reported_in_french(secret: Path, content: bytes, expected: str) -> None:
+    """As the other faults of a configuration: these were in English."""
+    with pytest.raises(BadOptions, match=f"{re.escape(expected)}$"):
+        opened(secret, content)
 
 
 def test_a_webhook_is_never_plain_beyond_this_box(secret: Path) -> None:
