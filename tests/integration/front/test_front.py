@@ -316,7 +316,18 @@ async def test_haproxy_of_the_unit_reloads_a_configuration_that_has_changed(hapr
     with capture_logs() as logged:
         await front.start()
     assert logged == []  # that HAProxy is not running yet is no warning
-    command = [haproxy, "-W", "-q", "-f", str(folder / "haproxy.cfg"), "-S", str(master)]
+    command = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        haproxy,
+        "-W",
+        "-q",
+        "-f",
+        str(folder / "haproxy.cfg"),
+        "-S",
+        str(master),
+    ]
     process = await asyncio.create_subprocess_exec(*command, start_new_session=True)
     try:
         listed: list[str] = []
