@@ -141,6 +141,7 @@ def test_the_paper_of_a_sale_that_waits(dead: Shop) -> None:
     shop, key = dead, fresh()
     answer = defer(shop, invoice(fresh(), stampDuty=100, psvbGroup="A", custmer={}), key=key)
     body = taken(answer)
+    assert answer.headers["preference-applied"] == "respond-async"
     there = shop.http.get(answer.headers["location"], headers=shop.headers()).json()
     assert (there["status"], there["invoiceNumber"]) == ("waiting", body["invoiceNumber"])
     assert (body["stampDuty"], body["psvbByGroup"]) == (100, [{"group": "A", "base": 15000, "rate": 2, "amount": 300}])

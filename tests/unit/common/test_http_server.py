@@ -34,3 +34,22 @@ async def test_a_server_whose_address_is_taken_can_be_stopped():
         with pytest.raises(OSError, match="in use"):
             await server.start()
         await server.stop()
+
+
+async def test_a_server_has_started_when_its_start_returns(monkeypatch):
+    """Its program then reports that it is ready."""
+    started = asyncio.Event()
+
+    class Slow(uvicorn.Server):
+        async def serve(self, sockets=()):
+            await asyncio.sleep(0.02)
+            self.started = True
+            started.set()
+            for each in sockets:
+                each.close()
+
+    monkeypatch.setattr(uvicorn, "Server", Slow)
+    server = HttpServer(lambda *_: None, ServerConfig(port=0))
+    await server.start()
+    assert started.is_set()
+    await server.stop()

@@ -89,7 +89,7 @@ def adopt(
         unexplained=unexplained,
     )
     settled = [_settle(connection, book, *pair, reason=reason, at=at) for pair in plan.settled]
-    found = tuple(record for record in settled if record.state == "certified")
+    found = tuple(record for record in settled if record is not None)
     unexplained, record = plan.unexplained, None
     own = books.book_state(connection, book).counters
     if own is not None and went_down(own, state.counters):
@@ -120,14 +120,16 @@ def _is_taken(connection: sqlite3.Connection, book: Book, last: LastInvoice) -> 
 
 def _settle(
     connection: sqlite3.Connection, book: Book, attempt: Record, verdict: Verdict, *, reason: str, at: int
-) -> Record:
+) -> Record | None:
+    """The record of an attempt that was certified."""
     if isinstance(verdict, Certified):
         outcome = Outcome(verdict, attempt.invoice, attempt.total_ttc, at, reason=reason)
         return attempts.certify(connection, book, attempt.id, outcome)
     if isinstance(verdict, Disputed):
         attempts.dispute(connection, book, attempt.id, verdict.found)
-        return attempts.find_record(connection, book, attempt.id)
-    return attempts.end(connection, book, attempt.id, "abandoned", reason=not_certified(verdict), at=at)
+    else:
+        attempts.end(connection, book, attempt.id, "abandoned", reason=not_certified(verdict), at=at)
+    return None
 
 
 def decided(connection: sqlite3.Connection, book: Book) -> int:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.ledgers.ledger import invoice
 
-from common.language import tell
+from common.language import translate
 from daemon.core.errors import LedgerUnusable
 from daemon.core.invoice.invoice import Comment, Customer, Deferral, Invoice, Item, Payment, Psvb, TaxLine, Warn
 from daemon.core.ledger.book import LastSeen
@@ -216,7 +216,7 @@ def test_damaged_totals_and_rates_are_told_with_a_way_out(read, content) -> None
     """No traceback for an operator: LedgerUnusable, which says what to do, in the reader's language."""
     with pytest.raises(LedgerUnusable, match="mcfd restore --keep-newer") as refusal:
         read(content)
-    assert "remettez la dernière sauvegarde" in str(tell(refusal.value, "fr"))
+    assert "remettez la dernière sauvegarde" in str(translate(refusal.value, "fr"))
 
 
 @pytest.mark.parametrize("unknown", [(), (0,), (1,), (2,), (0, 1, 2)])
