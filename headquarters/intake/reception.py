@@ -188,8 +188,8 @@ class Reception:
         no further effect."""
         nims = {message.nim for message in messages if message.nim is not None}
         latest = await self._threads.run(self._store.presences.latest, sorted(map(machine_of, nims)))
-        known = {(stored.machine, stored.body) for stored in latest.values()}
-        return [message for message in messages if (machine_of(message.nim or ""), message.body) not in known]
+        unchanged = {(stored.machine, stored.body) for stored in latest.values()}
+        return [message for message in messages if (machine_of(message.nim or ""), message.body) not in unchanged]
 
     async def _presence(self, message: Message, ring: KeysOfRevision, counts: bool) -> PresenceAnswer:
         presence = content_of(message, MAX_BYTES, read_presence)
