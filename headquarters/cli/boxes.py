@@ -177,10 +177,10 @@ def accept(settings: HqSettings, nim: str, *, ledger: str | None) -> None:
     the ledger's id. What is here of the lost one stays."""
     machine = machine_of(nim)
     with opened(settings) as store:
-        words = store.presences.latest([machine])
-        if not ledger and machine not in words:
+        latest = store.presences.latest([machine])
+        if not ledger and machine not in latest:
             raise refusal(f"{nim} has not said which ledger it has; name it with --ledger")
-        ledger = ledger or words[machine].presence.ledger
+        ledger = ledger or latest[machine].presence.ledger
         try:
             if not store.register.accept_ledger(machine, ledger, getpass.getuser(), now_millis()):
                 raise refusal(f"no box {nim}")

@@ -88,8 +88,8 @@ class JetStreamIntake:
     async def _nims(self) -> set[str]:
         """NIMs that boxes may use: as registered, and as in their last presence."""
         boxes = await self._threads.run(self._store.register.boxes)
-        words = await self._threads.run(self._store.presences.latest)
-        return {box.nim for box in boxes} | {word.presence.nim for word in words.values()}
+        latest = await self._threads.run(self._store.presences.latest)
+        return {box.nim for box in boxes} | {stored.presence.nim for stored in latest.values()}
 
     async def _closures(self, client: Client) -> None:
         try:

@@ -71,7 +71,7 @@ class Reception:
         self._newest = newest_version
         self._ring = KeysOfRevision(-1, ())
         self._closures: Gatherer[Message, Result] = Gatherer(self.closures)
-        self._words: Gatherer[TimedPresence, list[WantedClosures]] = Gatherer(self._store_presences, PRESENCE_EVERY)
+        self._presences: Gatherer[TimedPresence, list[WantedClosures]] = Gatherer(self._store_presences, PRESENCE_EVERY)
         self._refusals: Gatherer[Refusal, Refusal] = Gatherer(self._refuse)
         self.counted: Counter[str] = Counter()
         """Counts by outcome or reason since the start, for the metrics."""
@@ -81,7 +81,7 @@ class Reception:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-        gatherers: tuple[Gatherer[Any, Any], ...] = (self._closures, self._words, self._refusals)
+        gatherers: tuple[Gatherer[Any, Any], ...] = (self._closures, self._presences, self._refusals)
         tasks = [loop.create_task(gatherer.run(), name="gather") for gatherer in gatherers]
         try:
             yield
@@ -187,9 +187,9 @@ class Reception:
         """Without messages that equal, byte for byte, the stored presence of their box: those were verified and have
         no further effect."""
         nims = {message.nim for message in messages if message.nim is not None}
-        words = await self._threads.run(self._store.presences.latest, sorted(map(machine_of, nims)))
-        stored = {(word.machine, word.body) for word in words.values()}
-        return [message for message in messages if (machine_of(message.nim or ""), message.body) not in stored]
+        latest = await self._threads.run(self._store.presences.latest, sorted(map(machine_of, nims)))
+        unchanged = {(stored.machine, stored.body) for stored in latest.values()}
+        return [message for message in messages if (machine_of(message.nim or ""), message.body) not in unchanged]
 
     async def _presence(self, message: Message, ring: KeysOfRevision, counts: bool) -> PresenceAnswer:
         presence = content_of(message, MAX_BYTES, read_presence)
@@ -197,8 +197,8 @@ class Reception:
         # A presence from a stream gets no answer; its time is that of its arrival there.
         is_quiet = message.at is not None or (self.is_behind and message.via == "nats")
         quiet = -1 if is_quiet else QUIET_MILLIS
-        word = ReceivedPresence(presence, message.body, key.id, quiet, message.at, counts)
-        wanted = await self._words.add((word, ring.revision))
+        received = ReceivedPresence(presence, message.body, key.id, quiet, message.at, counts)
+        wanted = await self._presences.add((received, ring.revision))
         self.counted["presence"] += 1
         if not presence.wants_last_z:
             return PresenceAnswer(replay=tuple(wanted))
@@ -215,7 +215,7 @@ class Reception:
     async def _store_presences(self, batch: Sequence[TimedPresence]) -> list[list[WantedClosures]]:
         return await self._threads.run(
             self._store.presences.store,
-            [word for word, _ in batch],
+            [received for received, _ in batch],
             now=now_millis(),
             newest_version=self._newest,
             # The oldest revision of the batch: if it is stale, all are verified again, which is cheap.

@@ -310,9 +310,9 @@ def _revoke(connection: Connection, now: int, *which: ColumnElement[bool]) -> li
 
 def _revoked_signers() -> Select[Any]:
     """Revoked keys that signed a stored statement."""
-    key, book, word = tables.box_key.c, tables.book.c, tables.presence.c
+    key, book, presence = tables.box_key.c, tables.book.c, tables.presence.c
     spoke = or_(
         exists().where(book.machine == key.machine, book.told_by == key.key_id),
-        exists().where(word.machine == key.machine, word.key_id == key.key_id),
+        exists().where(presence.machine == key.machine, presence.key_id == key.key_id),
     )
     return select(key.machine, key.key_id).where(key.revoked_at.is_not(None), spoke)

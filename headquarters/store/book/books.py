@@ -171,15 +171,15 @@ def withdraw_statements(connection: Connection, machine: str, key_id: str, now: 
     """Discards statements about the machine that only this key signed: the last Z number and the last presence. A
     running box repeats them within minutes. Statements stored before the key was recorded are discarded with any
     key."""
-    table, word = tables.book.c, tables.presence.c
-    of_key, of_word = (or_(each.is_(None), each == key_id) for each in (table.told_by, word.key_id))
+    table, presence = tables.book.c, tables.presence.c
+    of_key, of_presence = (or_(each.is_(None), each == key_id) for each in (table.told_by, presence.key_id))
     theirs = select(table.machine, table.mode).where(table.machine == machine, table.told_z > 0, of_key)
     books = list(lock_books(connection, [(row.machine, row.mode) for row in connection.execute(theirs)]).values())
     for book in books:
         book.told_z, book.told_by = 0, None
     update_books(connection, books, None)
     settle_gaps(connection, books, now)
-    connection.execute(delete(tables.presence).where(word.machine == machine, of_word))
+    connection.execute(delete(tables.presence).where(presence.machine == machine, of_presence))
 
 
 def missing_of(connection: Connection, book: LockedBook) -> list[Missing]:

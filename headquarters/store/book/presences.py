@@ -66,27 +66,27 @@ class ReceivedPresence(msgspec.Struct, frozen=True):
 
 class Presences(Part):
     def store(
-        self, words: Sequence[ReceivedPresence], *, now: int, newest_version: str = "", revision: int | None = None
+        self, presences: Sequence[ReceivedPresence], *, now: int, newest_version: str = "", revision: int | None = None
     ) -> list[list[WantedClosures]]:
         """Stores each presence that is newer than the last of its box, with its findings. Returns the closures to
         request, per presence. Raises StaleRing like `Closures.take`."""
         with self._database.write() as connection:
             lock_revision(connection, revision)
-            books = lock_books(connection, sorted({word.book for word in words}))
-            fresh = _newer(connection, books, words, now)
+            books = lock_books(connection, sorted({received.book for received in presences}))
+            fresh = _newer(connection, books, presences, now)
             _settle(connection, books, fresh, now, newest_version)
-            _settle_clones(connection, words, now)
-            return _wanted(connection, words, now)
+            _settle_clones(connection, presences, now)
+            return _wanted(connection, presences, now)
 
     def last_z(self, machine: str, mode: str) -> int:
         """The last known Z number, received or stated by the box; 0 if there is none."""
-        book, word, closure = tables.book.c, tables.presence.c, tables.closure.c
+        book, stated, closure = tables.book.c, tables.presence.c, tables.closure.c
         of_book = select(book.max_z, book.told_z).where(book.machine == machine, book.mode == mode)
         # Includes replaced ledgers: a machine never uses a number twice.
         of_all = select(func.max(closure.z)).where(closure.machine == machine, closure.mode == mode)
         with self._database.read() as connection:
             numbers: list[int] = [*(connection.execute(of_book).first() or ()), connection.scalar(of_all) or 0]
-            body = connection.scalar(select(word.body).where(word.machine == machine))
+            body = connection.scalar(select(stated.body).where(stated.machine == machine))
         presence = msgspec.json.decode(body, type=Presence) if body else None
         return max(*numbers, presence.z if presence is not None and presence.mode == mode else 0)
 
@@ -95,26 +95,26 @@ class Presences(Part):
         query = select(table.machine, table.received_at, table.body)
         if machines is not None:
             query = query.where(table.machine.in_(machines))
-        return {word.machine: word for word in self._database.rows(StoredPresence, query)}
+        return {received.machine: received for received in self._database.rows(StoredPresence, query)}
 
 
-def _settle_clones(connection: Connection, words: Sequence[ReceivedPresence], now: int) -> None:
+def _settle_clones(connection: Connection, presences: Sequence[ReceivedPresence], now: int) -> None:
     """Recent starts of each box that has just sent a presence, including this one and regardless of the clocks of two
     boxes. Written when the start differs from the last one. A presence that waited in a stream does not show which
     boxes run now."""
     table = tables.presence
-    just_now = [word for word in words if word.heard_at is None and word.presence.mode == "live"]
-    mine = table.c.machine.in_(sorted({word.machine for word in just_now}))
+    just_now = [received for received in presences if received.heard_at is None and received.presence.mode == "live"]
+    mine = table.c.machine.in_(sorted({received.machine for received in just_now}))
     rows = connection.execute(select(table.c.machine, table.c.boots).where(mine, table.c.boots.is_not(None)))
     boots = {machine: msgspec.msgpack.decode(content, type=list[BootSpan]) for machine, content in rows}
     changed: set[str] = set()
-    for word in just_now:
-        before = boots.get(word.machine, [])
-        if not before or before[-1].boot != word.presence.boot:
-            changed.add(word.machine)
-        boots[word.machine] = with_presence(before, word.presence.boot, now)
+    for received in just_now:
+        before = boots.get(received.machine, [])
+        if not before or before[-1].boot != received.presence.boot:
+            changed.add(received.machine)
+        boots[received.machine] = with_presence(before, received.presence.boot, now)
     facts: dict[Key, list[Fact]] = {}
-    for machine, book in {word.machine: word.book for word in just_now}.items():
+    for machine, book in {received.machine: received.book for received in just_now}.items():
         if machine in changed:
             content = msgspec.msgpack.encode(boots[machine])
             connection.execute(update(table).where(table.c.machine == machine).values(boots=content))
@@ -124,96 +124,97 @@ def _settle_clones(connection: Connection, words: Sequence[ReceivedPresence], no
 
 
 def _newer(
-    connection: Connection, books: dict[Key, LockedBook], words: Sequence[ReceivedPresence], now: int
+    connection: Connection, books: dict[Key, LockedBook], presences: Sequence[ReceivedPresence], now: int
 ) -> list[ReceivedPresence]:
     """The last presence of each book that is newer than the stored one: two upstream ways may deliver in different
     orders, and each presence arrives on both. Newer by the box's clock; if that was set back, a presence that arrives
     an hour later is newer, or at once if the stored time was ahead of ours. It is also newer if the stored arrival is
     in the future: our own clock was wrong."""
     table = tables.presence.c
-    machines = sorted({word.machine for word in words})
+    machines = sorted({received.machine for received in presences})
     query = select(tables.presence).where(table.machine.in_(machines))
     stored = {row.machine: row for row in connection.execute(query)}
 
-    def is_newer(word: ReceivedPresence) -> bool:
-        last: Any = stored.get(word.machine)
-        if last is None or word.at > last.at or last.received_at > now + FORGETS_MILLIS:
+    def is_newer(received: ReceivedPresence) -> bool:
+        last: Any = stored.get(received.machine)
+        if last is None or received.at > last.at or last.received_at > now + FORGETS_MILLIS:
             return True
         # A time ahead of ours says nothing about the order of arrival.
         is_ahead = last.at - last.received_at > checks.CLOCK_SECONDS * 1000
-        return _arrived_at(word, now) - int(last.received_at) > (0 if is_ahead else FORGETS_MILLIS)
+        return _arrived_at(received, now) - int(last.received_at) > (0 if is_ahead else FORGETS_MILLIS)
 
-    fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
-    last = {word.machine: word for word in fresh}
+    fresh = sorted(filter(is_newer, presences), key=lambda received: received.at)
+    last = {received.machine: received for received in fresh}
     rows = [
-        {"machine": machine, "at": word.at, "received_at": _arrived_at(word, now)}
-        | _columns(word, stored.get(machine), books[word.book].max_z)
-        for machine, word in sorted(last.items())
+        {"machine": machine, "at": received.at, "received_at": _arrived_at(received, now)}
+        | _columns(received, stored.get(machine), books[received.book].max_z)
+        for machine, received in sorted(last.items())
     ]
     upsert(connection, tables.presence, rows, replaced=("at", "received_at", "body", "key_id"))
-    return list({word.book: word for word in fresh}.values())
+    return list({received.book: received for received in fresh}.values())
 
 
-def _arrived_at(word: ReceivedPresence, now: int) -> int:
-    return now if word.heard_at is None else min(word.heard_at, now)
+def _arrived_at(received: ReceivedPresence, now: int) -> int:
+    return now if received.heard_at is None else min(received.heard_at, now)
 
 
-def _columns(word: ReceivedPresence, before: Any, received_z: int) -> dict[str, str | bytes | None]:
+def _columns(received: ReceivedPresence, before: Any, received_z: int) -> dict[str, str | bytes | None]:
     """While a box requests its last Z number, its earlier presence is preserved if only that one has the number."""
-    if before is not None and word.presence.wants_last_z:
+    if before is not None and received.presence.wants_last_z:
         body: bytes = before.body
-        if msgspec.json.decode(body, type=Presence).z > max(word.presence.z, received_z):
+        if msgspec.json.decode(body, type=Presence).z > max(received.presence.z, received_z):
             return {"body": body, "key_id": before.key_id}
-    return {"body": word.content, "key_id": word.key_id}
+    return {"body": received.content, "key_id": received.key_id}
 
 
 def _settle(
-    connection: Connection, books: dict[Key, LockedBook], words: Sequence[ReceivedPresence], now: int, newest: str
+    connection: Connection, books: dict[Key, LockedBook], presences: Sequence[ReceivedPresence], now: int, newest: str
 ) -> None:
-    """`words` has one presence per book."""
-    changed = [books[word.book] for word in words if _update_stated_z(books[word.book], word)]
+    """`presences` has one presence per book."""
+    changed = [books[received.book] for received in presences if _update_stated_z(books[received.book], received)]
     update_books(connection, sorted(changed, key=lambda book: book.key), None)
-    settle_gaps(connection, [books[word.book] for word in words], now)
+    settle_gaps(connection, [books[received.book] for received in presences], now)
     passing = {
-        word.book: [*facts_of(word.presence, at=word.at, now=_arrived_at(word, now), newest=newest)] for word in words
+        received.book: [*facts_of(received.presence, at=received.at, now=_arrived_at(received, now), newest=newest)]
+        for received in presences
     }
     settle_passing(connection, PRESENCE_KINDS, passing, now)
-    signs = {word.book: () for word in words if _arrived_at(word, now) > now - FORGETS_MILLIS}
+    signs = {received.book: () for received in presences if _arrived_at(received, now) > now - FORGETS_MILLIS}
     settle_passing(connection, ("late",), signs, now)
-    for word in words:
-        book = books[word.book]
-        for fact in ledger_facts(word.presence, word.at, book.ledger, book.last, book.closed_at):
-            add_fact(connection, word.book, word.presence.nim, fact, now)
+    for received in presences:
+        book = books[received.book]
+        for fact in ledger_facts(received.presence, received.at, book.ledger, book.last, book.closed_at):
+            add_fact(connection, received.book, received.presence.nim, fact, now)
 
 
-def _update_stated_z(book: LockedBook, word: ReceivedPresence) -> bool:
+def _update_stated_z(book: LockedBook, received: ReceivedPresence) -> bool:
     """Updates the book's last stated Z and its key. True if they changed, or if the book follows another ledger since
     the last call."""
-    before, presence = (book.told_z, book.told_by), word.presence
+    before, presence = (book.told_z, book.told_by), received.presence
     if book.follows(presence.ledger):
         z = presence.z if presence.waiting == 0 else min(presence.z, book.max_z)
         if z and z >= book.told_z:
-            book.told_z, book.told_by = z, word.key_id
+            book.told_z, book.told_by = z, received.key_id
     return (book.told_z, book.told_by) != before or book.is_newly_followed
 
 
-def _wanted(connection: Connection, words: Sequence[ReceivedPresence], now: int) -> list[list[WantedClosures]]:
+def _wanted(connection: Connection, presences: Sequence[ReceivedPresence], now: int) -> list[list[WantedClosures]]:
     """Missing closures of each presence's box that may be requested now."""
     table = tables.book.c
-    asking_words = {word.machine: word for word in words if word.quiet >= 0}
+    asking = {received.machine: received for received in presences if received.quiet >= 0}
     lacks = or_(table.held < table.max_z, table.held < table.told_z)
-    query = select(tables.book).where(table.machine.in_(sorted(asking_words)), lacks)
+    query = select(tables.book).where(table.machine.in_(sorted(asking)), lacks)
     wanted: dict[str, list[WantedClosures]] = {}
     for row in connection.execute(query.order_by(table.machine, table.mode)).all():
-        word = asking_words[row.machine]
-        if abs(now - row.received_at) < word.quiet:
+        received = asking[row.machine]
+        if abs(now - row.received_at) < received.quiet:
             continue
         missing = [one for one in missing_of(connection, book_of(row)) if not one.is_gone]
         requests = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[RequestedRange])
         due = checks.due(requests, missing, now)
         wanted.setdefault(row.machine, []).extend(WantedClosures(row.mode, one.first, one.last) for one in due)
-        if due and word.counts:
+        if due and received.counts:
             counted = msgspec.msgpack.encode(checks.counted(requests, missing, due, now))
             mine = (table.machine == row.machine, table.mode == row.mode)
             connection.execute(update(tables.book).where(*mine).values(asked_at=now, asked=counted))
-    return [wanted.get(word.machine, []) if word.quiet >= 0 else [] for word in words]
+    return [wanted.get(received.machine, []) if received.quiet >= 0 else [] for received in presences]
