@@ -291,14 +291,15 @@ def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[i
 
 
 def _has_block(fields: Sequence[str]) -> bool:
-    """Whether C1h has fields of a last invoice before its rates, even empty ones: it has letters or a time, or only
-    blanks where the rates would begin."""
+    """Whether C1h has fields of a last invoice before its rates, even empty ones: it has letters or a time, or enough
+    fields for both, or only blanks where the rates would begin. Rates with a
+    decimal comma are as many, but begin with 0: group A is exempt."""
     block = fields[:_LAST_FIELDS]
     if len(block) < _LAST_FIELDS:
         return False
     if any(char.isalpha() for field in block for char in field) or read_time_if_any(block[0]):
         return True
-    return len(fields) > _EACH and _is_blank(block)
+    return (len(fields) >= _LAST_FIELDS + _EACH and block[0] != "0") or (len(fields) > _EACH and _is_blank(block))
 
 
 def _is_blank(block: Sequence[str]) -> bool:
