@@ -212,7 +212,9 @@ def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
     assert (read.rates, read.last and read.last.number, read.last and read.last.total) == (RATES_READ[:-1], "F,6", 590)
     new = understand(ReadState(), f"{HEAD},,,,,,{RATES.rpartition(',')[0]}".encode())
     assert (new.rates, new.last) == (RATES_READ[:-1], None)
-    other = understand(ReadState(), f"{HEAD},,,,17,590,{RATES}".encode())  # another program's: digits alone, and no time
+    other = understand(
+        ReadState(), f"{HEAD},,,,17,590,{RATES}".encode()
+    )  # another program's: digits alone, and no time
     assert other.last is not None
     assert (other.last.number, other.last.total, other.rates) == ("17", 590, RATES_READ)
     digits = understand(ReadState(), f"{HEAD},20260731092959,1,123,17,590,0,18".encode())
