@@ -9,14 +9,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
-from common.language import NO_TEXT, Text
+import msgspec
+
+from common.language import Text
 from common.language.reasons import SALE_AMONG_FOREIGN
 from daemon.core.audit import INTERNAL, Call
 from daemon.core.errors import PeriodEnded, StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSeen
-from daemon.core.ledger.verdict import Evidence
+from daemon.core.ledger.verdict import Evidence, foreign_count
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
 from daemon.store.acts import CalendarAccess, DeferredAccess, OutageAccess
@@ -133,10 +135,8 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
-    def certify(
-        self, connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, *, found: Text = NO_TEXT
-    ) -> Record:
-        """Stores the outcome: state, seq, hash, counters, an event. `found`: attention in the same commit."""
+    def certify(self, connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome) -> Record:
+        """Stores the outcome: state, seq, hash, counters, an event."""
         before = connection.total_changes
         record = attempts.certify(connection, book, attempt_id, outcome)
         if connection.total_changes != before:  # a repetition is no news
@@ -146,6 +146,17 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
             last = outages.last_outage(connection, book) if book.mode == "live" else None
             if last is not None and last.is_open and record.begun_at >= last.since:
                 self._end_outage(connection, book, at=record.ended_at, until=record.ended_at - record.line_ms)
+        return record
+
+    def certify_settled(
+        self, connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, found: Text
+    ) -> Record:
+        """As `certify`, with attention if `found`. What a person has entered meanwhile of an earlier attempt is no
+        foreign invoice."""
+        if (before := books.book_state(connection, book).counters) is not None:
+            others = foreign_count(outcome.invoice, before, outcome.certified.counters)
+            outcome = msgspec.structs.replace(outcome, unexplained=min(outcome.unexplained, others))
+        record = self.certify(connection, book, attempt_id, outcome)
         if found:
             self._attend(connection, book, found, outcome.at)
         return record

@@ -194,7 +194,7 @@ async def _write(
         invoice = record.invoice if verdict.code else _without_code(record.invoice)
         waited = max(0, now - record.begun_at)
         outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=waited, unexplained=others)
-        ended = await worker.ledger.write(worker.ledger.certify, worker.book, record.id, outcome, found=found)
+        ended = await worker.ledger.write(worker.ledger.certify_settled, worker.book, record.id, outcome, found)
         worker.attempts.counters = verdict.counters
         worker.apply_name(ended.nim)
     elif refusal:

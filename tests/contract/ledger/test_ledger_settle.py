@@ -15,6 +15,7 @@ from daemon.core.events import ATTENTION
 from daemon.core.ledger.attempt import NOT_CERTIFIED, DuplicateInvoice, Outcome, Record
 from daemon.core.ledger.decision import Decision
 from daemon.core.ledger.paper import PaperInvoice
+from daemon.core.ledger.verdict import foreign_count
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.housekeeping import mark_restored
@@ -172,10 +173,24 @@ async def test_whatever_sets_attention_is_an_event(store: Store, till: Till) -> 
     await ledger.attend_machine("EL02000099-1", Text("no book of this ledger"), at=till.at)
     sale = invoice("F-1")
     outcome = Outcome(till.word(sale), sale, sale.total_ttc, till.at)
-    await ledger.write(ledger.certify, till.book, await till.begin(sale), outcome, found=Text("c"))
+    await ledger.write(ledger.certify_settled, till.book, await till.begin(sale), outcome, Text("c"))
     assert ledger.peek(book_state, till.book).attention == "c"
     events = [event.detail for event in ledger.peek(events_after, till.book, 0) if event.type == ATTENTION]
     assert events == ["a", "b", "c"]
+
+
+async def test_what_a_person_entered_meanwhile_is_no_foreign_invoice(store: Store, till: Till) -> None:
+    """The outcome was found by the counters from before the decision: it counted that invoice as another program's."""
+    ledger = store.ledger
+    await till.sell()
+    before = ledger.peek(book_state, till.book).counters
+    later = await till.begin(invoice("later"))
+    await till.sell()  # as if entered from paper
+    word = till.word(invoice("later"))
+    others = foreign_count(invoice("later"), before, word.counters)
+    outcome = Outcome(word, invoice("later"), invoice("later").total_ttc, till.at, unexplained=others)
+    await ledger.write(ledger.certify_settled, till.book, later, outcome, Text(""))
+    assert (others, ledger.peek(book_state, till.book).unexplained) == (1, 0)
 
 
 async def carried_out(till: Till, decision: Decision) -> tuple[str, str, str, dict[str, str]]:
