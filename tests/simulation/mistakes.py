@@ -547,11 +547,11 @@ MISTAKES = (
         "        return TakenFrom(year, start)\n",
     ),
     Mistake(
-        58,
+        15,
         "an outage that is written down late lasts over what was certified meanwhile",
         "daemon.store.tables.book.outages",
-        "    since = max(at - lasted, last_service(connection, book))\n",
-        "    since = at - lasted\n",
+        "    if certified:\n",
+        "    if False:\n",
     ),
     Mistake(
         23,
