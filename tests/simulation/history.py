@@ -106,8 +106,10 @@ class History:
         try:
             async with asyncio.timeout(LONGEST):
                 await _unless_one_fails(self._play(), beside)
-                rows = [
-                    row for expected in self.expected for row in await _unless_one_fails(self._look(expected), beside)
+                records = [
+                    record
+                    for expected in self.expected
+                    for record in await _unless_one_fails(self._look(expected), beside)
                 ]
         except TimeoutError:
             raise AssertionError("a history without an end") from None
@@ -123,7 +125,7 @@ class History:
             nothing_twice(expected)
             nothing_late(expected)
         if not any(exempt.sales_are_named_alike(expected.world) for expected in self.expected):
-            credits_fit(rows)
+            credits_fit(records)
         sound(box, self.expected)
         self.expected[0].note_calendar(calendar_reports(box.ledger))
 
@@ -218,12 +220,12 @@ class History:
                     closures += await world.ask(reading, seat)
                     records += await world.ask(seat.certified(each), seat)
                     assert not ledger.peek(attempts.unfinished, each)
-                rows = nothing_lost(expected, records, closures)
+                nothing_lost(expected, records, closures)
                 if self.box.defers:
                     register = ledger.peek(outages.outages_between, book, start=0, end=1 << 60, after=0, limit=1000)
                     # The register is a taxpayer's: while one has an outage the machine may certify for another.
                     outages_are_right(expected, register, await world.ask(seat.certified(book), seat))
-                return rows
+                return records
             await asyncio.sleep(0.5)
 
 

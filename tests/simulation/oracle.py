@@ -280,8 +280,8 @@ def nothing_late(expected: Expectations) -> None:
     assert not found, f"told that they were never certified, and certified: {', '.join(found)}"
 
 
-def nothing_lost(expected: Expectations, ledger: Sequence[Record], closures: Sequence[Closure]) -> list[Record]:
-    """At the end, with everything healed and the last Z made. What there is to look at of the ledger."""
+def nothing_lost(expected: Expectations, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
+    """At the end, with everything healed and the last Z made."""
     world = expected.world
     log = [
         entry
@@ -322,7 +322,6 @@ def nothing_lost(expected: Expectations, ledger: Sequence[Record], closures: Seq
     if not exempt.strangers_are_uncounted(world):
         assert sum(z.unexplained for z in closures) == world.foreign, "somebody else's invoices are not counted right"
     _time_is_right(world, ledger, closures)
-    return rows
 
 
 def _difference(ours: Sequence[object], machine: Sequence[object]) -> str:
@@ -349,12 +348,13 @@ def _in_time(world: World, ledger: Sequence[Record], closures: Sequence[Closure]
 
 
 def credits_fit(stored: Sequence[Record]) -> None:
-    """Of all machines of the box together."""
-    credited: Counter[str] = Counter()
+    """Of all machines of the box together. A person who is wrong may have entered another sale with the same counter."""
+    credited, originals = Counter[str](), Counter[str]()
     for record in stored:
         if record.type in CREDITS:
             credited[record.invoice.reference] += record.total_ttc
-    originals = {f"{r.nim}-{r.counters.fvc}": r.total_ttc for r in stored if r.counters and r.type == "FV"}
+        elif record.type == "FV" and record.counters:
+            originals[f"{record.nim}-{record.counters.fvc}"] += record.total_ttc
     for reference, total in credited.items():
         original = originals.get(reference)
         assert original is None or total <= original, f"credit notes of {total} on {reference}, which was {original}"
