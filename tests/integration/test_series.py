@@ -16,6 +16,7 @@ from daemon.core.invoice.number import Series
 from daemon.core.ledger.attempt import Attempt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.tables.book.deferred import open_sales
 from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.numbers import numbered
@@ -122,6 +123,32 @@ async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_u
         await shop.connected()
         assert [await place(shop.worker, shop) for _ in range(2)] == [5, 6]
     assert len({entry.number for entry in shop.on_machine}) == 6
+
+
+async def test_an_older_ledger_gives_no_number_of_a_sale_that_waits_in_the_ledger_that_it_replaces(
+    tmp_path: Path,
+) -> None:
+    """Its machine knows nothing of it. That ledger may come back, and continues after what the older one has given."""
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+    async with MemoryShop(path, defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        backup(path, copy, at=1)
+        assert await place(shop.worker, shop, "key", later=True) == 2
+    aside = restore(copy, path, at=2).aside
+    assert aside is not None
+    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+        await shop.connected()
+        assert [await place(shop.worker, shop) for _ in range(2)] == [3, 4]
+    restore(aside, path, at=3)
+    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+        await shop.until(lambda: shop.store.ledger.peek(read_evidence, shop.worker.book), "what the machine says")
+        await shop.adopt(unexplained=2)
+        assert await place(shop.worker, shop) == 5
+        (sale,) = shop.store.ledger.peek(open_sales, shop.worker.book, 0, 10)
+        assert (sale.number[-6:], sale.state) == ("000002", "doubtful")
+    numbers = [entry.number for entry in shop.on_machine]
+    assert len(numbers) == len(set(numbers)) == 4
 
 
 @pytest.mark.parametrize("strangers", ["FV", "FV FV", "FV FV FA"])

@@ -28,7 +28,7 @@ from daemon.store.maintenance.continuation import (
 )
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.lost_writes import count_missing, ledger_name
-from daemon.store.maintenance.numbers import LastZ, prepare_copy, remember
+from daemon.store.maintenance.numbers import LastZ, prepare_copy, remember, take_over_places
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, is_room, verify
 from daemon.store.sqlite.disk_failure import DAMAGED, as_storage_error
@@ -121,6 +121,7 @@ def restore(
                 findings, why_not = fill(with_newer=False), error
             with closing(open_file(copy, "rw")) as connection:
                 asks = prepare_copy(connection, target, remember(named), last_z)
+                take_over_places(connection, target)
                 write_damage(connection, findings.damage)
             sync_path(copy)  # before anything of the present ledger is touched
             aside = _set_aside(target, at)

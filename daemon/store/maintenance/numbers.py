@@ -5,11 +5,13 @@ Z, as an entry of the chain that `mcfd verify` accepts and shows."""
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +20,7 @@ import msgspec
 from common.language import Text
 from common.wire.instants import now_millis
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import MachineState, same_machine, short_nim
@@ -35,7 +38,7 @@ from daemon.store.sqlite.high_water import (
     without_taxpayer,
     write_marks,
 )
-from daemon.store.tables.book import books, entries
+from daemon.store.tables.book import books, entries, uniqueness
 from daemon.store.tables.book.calendar_closures import highest_numbers, numbers
 from daemon.store.tables.meta import LEDGER_ID, read_meta, read_number, write_meta
 from daemon.store.tables.people import end_all_sessions
@@ -48,6 +51,10 @@ _SQL = load(__name__)
 
 LIVE: Final = "live"
 """Only live books ask for their last Z; the numbers of a sandbox may restart."""
+
+
+MAX_SERIES: Final = 1000
+"""Of the newest invoices; a till may send numbers that are no series."""
 
 
 class LedgerNumbers(NamedTuple):
@@ -99,6 +106,28 @@ def _without_cut_off(marks: Marks, ledger: LedgerNumbers) -> Marks:
         question = open_question(mark.question, -ledger.answered.get(name, 0))
         by_name[name] = msgspec.structs.replace(mark, reserved=reserved, question=question)
     return msgspec.structs.replace(marks, books=by_name)
+
+
+def take_over_places(copy: sqlite3.Connection, replaced: Path) -> None:
+    """The highest place of each series that `replaced` has given, and the copy lacks, goes into the copy, which
+    continues after it: `replaced` may come back later, with sales that wait under such numbers."""
+    found = uniqueness.read_places(copy)
+    with contextlib.suppress(*UNREADABLE), closing(open_to_read(replaced)) as connection:
+        for name, place in uniqueness.read_places(connection).items():
+            found[name] = max(found.get(name, 0), place)
+        for nim, number in chain(_lacked(copy, connection), connection.execute(_SQL["waiting"])):
+            if len(found) < MAX_SERIES and (parts := re.fullmatch(r"(.*?)([0-9]{1,15})", number_key(number))):
+                name = uniqueness.place_name(nim, parts[1], len(parts[2]))
+                found[name] = max(found.get(name, 0), int(parts[2]))
+    write_meta(copy, uniqueness.PLACES, msgspec.json.encode(found).decode())
+
+
+def _lacked(copy: sqlite3.Connection, replaced: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """NIM and number of each invoice since the last one that both ledgers have."""
+    for id_, hash_, nim, number in replaced.execute(_SQL["newest"]):
+        if hash_ is not None and copy.execute(_SQL["hash"], (id_,)).fetchone() == (hash_,):
+            return
+        yield nim, number
 
 
 # -- whether the last Z has to be entered -----------------------------------------------------------------------------------

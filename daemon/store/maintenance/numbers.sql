@@ -35,3 +35,14 @@ UPDATE book SET z_asked = ? WHERE id = ?;
 
 -- name: question
 SELECT z_asked FROM book WHERE id = ?;
+
+-- name: newest
+SELECT certification.id, hash, nim, number FROM certification JOIN book ON book.id = book_id
+WHERE mode = 'live' AND state NOT IN ('refused', 'abandoned') ORDER BY certification.id DESC;
+
+-- name: hash
+SELECT hash FROM certification WHERE id = ?;
+
+-- name: waiting
+SELECT nim, number_key FROM deferred JOIN book ON book.id = book_id
+WHERE mode = 'live' AND state IN ('waiting', 'begun', 'doubtful');

@@ -109,7 +109,7 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool, series: Serie
     lowest_open, adopted = worker.ledger.peek(uniqueness.bounds, worker.book, prefix, series.digits)
     if lowest_open:
         floor = min(floor, lowest_open - 1)
-    floor = max(floor, adopted, _missing(worker, prefix_of, type_, series.digits))
+    floor = max(floor, adopted, _missing(worker, prefix_of, type_, series.digits), _replaced(worker, prefix, series))
     floor = max(floor, _machine_place(worker, prefix_of, type_, series.digits))
     place, is_first = floor + 1, True
     while True:
@@ -131,6 +131,14 @@ def _missing(worker: MachineWorker, prefix_of: Callable[[str], str], type_: str,
     floors = worker.series_floor
     if name not in floors:
         floors[name] = worker.ledger.peek(uniqueness.highest_missing, worker.book, type_, prefix_of, digits)
+    return floors[name]
+
+
+def _replaced(worker: MachineWorker, prefix: str, series: Series) -> int:
+    """Highest place that was given in a ledger which a copy has replaced; 0 for none."""
+    name, floors = f"{prefix} replaced", worker.series_floor
+    if name not in floors:
+        floors[name] = worker.ledger.peek(uniqueness.highest_replaced, worker.book, prefix, series.digits)
     return floors[name]
 
 

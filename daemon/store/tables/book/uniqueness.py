@@ -6,16 +6,21 @@ import sqlite3
 import sys
 from collections.abc import Callable
 
+import msgspec
+
 from common.language import Text
 from daemon.core.errors import LedgerUnusable, NotFound
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book, KeyUse
-from daemon.core.machine.state import LastInvoice
+from daemon.core.machine.state import LastInvoice, short_nim
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import attempts, closures, deferred
+from daemon.store.tables.meta import read_meta
 
 _SQL = load(__name__)
+PLACES = "places"
+"""In `meta`: the highest place of each series in a ledger that was replaced."""
 LOST = Text("what was done with this Idempotency-Key is lost in a damaged ledger: look for it on the machine's paper")
 
 
@@ -90,6 +95,22 @@ def highest_missing(
         if highest and missing > 0:
             found = max(found, highest + missing)
     return found
+
+
+def highest_replaced(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> int:
+    """The highest place of the series in a ledger that a copy has replaced; 0 for none."""
+    places = read_places(connection)
+    nims = [nim for (nim,) in connection.execute(_SQL["sharing"], (book.id,))]
+    return max((places.get(place_name(nim, prefix, digits), 0) for nim in nims), default=0)
+
+
+def read_places(connection: sqlite3.Connection) -> dict[str, int]:
+    """By `place_name`, as stored at the last restore."""
+    return msgspec.json.decode(read_meta(connection, PLACES) or "{}", type=dict[str, int])
+
+
+def place_name(nim: str, prefix: str, digits: int) -> str:
+    return f"{short_nim(nim)} {prefix} {digits}"
 
 
 def is_reserved(connection: sqlite3.Connection, book: Book, number: str) -> bool:

@@ -44,3 +44,6 @@ SELECT EXISTS (SELECT 1 FROM shared_book WHERE book_id = ?1 AND (
     OR EXISTS (SELECT 1 FROM certification
         WHERE book_id = other_id AND coalesce(number_key, number) = ?3 AND state NOT IN ('refused', 'abandoned') AND twin & 1 = 0)
     OR EXISTS (SELECT 1 FROM deferred WHERE book_id = other_id AND number_key = ?3 AND state IN ('waiting', 'begun', 'doubtful'))));
+
+-- name: sharing
+SELECT nim FROM shared_book JOIN book ON book.id = other_id WHERE book_id = ? AND mode = 'live';
