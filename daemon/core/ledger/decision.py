@@ -16,7 +16,6 @@ from daemon.core.ledger.verdict import (
     Evidence,
     LastComparison,
     Verdict,
-    counted,
     foreign_count,
     is_last,
     verdicts,
@@ -256,7 +255,8 @@ class Case(msgspec.Struct, frozen=True):
         before = self.state.counters
         if before is None or self.evidence is None:
             return 0
-        return max(0, counted(before, self.evidence.state.counters))
+        now = self.evidence.state.counters
+        return max(0, now.fvc - before.fvc + now.frc - before.frc)
 
 
 class Adoption(msgspec.Struct, frozen=True):

@@ -266,16 +266,11 @@ def fc_moved(kind: str, before: FiscalCounters, certified: FiscalCounters) -> bo
     return moved > 0 or (moved == 0 and kind in MAY_NOT_COUNT)
 
 
-def counted(before: FiscalCounters, now: FiscalCounters) -> int:
-    """How many invoices the machine counted since `before` by type, at most as many as in TC: FVC and FRC of an invoice
-    from paper are not exact."""
-    return min(now.fvc - before.fvc + now.frc - before.frc, now.tc - before.tc)
-
-
 def foreign_count(invoice: Invoice, before: FiscalCounters, now: FiscalCounters) -> int:
     """How many foreign invoices the machine counted since `before`, beside this one, which may count in TC alone."""
-    moved = now.frc - before.frc if invoice.is_credit else now.fvc - before.fvc
-    return max(0, min(counted(before, now) - (moved > 0), now.tc - before.tc - 1))
+    sold, credited = now.fvc - before.fvc, now.frc - before.frc
+    is_counted = (credited if invoice.is_credit else sold) > 0
+    return max(0, sold + credited - is_counted)
 
 
 def evidence(attempt: Record, before: FiscalCounters, state: MachineState) -> Text:
@@ -313,7 +308,7 @@ def behind(
     if ours:
         foreign, is_unknown = foreign_count(ours, before, now), is_restored and moved > 1
     else:
-        foreign = max(1, counted(before, now)) if (now.fvc, now.frc) != (before.fvc, before.frc) else 0
+        foreign = now.fvc - before.fvc + now.frc - before.frc
         is_unknown = last == "new" or (last in ("none", "unrecorded", "gone") and is_restored and moved > 0)
     if foreign or is_unknown:
         if foreign > 1:
