@@ -30,8 +30,9 @@ def stored_sales(ledger: Path, nim: str) -> dict[str, set[tuple[str, int]]]:
 
 
 def calendar_reports(ledger: Path) -> list[tuple[str, str, int, str]]:
-    """Machine and taxpayer, kind, number and report of each month and year that a ledger has closed."""
+    """Machine and taxpayer, kind, number and report of each month and year that a ledger has closed; none in a file that has no table yet."""
     query = """SELECT substr(nim, 1, 10) || ' ' || book.ifu, json_extract(CAST(body AS TEXT), '$.kind'), json_extract(CAST(body AS TEXT), '$.number'), hex(entry.hash)
         FROM entry JOIN book ON book.id = book_id WHERE json_extract(CAST(body AS TEXT), '$.type') = 'calendar'"""
     with contextlib.closing(sqlite3.connect(ledger)) as connection:
-        return list(connection.execute(query))
+        has_tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] > 0
+        return list(connection.execute(query)) if has_tables else []
