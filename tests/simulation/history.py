@@ -38,6 +38,7 @@ from simulation.world import World
 from bridge.frame import MIN_SEQ
 from daemon.core.clock import zone
 from daemon.core.errors import MachineError, StorageError
+from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import PATTERN
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
@@ -225,7 +226,12 @@ class History:
                     register = ledger.peek(outages.outages_between, book, start=0, end=1 << 60, after=0, limit=1000)
                     # The register is a taxpayer's: while one has an outage the machine may certify for another.
                     outages_are_right(expected, register, await world.ask(seat.certified(book), seat))
-                return records
+                return [
+                    record
+                    for record in records
+                    if record.type not in CREDITS
+                    or not expected.is_abandoned(expected.name_of(record.number, record.total_ttc))
+                ]
             await asyncio.sleep(0.5)
 
 

@@ -348,7 +348,8 @@ def _in_time(world: World, ledger: Sequence[Record], closures: Sequence[Closure]
 
 
 def credits_fit(stored: Sequence[Record]) -> None:
-    """Of all machines of the box together. A person who is wrong may have entered another sale with the same counter."""
+    """Of all machines of the box together; without credit notes that an older ledger did not know when others were checked. A person who is wrong may
+    have entered another sale with the same counter."""
     credited, originals = Counter[str](), Counter[str]()
     for record in stored:
         if record.type in CREDITS:
