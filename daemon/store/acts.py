@@ -9,8 +9,8 @@ import sqlite3
 import msgspec
 
 from common.language.reasons import INVOICE_IN_PROGRESS, to_stored
-from daemon.core.audit import DAEMON, Actor, Call
-from daemon.core.errors import MachineBusy, PeriodNotOver, StorageError
+from daemon.core.audit import DAEMON, Actor, Call, key_hash_of
+from daemon.core.errors import KeyReused, MachineBusy, PeriodNotOver, StorageError
 from daemon.core.events import BACK, DEFERRED, OUTAGE, REFUSED
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import DuplicateInvoice
@@ -29,7 +29,15 @@ from daemon.core.report.calendar_report import month_of
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance.numbers import name_of
 from daemon.store.tables import audit
-from daemon.store.tables.book import attempts, books, calendar_closures, deferred, entries, outages
+from daemon.store.tables.book import (
+    attempts,
+    books,
+    calendar_closures,
+    deferred,
+    entries,
+    outages,
+    uniqueness,
+)
 from daemon.store.tables.book.calendar_closures import ClosingTerms, IssuedNumbers
 from daemon.store.tables.book.codec import invoice_bytes
 
@@ -129,7 +137,8 @@ class OutageAccess(LedgerAccess):
 class DeferredAccess(LedgerAccess):
     async def defer(self, book: Book, sale: DeferredSale, reason: str, taken: TakenFrom) -> DeferredSale:
         """Stores row, chain entry and event in one transaction; returns the sale with its stored time. `taken`: which
-        attempts reserve its number."""
+        attempts reserve its number. A sale that waits under its key at the other machine of a pair is returned;
+        KeyReused for another use of the key there."""
 
         def job(connection: sqlite3.Connection) -> DeferredSale:
             holder = attempts.find_holder(connection, book, sale.number, taken)
@@ -139,6 +148,10 @@ class DeferredAccess(LedgerAccess):
                 raise DuplicateInvoice(holder)
             if deferred.is_number_in_use(connection, book, sale.number):
                 raise NumberWaits(sale.number)
+            if use := uniqueness.find_key(connection, book, key_hash_of(sale.key)):
+                if use.sale is None or use.fingerprint != sale.fingerprint:
+                    raise KeyReused
+                return use.sale
             digest = deferred.digest_of(sale.key, sale.fingerprint, invoice_bytes(sale.invoice)) if sale.invoice else ""
             entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason, sale.outage, digest)
             at = entries.append(connection, book, entry, sale.sold_at).at

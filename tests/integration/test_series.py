@@ -6,14 +6,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.ledgers.ledger import invoice as stored_invoice
 from support.memory_shop import DEFAULTS, LAST, MemoryShop
 from support.shop import invoice
 from support.spare import paired
 
 from daemon.core.audit import Actor
-from daemon.core.errors import MachineAttention, MachineOffline
-from daemon.core.invoice.number import Series
+from daemon.core.errors import KeyReused, MachineAttention, MachineOffline
+from daemon.core.invoice.number import Series, TakenFrom
 from daemon.core.ledger.attempt import Attempt
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.deferred import open_sales
@@ -89,6 +91,21 @@ async def test_what_is_taken_back_while_the_spare_certifies_is_given_again(tmp_p
         await shop.take_back()
         await shop.first_returns()
         assert sorted([await place(shop.in_use, shop.first) for _ in range(2)]) == [1, 3]
+
+
+async def test_a_sale_that_waits_at_one_machine_of_a_pair_is_not_accepted_at_the_other_too(tmp_path: Path) -> None:
+    """A request at the spare is still under way when the machine is taken back, and its till has sent it again there:
+    both would wait under one key, and neither could be certified."""
+    async with paired(tmp_path / "ledger") as shop:
+        ledger, books = shop.first.store.ledger, (shop.first.worker.book, shop.spare.worker.book)
+
+        def sale(number: str, fingerprint: bytes) -> DeferredSale:
+            return DeferredSale(0, "key", fingerprint, "r", number, "FV", 15000, 1, "x", invoice=stored_invoice(number))
+
+        first = await ledger.defer(books[0], sale("F-1", b"one"), "requested", TakenFrom())
+        assert await ledger.defer(books[1], sale("F-2", b"one"), "requested", TakenFrom()) == first
+        with pytest.raises(KeyReused):
+            await ledger.defer(books[1], sale("F-3", b"two"), "requested", TakenFrom())
 
 
 async def test_what_the_machine_refuses_later_is_given_again(tmp_path: Path) -> None:
