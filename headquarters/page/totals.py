@@ -46,9 +46,12 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
     shops: Counter[str] = Counter()
     by_day: dict[str, list[int]] = {day: [0, 0, 0, 0, 0] for day in days}
     numbers: dict[str, list[int]] = {}
-    with store.figures.days_read(days[0], days[-1], machines=list(boxes) if region else None) as read:
+    machines = list(boxes) if region else None
+    with store.figures.days_read(days[0], days[-1], machines=machines, replaced=True) as read:
         for line in read():
             numbers.setdefault(line.machine, []).append(line.z)
+            if line.replaced_by is not None:
+                continue
             _add(by_day[line.day], 1, line.certs, line.ht, line.tva, line.ttc)
             shops[line.machine] += line.ttc
             for name, *amounts in line.groups:

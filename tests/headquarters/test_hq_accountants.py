@@ -180,6 +180,7 @@ async def test_a_closure_that_a_restored_ledger_replaced(store):
     assert [(row["Z"], row["Total TTC"]) for row in rows] == [("1", "16000"), ("3", "24000")]
     assert "de nouveau dans le Z 3" in unescape(shop)
     assert sum(number(row[1]) for row in list(tables(page))[3]) == 40_000
+    assert 'data-testid="missing"' not in page
     assert [(one["z_number"], one["replaced_by"]) for one in content] == [(1, None), (2, 3), (3, None)]
 
 
