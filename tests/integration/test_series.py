@@ -142,23 +142,25 @@ async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_u
     assert len({entry.number for entry in shop.on_machine}) == 6
 
 
+@pytest.mark.parametrize("pattern", [Series().pattern, "{type}{year}", "fac-{type}-{year}-"])
 async def test_an_older_ledger_gives_no_number_of_a_sale_that_waits_in_the_ledger_that_it_replaces(
-    tmp_path: Path,
+    tmp_path: Path, pattern: str
 ) -> None:
     """Its machine knows nothing of it. That ledger may come back, and continues after what the older one has given."""
     path, copy = tmp_path / "ledger", tmp_path / "copy"
-    async with MemoryShop(path, defaults=GIVES) as shop:
+    gives = msgspec.structs.replace(DEFAULTS, series=Series(pattern=pattern))
+    async with MemoryShop(path, defaults=gives) as shop:
         await shop.connected()
         assert await place(shop.worker, shop) == 1
         backup(path, copy, at=1)
         assert await place(shop.worker, shop, "key", later=True) == 2
     aside = restore(copy, path, at=2).aside
     assert aside is not None
-    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+    async with MemoryShop(path, on=shop.session, defaults=gives) as shop:
         await shop.connected()
         assert [await place(shop.worker, shop) for _ in range(2)] == [3, 4]
     restore(aside, path, at=3)
-    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+    async with MemoryShop(path, on=shop.session, defaults=gives) as shop:
         await shop.until(lambda: shop.store.ledger.peek(read_evidence, shop.worker.book), "what the machine says")
         await shop.adopt(unexplained=2)
         assert await place(shop.worker, shop) == 5

@@ -5,13 +5,12 @@ Z, as an entry of the chain that `mcfd verify` accepts and shows."""
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain
+from itertools import starmap
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,7 +19,6 @@ import msgspec
 from common.language import Text
 from common.wire.instants import now_millis
 from daemon.core.errors import InvalidRequest
-from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import MachineState, same_machine, short_nim
@@ -113,21 +111,22 @@ def take_over_places(copy: sqlite3.Connection, replaced: Path) -> None:
     continues after it: `replaced` may come back later, with sales that wait under such numbers."""
     found = uniqueness.read_places(copy)
     with contextlib.suppress(*UNREADABLE), closing(open_to_read(replaced)) as connection:
-        for name, place in uniqueness.read_places(connection).items():
-            found[name] = max(found.get(name, 0), place)
-        for nim, number in chain(_lacked(copy, connection), connection.execute(_SQL["waiting"])):
-            if len(found) < MAX_SERIES and (parts := re.fullmatch(r"(.*?)([0-9]{1,15})", number_key(number))):
-                name = uniqueness.place_name(nim, parts[1], len(parts[2]))
-                found[name] = max(found.get(name, 0), int(parts[2]))
+        for name, place in _places(copy, connection):
+            if name in found or len(found) < MAX_SERIES:
+                found[name] = max(found.get(name, 0), place)
     write_meta(copy, uniqueness.PLACES, msgspec.json.encode(found).decode())
 
 
-def _lacked(copy: sqlite3.Connection, replaced: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """NIM and number of each invoice since the last one that both ledgers have."""
+def _places(copy: sqlite3.Connection, replaced: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+    """Of sales that wait in `replaced`, and of its invoices since the last one that both ledgers have, newest first."""
+    yield from uniqueness.read_places(replaced).items()
+    with contextlib.suppress(sqlite3.OperationalError):  # a ledger of 0.1 knows no sales that wait
+        yield from filter(None, starmap(uniqueness.place_of, replaced.execute(_SQL["waiting"]).fetchall()))
     for id_, hash_, nim, number in replaced.execute(_SQL["newest"]):
         if hash_ is not None and copy.execute(_SQL["hash"], (id_,)).fetchone() == (hash_,):
             return
-        yield nim, number
+        if place := uniqueness.place_of(nim, number):
+            yield place
 
 
 # -- whether the last Z has to be entered -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from daemon.store.tables.meta import read_meta
 _SQL = load(__name__)
 PLACES = "places"
 """In `meta`: the highest place of each series in a ledger that was replaced."""
+_ENDS_WITH_DIGITS = re.compile(r"(.*[^0-9]|)([0-9]{1,18})")
 LOST = Text("what was done with this Idempotency-Key is lost in a damaged ledger: look for it on the machine's paper")
 
 
@@ -99,18 +101,24 @@ def highest_missing(
 
 def highest_replaced(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> int:
     """The highest place of the series in a ledger that a copy has replaced; 0 for none."""
-    places = read_places(connection)
-    nims = [nim for (nim,) in connection.execute(_SQL["sharing"], (book.id,))]
-    return max((places.get(place_name(nim, prefix, digits), 0) for nim in nims), default=0)
+    places, found = read_places(connection), 0
+    for (nim,) in connection.execute(_SQL["sharing"], (book.id,)).fetchall():
+        if first := place_of(nim, prefix + "0" * digits):
+            place = places.get(first[0], 0) - first[1]
+            found = max(found, place) if place < 10**digits else found
+    return found
 
 
 def read_places(connection: sqlite3.Connection) -> dict[str, int]:
-    """By `place_name`, as stored at the last restore."""
+    """By name of the series (`place_of`), as stored at the last restore."""
     return msgspec.json.decode(read_meta(connection, PLACES) or "{}", type=dict[str, int])
 
 
-def place_name(nim: str, prefix: str, digits: int) -> str:
-    return f"{short_nim(nim)} {prefix} {digits}"
+def place_of(nim: str, number: str) -> tuple[str, int] | None:
+    """A name for the machine's series of that number, and all digits at the number's end: the place, behind those of a
+    prefix that ends with digits. None without digits, or with too many."""
+    parts = _ENDS_WITH_DIGITS.fullmatch(number_key(number))
+    return None if parts is None else (f"{short_nim(nim)} {parts[1]} {len(parts[2])}", int(parts[2]))
 
 
 def is_reserved(connection: sqlite3.Connection, book: Book, number: str) -> bool:
