@@ -61,7 +61,7 @@ class CalendarAccess(LedgerAccess):
 
     async def close_over_months(self, book: Book, at: int, *, upto_z: bool = False) -> None:
         """Closes what is over at `at` (ms) and not closed yet; nothing is written when there is nothing."""
-        if self.peek(calendar_closures.open_month, book, self._open.zone) < month_of(at, self._open.zone):
+        if "" < self.peek(calendar_closures.open_month, book, self._open.zone) < month_of(at, self._open.zone):
             await self.write(self.close_over, book=book, at=at, upto_z=upto_z)
             await self.count_calendar(book)
 

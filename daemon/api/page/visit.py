@@ -131,8 +131,12 @@ class Visit(msgspec.Struct, frozen=True):
     @property
     def workers(self) -> Sequence[MachineWorker]:
         """All that can be selected: also machines that are no longer configured, to be read and closed."""
-        retired = [each for each in self.deps.workers.retired() if each.book.mode == "live"]
-        return (*self.deps.workers.all(), *retired)
+        return (*self.deps.workers.all(), *self.retired)
+
+    @property
+    def retired(self) -> list[MachineWorker]:
+        """Machines that are no longer configured; their sandboxes are of no use."""
+        return [each for each in self.deps.workers.retired() if each.book.mode == "live"]
 
     @property
     def _usual(self) -> MachineWorker:

@@ -42,8 +42,10 @@ class StampDuty(msgspec.Struct, frozen=True):
 
     def amended(self, entered: Invoice, agreed: Invoice) -> Invoice:
         """`agreed`, which the machine's total may have moved over a step; a duty of the till's own stays."""
+        if entered.is_credit or not self.is_charged:
+            return agreed
         before, after = self.on(cash_of(entered.payments)), self.on(cash_of(agreed.payments))
-        if entered.is_credit or not self.is_charged or after == before or entered.stamp_duty != before:
+        if after == before or entered.stamp_duty != before:
             return agreed
         return msgspec.structs.replace(agreed, stamp_duty=after)
 

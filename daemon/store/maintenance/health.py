@@ -9,7 +9,6 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 
 from common.language import Text
 from daemon.core.errors import LedgerUnusable
@@ -100,7 +99,9 @@ def _check_numbers(connection: sqlite3.Connection) -> None:
     over, since a till repeats its newest requests."""
     until = time.monotonic() + NUMBERS_SECONDS
     (last,) = connection.execute(_SQL["last_id"]).fetchone()
-    for newest in takewhile(lambda _: time.monotonic() < until, range(last, 0, -NUMBERS_AT_ONCE)):
+    for newest in range(last, 0, -NUMBERS_AT_ONCE):
+        if time.monotonic() >= until:
+            return
         row = connection.execute(_SQL["unindexed"], (newest - NUMBERS_AT_ONCE, newest)).fetchone()
         if row is not None:
             raise LedgerUnusable(

@@ -14,12 +14,12 @@ from common.language import Language, Text, reasons
 from common.language.reasons import codes_of
 from common.numbers import money
 from daemon.api.box import LineSlot
-from daemon.api.page.views.sales_state import AMBER_DAYS, RED_DAYS, refuses_since, wrong_clock
+from daemon.api.page.views.sales_state import refuses_since, wrong_clock
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
 from daemon.core.ledger.outage import Outage
-from daemon.core.report.machine_info import tax_server
+from daemon.core.report.machine_info import ALERT_DAYS, WARN_DAYS, tax_server
 from daemon.paper.logo import draw_qr
 from daemon.store.tables.book.outages import last_outage, out_since
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -156,7 +156,7 @@ def machine_view(worker: MachineWorker, visit: Visit) -> MachineView:
         detail=detail,
         waiting=worker.waiting,
         days=days,
-        days_colour="" if days is None or days < AMBER_DAYS else "amber" if days < RED_DAYS else "bad",
+        days_colour="" if days is None or days < WARN_DAYS else "amber" if days < ALERT_DAYS else "bad",
         unsent=link.waiting if link else None,
         clock=wrong_clock(worker, visit),
         doubts="" if worker.connected else ", ".join(f"{r.number} ({money(r.total_ttc)})" for r in worker.unfinished),

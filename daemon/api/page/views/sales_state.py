@@ -19,7 +19,7 @@ from common.language.reasons import (
 from daemon.core.clock import DAY, HOUR, machine_millis
 from daemon.core.errors import StorageError, StorageFull, ZNumberUnknown, without_paths
 from daemon.core.machine.state import same_machine
-from daemon.core.report.machine_info import ALERT_DAYS, WARN_DAYS, tax_server
+from daemon.core.report.machine_info import WARN_DAYS, tax_server
 from daemon.paper.reports import REASONS
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.deferred import backlog
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from daemon.core.ledger.book import Book
     from daemon.usecases.worker.machine_worker import MachineWorker
 
-AMBER_DAYS, RED_DAYS = WARN_DAYS, ALERT_DAYS
-"""Days without contact to the tax server; the law's limit is seven."""
 DRIFT_AMBER = 60
 CERTIFICATE_DAYS = 14
 COPY_DAYS = 3
@@ -90,27 +88,17 @@ async def sales_state(visit: Visit) -> SalesState:
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
     warnings += last_z_unknown(visit, [each.book for each in live])
+    unclosed = [each for each in visit.retired if (await x_report(each)).certs_count]
     warnings += [
         say("{nim} is no longer in the configuration, and its last day is not closed", nim=each.book.nim)
-        for each in await _unclosed(visit)
+        for each in unclosed
     ]
     warnings += await _box_warnings(visit)
     if warnings:
-        href = SPARE if replaced and visit.may("administer") else await _to_close(visit)
+        href = f"{CLOSE}?m={unclosed[0].book.nim}" if unclosed and visit.may("close") else ""
+        href = SPARE if replaced and visit.may("administer") else href
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
-
-
-async def _unclosed(visit: Visit) -> list[MachineWorker]:
-    """Machines that are no longer configured, with certifications after their last Z."""
-    retired = [each for each in visit.deps.workers.retired() if each.book.mode == "live"]
-    return [each for each in retired if (await x_report(each)).certs_count]
-
-
-async def _to_close(visit: Visit) -> str:
-    """The link to close the day of the first of these."""
-    unclosed = await _unclosed(visit) if visit.may("close") else []
-    return f"{CLOSE}?m={unclosed[0].book.nim}" if unclosed else ""
 
 
 async def _box_warnings(visit: Visit) -> list[str]:
@@ -195,8 +183,7 @@ def _without_keys(visit: Visit, live: list[MachineWorker]) -> list[MachineWorker
     former = ledger.peek(of_another_taxpayer)
     by_machine = [[key for key in keys if _is_for(key, worker)] for worker in live]
     found = [each for each, own in zip(live, by_machine, strict=True) if own and former.issuperset(k.id for k in own)]
-    retired = visit.deps.workers.retired()
-    are_gone = keys and all(any(_is_for(key, each) for each in retired) for key in keys)
+    are_gone = keys and all(any(_is_for(key, each) for each in visit.retired) for key in keys)
     return live if are_gone else found
 
 
@@ -320,7 +307,7 @@ def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
         found.append(say("the machine is in test mode: nothing has fiscal value"))
     link = None if worker.server_link is None else tax_server(worker.server_link, worker.now())
     days = link.days_since_contact if link else None
-    if days is not None and days >= AMBER_DAYS:
+    if days is not None and days >= WARN_DAYS:
         found.append(
             say(
                 "the machine has not met the tax server for {days} days, and may block itself after seven: "
