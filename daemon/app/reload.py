@@ -23,7 +23,7 @@ from daemon.upstream.options import BadOptions
 log = structlog.get_logger(__name__)
 
 BringIntoForce: TypeAlias = Callable[[], Awaitable[None]]
-Take: TypeAlias = Callable[[Settings], BringIntoForce]
+Prepare: TypeAlias = Callable[[Settings], BringIntoForce]
 """Checks new settings and raises one of `REFUSALS` if they do not work; the returned step applies them."""
 
 FINISH_EVERY = 5.0
@@ -37,7 +37,7 @@ class ReloadedPart:
     """It is taken anew if something in its `sections`, or in the files that these name, has changed. Otherwise it runs
     on, and a reload calls `unchanged`. A part without sections is always taken."""
 
-    prepare: Take
+    prepare: Prepare
     sections: tuple[str, ...] = ()
     unchanged: Callable[[], None] = lambda: None
     source_digest: bytes = field(default=b"", init=False)

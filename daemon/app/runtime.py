@@ -161,7 +161,7 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
         await _watch_for_outages(runtime, live)
         port = partial(open_line, machine.port, machine.baudrate)
         recorder = _recorder(runtime, machine, live)
-        _run_line(
+        _start_line(
             runtime,
             live,
             LineSettings(machine.nim, port, _timers(machine), _habits(machine), recorder=recorder),
@@ -181,7 +181,7 @@ async def _open_sandbox(runtime: Runtime, machine: Machine, ifu: str) -> None:
     worker = await _worker(runtime, machine, book, ledger, time.box)
     sandbox = await SandboxMachine.open(store, worker, time, ifu, tills_first)
     runtime.sandboxes[worker.book.id] = sandbox
-    _run_line(runtime, worker, sandbox.line(machine.nim), sandbox.listener)
+    _start_line(runtime, worker, sandbox.line(machine.nim), sandbox.listener)
 
 
 async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger, clock: BoxClock) -> MachineWorker:
@@ -318,7 +318,7 @@ def _timers(machine: Machine) -> Timers:
     )
 
 
-def _run_line(runtime: Runtime, worker: MachineWorker, line_settings: LineSettings, listener: LineEvents) -> None:
+def _start_line(runtime: Runtime, worker: MachineWorker, line_settings: LineSettings, listener: LineEvents) -> None:
     runtime.counters[worker.book.id] = line_settings.counters
     line = run_line(line_settings, listener)
     name = f"line {worker.book.nim} {worker.book.mode}"

@@ -130,7 +130,7 @@ def explained(what: str, *lines: str) -> dict[str, Any]:
 
 def progress_option(command: F) -> F:
     """For the page: lines `{"done": n, "of": n}` on stderr; `of` is 0 if unknown."""
-    return click.option("--progress", "with_progress", is_flag=True, hidden=True)(command)
+    return click.option("--progress", "for_program", is_flag=True, hidden=True)(command)
 
 
 def last_z_option(command: F) -> F:

@@ -205,17 +205,18 @@ def counts(findings: VerifyResult) -> dict[str, Text]:
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Takes the amount done and the total (0: unknown); a new total begins a new bar. Prints on stderr."""
+    """Takes the amount done and the total (0: unknown); a new total begins a new bar. Prints on stderr,
+    or, `for_program`, in lines that a program reads (`--progress`)."""
 
-    def __init__(self, *, with_progress: bool = False) -> None:
-        self._with_progress = with_progress
+    def __init__(self, *, for_program: bool = False) -> None:
+        self._for_program = for_program
         self._at_terminal = sys.stderr.isatty()
         self._bar: Any = None
         self._of = self._done = 0
         self._last_at = time.monotonic()
 
     def __call__(self, done: int, of: int = 0) -> None:
-        if self._with_progress:
+        if self._for_program:
             print_progress(done, of)
         elif self._at_terminal and of:
             self._move(done, of)

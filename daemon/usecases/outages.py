@@ -74,7 +74,7 @@ class OutageWatch:
     async def begin(self) -> None:
         """Continues what the previous daemon has left, before the machine is connected."""
         with contextlib.suppress(StorageError):  # `run` goes on with it
-            await self._run()
+            await self._resume()
 
     async def run(self) -> None:
         while True:
@@ -106,7 +106,7 @@ class OutageWatch:
         if worker.closing:
             return
         if not self._is_begun:
-            await self._run()
+            await self._resume()
         if worker.book.id != self._book.id:
             await self._end(self._book)  # of the former taxpayer
             self._book, self._found = worker.book, None
@@ -130,7 +130,7 @@ class OutageWatch:
 
     # -- what is found ------------------------------------------------------------------------------------------------
 
-    async def _run(self) -> None:
+    async def _resume(self) -> None:
         worker, book = self.worker, self.worker.book
         state = worker.ledger.peek(book_state, book)
         if state.is_restored:

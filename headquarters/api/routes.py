@@ -30,7 +30,7 @@ from headquarters.store.figures import ClosureLine, CursorPlace, Order
 from headquarters.store.findings import MAX_ID, StoredFinding, for_programs
 from headquarters.store.store import HqStore
 
-MAX_CLOSURES_PER_ANSWER = 1000
+MAX_ROWS = 1000
 CURSOR = "c"
 FOREIGN_CURSOR = "not what an answer has given"
 MILLI = timedelta(milliseconds=1)
@@ -96,12 +96,12 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
         end=_instant(query.get("to"), "to", zone, 1),
         order=order,
         after=after,
-        limit=MAX_CLOSURES_PER_ANSWER,
+        limit=MAX_ROWS,
     )
     content: dict[str, object] = {"closures": [_closure_json(line) for line in lines]}
     if order == "arrived":
         content["after"] = _cursor(lines[-1].place(order)) if lines else query.get("after")
-    elif len(lines) == MAX_CLOSURES_PER_ANSWER:
+    elif len(lines) == MAX_ROWS:
         content["next"] = _cursor(lines[-1].place(order))
     return content
 
@@ -116,10 +116,10 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dic
     if before is None:
         raise BadQuery("before", FOREIGN_CURSOR)
     found = await threads.run(
-        store.findings.listed, is_open=is_open, machine=_machine(query), before=before, limit=MAX_CLOSURES_PER_ANSWER
+        store.findings.listed, is_open=is_open, machine=_machine(query), before=before, limit=MAX_ROWS
     )
     content: dict[str, object] = {"findings": [_finding(one) for one in found]}
-    return content | ({"next": found[-1].id} if len(found) == MAX_CLOSURES_PER_ANSWER else {})
+    return content | ({"next": found[-1].id} if len(found) == MAX_ROWS else {})
 
 
 @post("/v1/findings/{id_:int}/seen", status_code=200)

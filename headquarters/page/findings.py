@@ -68,12 +68,12 @@ async def change(request: AnyRequest, screens: Screens, id_: int, what: str) -> 
 @get("/ui/boxes", opt={RIGHT: "reader"})
 async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     some, count, page = await screens.run(screens.store.register.some, None, page_of(request), SHOPS)
-    words = await screens.run(screens.store.presences.latest, [box.machine for box in some])
+    latest = await screens.run(screens.store.presences.latest, [box.machine for box in some])
     since = (screens.today() - timedelta(days=7)).isoformat()
     refused = await screens.run(screens.store.evidence.counted, since)
     paged: dict[str, Any] = {"boxes": some, "count": count, "page": page, "is_last": (page + 1) * SHOPS >= count}
     limits: dict[str, Any] = {"amber": AMBER_DAYS, "red": RED_DAYS, "duration": duration}
-    return screens.render(request, "boxes.html", words=words, refused=refused, **paged, **limits)
+    return screens.render(request, "boxes.html", presences=latest, refused=refused, **paged, **limits)
 
 
 @get("/ui/join", opt={RIGHT: "admin"})
@@ -169,7 +169,7 @@ async def accept(request: AnyRequest, screens: Screens, nim: str) -> Response[by
     machine = machine_of(nim)
     values = await screens.run(_seen, screens.store, machine)
     ledger = (await form_of(request)).get("ledger")
-    if not values["is_new"] or ledger != values["word"].presence.ledger:
+    if not values["is_new"] or ledger != values["stored"].presence.ledger:
         return screens.render(request, "ledger.html", 409, **values, problem=CHANGED)
     now = now_millis()
     await screens.run(screens.store.register.accept_ledger, machine, str(ledger), name_of_caller(request), now)
@@ -182,9 +182,9 @@ def _seen(store: HqStore, machine: str) -> dict[str, Any]:
     box = store.register.box(machine)
     if box is None:
         raise NotFoundException
-    word = store.presences.latest([machine]).get(machine)
+    stored = store.presences.latest([machine]).get(machine)
     last = store.figures.last_closure(machine)
     accepted = store.register.ledgers(machine)
     current = accepted[0].ledger_id if accepted else last.ledger_id if last else ""
-    named = word.presence.ledger if word is not None and word.presence.mode == "live" else ""
-    return {"box": box, "word": word, "last": last, "is_new": bool(current and named and named != current)}
+    named = stored.presence.ledger if stored is not None and stored.presence.mode == "live" else ""
+    return {"box": box, "stored": stored, "last": last, "is_new": bool(current and named and named != current)}

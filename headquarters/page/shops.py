@@ -128,7 +128,7 @@ def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:
         "box": box,
         "lines": lines,
         "by_day": [(day, totals[day]) for day in days],
-        "word": store.presences.latest([machine]).get(machine),
+        "stored": store.presences.latest([machine]).get(machine),
         "findings": store.findings.listed(machine=machine, limit=50),
         "closed": store.figures.calendar(machine, month[:4]),
         "has_key": any(key.revoked_at is None for key in store.register.keys(machine)),

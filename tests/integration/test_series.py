@@ -1,6 +1,8 @@
 """The box gives the lowest number of a series that is free (decision 5): also one that was taken for a while, so that none is missing."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from support.spare import paired
 
 from daemon.core.audit import Actor
 from daemon.core.errors import KeyReused, MachineAttention, MachineOffline
+from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.number import Series, TakenFrom
 from daemon.core.ledger.attempt import Attempt
 from daemon.core.ledger.deferred import DeferredSale
@@ -38,6 +41,16 @@ async def place(worker: MachineWorker, shop: MemoryShop, key: str = "", *, later
         await certify_or_defer(worker, body, call, is_async=True) if later else await certify(worker, body, call)
     )
     return int(answered.value.number[-6:])
+
+
+@asynccontextmanager
+async def copied(path: Path, copy: Path, gives: Defaults = GIVES) -> AsyncIterator[MemoryShop]:
+    """A shop that has sold one, and of which there is a copy."""
+    async with MemoryShop(path, defaults=gives) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        backup(path, copy, at=1)
+        yield shop
 
 
 async def test_what_a_crash_left_begun_is_given_again(tmp_path: Path) -> None:
@@ -122,10 +135,7 @@ async def test_what_the_machine_refuses_later_is_given_again(tmp_path: Path) -> 
 async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_used(tmp_path: Path) -> None:
     """The machine names its last invoice alone: those before it are of the same series."""
     path, copy = tmp_path / "ledger", tmp_path / "copy"
-    async with MemoryShop(path, defaults=GIVES) as shop:
-        await shop.connected()
-        assert await place(shop.worker, shop) == 1
-        backup(path, copy, at=1)
+    async with copied(path, copy) as shop:
         assert [await place(shop.worker, shop) for _ in range(3)] == [2, 3, 4]
     restore(copy, path, at=2)
     async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
@@ -149,10 +159,7 @@ async def test_an_older_ledger_gives_no_number_of_a_sale_that_waits_in_the_ledge
     """Its machine knows nothing of it. That ledger may come back, and continues after what the older one has given."""
     path, copy = tmp_path / "ledger", tmp_path / "copy"
     gives = msgspec.structs.replace(DEFAULTS, series=Series(pattern=pattern))
-    async with MemoryShop(path, defaults=gives) as shop:
-        await shop.connected()
-        assert await place(shop.worker, shop) == 1
-        backup(path, copy, at=1)
+    async with copied(path, copy, gives) as shop:
         assert await place(shop.worker, shop, "key", later=True) == 2
     aside = restore(copy, path, at=2).aside
     assert aside is not None
@@ -202,10 +209,7 @@ async def test_a_sale_that_is_accepted_before_an_older_ledger_was_compared_gets_
 ) -> None:
     """While a person is asked, sales are accepted: by the machine's last invoice, where it answers, and its number is one of the series; no number is given where it does not."""
     path, copy = tmp_path / "ledger", tmp_path / "copy"
-    async with MemoryShop(path, defaults=GIVES) as shop:
-        await shop.connected()
-        assert await place(shop.worker, shop) == 1
-        backup(path, copy, at=1)
+    async with copied(path, copy) as shop:
         for number in since:
             await certify(shop.worker, invoice(number), shop.call({}))
     restore(copy, path, at=2)

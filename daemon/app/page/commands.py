@@ -40,7 +40,8 @@ FRESH_SECONDS = 5.0
 """Seconds that a result is reused: less than any repair takes."""
 LONG_SECONDS = 6 * 3600.0
 """Time limit for a command that reads a whole ledger on a slow card."""
-MAX_LOG_LINES = 500
+MAX_OUTPUT = 500
+"""Characters at the end of a command's messages: its last line is shown."""
 LOCALES: dict[Language, str] = {"en": "en_US.UTF-8", "fr": "fr_FR.UTF-8"}
 IN_USE = Text(
     "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
@@ -138,7 +139,7 @@ async def _listen(stream: asyncio.StreamReader, tell: Tell) -> str:
         try:
             progress = msgspec.json.decode(line, type=_Progress)
         except msgspec.DecodeError:
-            text = (text + line.decode(errors="replace"))[-MAX_LOG_LINES:]
+            text = (text + line.decode(errors="replace"))[-MAX_OUTPUT:]
         else:
             tell(progress.done, progress.of)
     return text

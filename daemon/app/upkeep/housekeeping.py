@@ -19,7 +19,7 @@ from common.own_program import own_program
 from common.sockets import box_names
 from common.wire.instants import now_millis
 from daemon.api.access.context import ApiDeps
-from daemon.app.reload import BringIntoForce, Take
+from daemon.app.reload import BringIntoForce, Prepare
 from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
@@ -140,7 +140,7 @@ async def _note_configuration(store: Store, settings: Settings) -> None:
     await store.retention.write(write_meta, CONFIGURATION, text)
 
 
-def noting_configuration(store: Store) -> Take:
+def noting_configuration(store: Store) -> Prepare:
     """On SIGHUP, after the new configuration is in force."""
 
     def prepare(settings: Settings) -> BringIntoForce:

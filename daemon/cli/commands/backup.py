@@ -100,7 +100,7 @@ def command(
     keep_monthly: int,
     force: bool,
     unnoted: bool,
-    with_progress: bool,
+    for_program: bool,
     whole: bool,
     recipients: tuple[str, ...],
     passphrase_file: Path | None,
@@ -125,7 +125,7 @@ def command(
     target = file or _dated(into or Path(), suffixes)
     if target.exists() and (not force or target.samefile(ledger)):
         raise Failure("{path} exists already", path=target)
-    with Progress(with_progress=with_progress) as progress:
+    with Progress(for_program=for_program) as progress:
         copied = (
             BoxCopy(_ledger_copied(ledger, target, progress), [], "")
             if lock is None

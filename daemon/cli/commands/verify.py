@@ -19,11 +19,11 @@ from daemon.store.maintenance.verify import VerifyResult, verify
 @settings_option
 @json_option
 @progress_option
-def command(settings: Settings, as_json: bool, with_progress: bool) -> int:
+def command(settings: Settings, as_json: bool, for_program: bool) -> int:
     path = existing(settings)
     _bring_up_to_date(settings)
     try:
-        with as_owner(path.parent), Progress(with_progress=with_progress) as progress:
+        with as_owner(path.parent), Progress(for_program=for_program) as progress:
             findings = verify(path, progress)
     except LedgerUnusable as error:
         findings = VerifyResult((tr(sentence(error)),), 0, 0, 0)

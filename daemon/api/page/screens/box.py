@@ -30,7 +30,13 @@ from daemon.store.tables.keys import list_keys, of_another_taxpayer
 from daemon.store.tables.people import create_person, disable_person, list_people, set_password
 
 ENTRIES: Final = 100
-IN_WORDS: Final[dict[str, Any]] = {"deed": action_text, "details": details, "money": money, "who": who, "whom": whom}
+IN_WORDS: Final[dict[str, Any]] = {
+    "action_text": action_text,
+    "details": details,
+    "money": money,
+    "who": who,
+    "whom": whom,
+}
 """Functions that word entries of the audit log."""
 
 
