@@ -370,7 +370,9 @@ async def test_a_machine_that_leaves_the_configuration_keeps_its_numbers(tmp_pat
             await spare.begin(invoice("F-2"))
 
 
-async def test_a_number_that_two_machines_gave_before_they_became_a_pair_hides_none_that_is_free(tmp_path: Path) -> None:
+async def test_a_number_that_two_machines_gave_before_they_became_a_pair_hides_none_that_is_free(
+    tmp_path: Path,
+) -> None:
     """Each had its own series until then; the lowest free number of the common one is the next."""
     async with opened(tmp_path / "ledger") as store:
         first, spare = await Till.of(store), await Till.of(store, SPARE)
