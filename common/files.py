@@ -21,9 +21,7 @@ CREDENTIALS = "credentials"
 """Name of the folder whose files a service gets from systemd, as they were at its start (LoadCredential=)."""
 
 
-def write_whole(
-    path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1, is_new: bool = False
-) -> None:
+def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1, is_new: bool = False) -> None:
     """Replaces `path`; after a power cut it has the old content or the new. `uid` and `gid` as for chown; `is_new` as of `replacing`."""
     with replacing(path, mode, uid, gid, is_new=is_new) as file:
         file.write(content)
@@ -102,8 +100,8 @@ def _open_for(path: Path) -> tuple[BinaryIO, Path | None]:
 
 def _link(file: BinaryIO, path: Path) -> None:
     """Gives a file without a name that one. FileExistsError."""
-    descriptor = file.fileno()
-    os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)  # without a folder Python does not follow the link in /proc
+    descriptor = file.fileno()  # also as a folder: without one Python does not follow the link in /proc
+    os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
 
 
 def sync_path(path: Path) -> None:
