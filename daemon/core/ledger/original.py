@@ -1,6 +1,6 @@
 """The original sale of a credit note (SECeF 2.12.4): the reference names a machine, an activation and a counter; the
-type of the credit note names the family. The sale is found in the books of any machine of this box, by any name it has
-had."""
+type of the credit note names the family. The sale is found in the books of any machine of the same taxpayer on this box,
+by any name it has had."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def name(worker: MachineWorker, invoice: Invoice, original: str = "") -> Invoice
     for each in (worker, worker.first, worker.spare):
         if reference.activation is None and each is not None and each.configured_nim == reference.machine:
             reference = reference._replace(activation=activation_of(each.book.nim))
-    worker.ledger.peek(originals.places, worker.book.mode, reference)
+    worker.ledger.peek(originals.places, worker.book.id, reference)
     return _withheld_as_sold(worker, msgspec.structs.replace(invoice, reference=str(reference)), original)
 
 
@@ -53,7 +53,7 @@ def referenced(worker: MachineWorker, body: object) -> object:
     several have that number, or if a reference in the request means another sale."""
     if not isinstance(body, dict) or not (original := number_of_original(body)):
         return body
-    sales = worker.ledger.peek(attempts.sales_of_number, worker.book.mode, original)
+    sales = worker.ledger.peek(attempts.sales_of_number, worker.book, original)
     found = [(sale.nim, sale.counters.fvc) for sale in sales if sale.counters]
     return {**body, FIELD: one_reference(found, body.get(FIELD))}
 

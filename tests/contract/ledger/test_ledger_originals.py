@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till, query
+from support.ledgers.ledger import IFU, NIM, Till, invoice, opened, opened_till, query
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
 from daemon.core.invoice.invoice import Invoice
@@ -138,7 +138,7 @@ async def test_an_activation_that_never_was_is_refused(store: Store, till: Till)
     till.book = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-3", at=till.at)
     name = read_reference("EL02000015-2-1")
     assert name
-    assert store.ledger.peek(originals.places, "live", name) == ()
+    assert store.ledger.peek(originals.places, till.book.id, name) == ()
     note = credit("C-2", "EL02000015-2-1", 20_000)
     assert not store.ledger.peek(originals.exists, till.book, note)
     assert store.ledger.peek(originals.exists, till.book, credit("C-3", "EL02000015-1-1", 1))
@@ -237,6 +237,23 @@ async def test_a_credit_note_that_has_not_had_its_turn_takes_nothing(store: Stor
     await till.certify(credit("C-2", reference_to(sale), 6_000))
     with pytest.raises(CreditExceedsOriginal):
         await store.ledger.write(originals.claim, other.book, waiting, note)
+
+
+async def test_sales_of_another_taxpayer_are_not_credited(store: Store, till: Till) -> None:
+    """Two machines of two taxpayers on one box: by reference, or by a number that both have used. A credit note of the one took the sale of the
+    other, whose own was refused then."""
+    other = await Till.of(store, OTHER)
+    for each, ifu in ((till, IFU), (other, "00099999Z")):
+        state = msgspec.structs.replace(each.state(), ifu=ifu)
+        await store.ledger.reconcile(each.book, state, unexplained=0, at=each.at)
+    sale, theirs = await till.sell(10_000), await other.sell(500)
+    assert sale.number == theirs.number
+    assert store.ledger.peek(attempts.sales_of_number, till.book, sale.number) == [sale]
+    assert store.ledger.peek(attempts.sales_of_number, other.book, sale.number) == [theirs]
+    await other.certify(credit("C-1", reference_to(sale), 10_000))
+    assert await store.journal.read(credits_on, sale.id) == []
+    await till.certify(credit("C-2", reference_to(sale), 10_000))
+    assert [note.number for note in await store.journal.read(credits_on, sale.id)] == ["C-2"]
 
 
 async def test_a_sandbox_and_the_live_machine_know_nothing_of_each_other(store: Store, till: Till) -> None:

@@ -7,6 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any, Final
 
 import msgspec
@@ -14,8 +15,8 @@ import msgspec
 from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import FIELDS, NAMED
+from daemon.api.page.screens.attention import reason_of
 from daemon.api.page.screens.invoices import can_credit, record_of
-from daemon.api.page.screens.today import reason_of
 from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
@@ -104,16 +105,17 @@ credit = screen("/ui/journal/{seq:int}/credit", "certify")(_credit)
 
 
 def _left(invoice: Invoice, credit_notes: Sequence[Record]) -> list[int]:
-    """Thousandths of each line that no credit note has, by article and group."""
-    credited: Counter[tuple[str, str]] = Counter()
-    for item in (item for note in credit_notes for item in note.invoice.items):
-        credited[item.name, item.group] += item.printed_quantity
-    found = []
-    for item in invoice.items:
-        part = min(item.printed_quantity, credited[item.name, item.group])
-        credited[item.name, item.group] -= part
-        found.append(item.printed_quantity - part)
-    return found
+    """Thousandths of each line that no credit note has. Of several lines with one article and group, a credit note is on
+    those whose amount for a unit is nearest to its own."""
+    lines = list(certified_amounts(invoice))
+    left = [item.printed_quantity for item, _ in lines]
+    for item, amount in (line for note in credit_notes for line in certified_amounts(note.invoice)):
+        rest, unit = item.printed_quantity, Fraction(amount, item.printed_quantity)
+        same = [at for at, (line, _) in enumerate(lines) if (line.name, line.group) == (item.name, item.group)]
+        for at in sorted(same, key=lambda at: abs(Fraction(lines[at][1], lines[at][0].printed_quantity) - unit)):
+            part = min(left[at], rest)
+            left[at], rest = left[at] - part, rest - part
+    return left
 
 
 @screen("/ui/journal/{seq:int}/credit", "certify", change=True, form=_credit, faults=(McfdError,))
@@ -139,17 +141,18 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
     nature = form.get("nature", "")
     if nature not in SHARES:
         raise InvalidRequest.at("nature", say("has to be chosen"))
-    parts = [
-        (item, _quantity(form.get(f"quantity{at}", ""), item, say("above 0, and at most what was sold")), share)
-        for at, (item, share) in enumerate(certified_amounts(invoice))
-        if f"line{at}" in form
-    ]
+    left, parts = _left(invoice, before), []
+    for at, (item, share) in enumerate(certified_amounts(invoice)):
+        if f"line{at}" in form:
+            part = _quantity(form.get(f"quantity{at}", ""), item, say("above 0, and at most what was sold"))
+            left[at] -= part
+            parts.append((item, part, share))
     if not parts:
         raise InvalidRequest.at("lines", say("choose one line at least"))
     is_all = len(parts) == len(invoice.items) and all(part == item.printed_quantity for item, part, _ in parts)
     items = [_credited(item, part, invoice, 0 if is_all else share) for item, part, share in parts]
     if not is_all:
-        _without_rounding(items, record.total_ttc, before)
+        _without_rounding(items, record.total_ttc, before, is_rest=not any(left))
     assert record.counters is not None  # noqa: S101  it is certified
     body: dict[str, Any] = {
         "invoiceType": "FA" if record.type in ("FV", "FT") else "EA",
@@ -167,11 +170,11 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
     return body
 
 
-def _without_rounding(items: Sequence[dict[str, Any]], sold: int, before: Sequence[Record]) -> None:
+def _without_rounding(items: Sequence[dict[str, Any]], sold: int, before: Sequence[Record], *, is_rest: bool) -> None:
     """Takes off the largest line what the rounding of credited parts has added up to beyond the sale, at most a franc
-    for each part."""
+    for each part; if nothing is left of the sale afterwards (`is_rest`), adds what it has left out."""
     excess = sum(item["amountTtc"] for item in items) + sum(note.total_ttc for note in before) - sold
-    if 0 < excess <= len(items) + sum(len(note.invoice.items) for note in before):
+    if (excess > 0 or is_rest) and abs(excess) <= len(items) + sum(len(note.invoice.items) for note in before):
         max(items, key=lambda item: item["amountTtc"])["amountTtc"] -= excess
 
 

@@ -1,5 +1,5 @@
-"""Books credit notes on their originals (`core.ledger.original`), over all books of a mode. Functions on a connection,
-for the writer or a reader."""
+"""Books credit notes on their originals (`core.ledger.original`), over all books of a mode and taxpayer. Functions on a
+connection, for the writer or a reader."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class OriginalQuery(NamedTuple):
     number: str = ""
 
 
-def places(connection: sqlite3.Connection, mode: Mode, reference: Reference) -> tuple[Place, ...]:
-    """Where what it names is looked for; InvalidRequest for an activation that its machine never had."""
-    machine = (mode, reference.machine, f"{reference.machine}-*")
+def places(connection: sqlite3.Connection, book_id: int, reference: Reference) -> tuple[Place, ...]:
+    """Where what a reference in that book names is looked for; InvalidRequest for an activation that its machine never
+    had."""
+    machine = (book_id, reference.machine, f"{reference.machine}-*")
     rows = connection.execute(_SQL["names"], machine)
     return locate(reference, [Name(*row) for row in rows])
 
@@ -49,7 +50,7 @@ def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: 
     CreditExceedsOriginal, MachineBusy."""
     _resolve(connection, book.mode)
     found = _choose(connection, book, invoice, number, attempt_id)
-    connection.execute(_SQL["claim"], (found.id if found else _none(connection, book.mode, invoice), attempt_id))
+    connection.execute(_SQL["claim"], (found.id if found else _none(connection, book.id, invoice), attempt_id))
     return found is not None
 
 
@@ -62,7 +63,7 @@ def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice,
     """PSVB rates (hundredths of a percent) of the credit note's sale, by group; empty without such a sale."""
     if (reference := read_reference(invoice.reference)) is None:
         return {}
-    candidates = _candidates(connection, book.mode, OriginalQuery(reference, invoice.type, number))
+    candidates = _candidates(connection, book.id, OriginalQuery(reference, invoice.type, number))
     sale = connection.execute(_SQL["payload"], (booked_on(invoice.type, invoice.total_ttc, candidates),))
     return {each.group: each.rate for (payload,) in sale for each in read_invoice(unpack(payload)).withholdings}
 
@@ -73,7 +74,7 @@ def _choose(
     """`attempt_id`: the credit note's own attempt, which takes nothing from itself."""
     if (reference := read_reference(invoice.reference)) is None:
         return None
-    candidates = _candidates(connection, book.mode, OriginalQuery(reference, invoice.type, number), attempt_id)
+    candidates = _candidates(connection, book.id, OriginalQuery(reference, invoice.type, number), attempt_id)
     named = bool(number)
     return choose(invoice.reference, invoice.type, invoice.total_ttc, candidates, leeway=invoice.leeway, is_named=named)
 
@@ -90,10 +91,10 @@ def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoi
 
 
 def _candidates(
-    connection: sqlite3.Connection, mode: Mode, sought: OriginalQuery, attempt_id: int = 0
+    connection: sqlite3.Connection, book_id: int, sought: OriginalQuery, attempt_id: int = 0
 ) -> list[PossibleOriginal]:
     """By FVC; where none of its family has that one, by the counter that stands on an export's paper."""
-    found = [(*place, sought.reference.counter) for place in places(connection, mode, sought.reference)]
+    found = [(*place, sought.reference.counter) for place in places(connection, book_id, sought.reference)]
     by_fvc = _listed(connection, "sales", found, sought, attempt_id)
     if sought.credit_type != "EA" or any(each.is_credited_by("EA") for each in by_fvc):
         return by_fvc
@@ -128,11 +129,11 @@ def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int = 0
     return taken
 
 
-def _none(connection: sqlite3.Connection, mode: Mode, invoice: Invoice) -> int:
+def _none(connection: sqlite3.Connection, book_id: int, invoice: Invoice) -> int:
     """What stands for no sale of this ledger."""
     if (reference := read_reference(invoice.reference)) is None:
         return NONE
-    found = places(connection, mode, reference)
+    found = places(connection, book_id, reference)
     is_to_come = any(connection.execute(_SQL["to_come"], (*place, reference.counter)).fetchone() for place in found)
     return TO_COME if is_to_come else NONE
 
@@ -142,12 +143,12 @@ def _resolve(connection: sqlite3.Connection, mode: Mode) -> None:
     spelled differently or names another machine of this box."""
     last = 0
     while rows := connection.execute(_SQL["unresolved"], (mode, last, AT_ONCE)).fetchall():
-        for last, credit_type, total, payload in rows:
+        for last, book_id, credit_type, total, payload in rows:
             booked = NONE
             # 0.1.0 took an activation that its machine never had; and a damaged row is reported by `mcfd verify`.
             with contextlib.suppress(InvalidRequest, LedgerUnusable):
                 invoice = read_invoice(unpack(payload))
                 if reference := read_reference(invoice.reference):
-                    candidates = _candidates(connection, mode, OriginalQuery(reference, credit_type), last)
-                    booked = booked_on(credit_type, total, candidates) or _none(connection, mode, invoice)
+                    candidates = _candidates(connection, book_id, OriginalQuery(reference, credit_type), last)
+                    booked = booked_on(credit_type, total, candidates) or _none(connection, book_id, invoice)
             connection.execute(_SQL["claim"], (booked, last))

@@ -1,0 +1,74 @@
+"""What was typed into a form stays, whatever comes between it and the box: no network, or a session that has ended."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+from support.browser import FRENCH_PHONE, Person, session_of, usable
+from support.shop import Shop, wait_for
+
+from daemon.store.tables.audit import newest_entries
+
+pytestmark = pytest.mark.long
+
+People = Callable[..., Person]
+HAS_ENDED = "Votre session a pris fin"
+
+
+def end_session(awa: Person) -> None:
+    awa.context.request.post(f"{awa.base}/ui/logout", headers={"Origin": awa.base})
+
+
+def log_in_elsewhere(awa: Person, shop: Shop) -> None:
+    cookies = session_of(shop, "manager")
+    awa.context.add_cookies([{"name": name, "value": value, "url": awa.base} for name, value in cookies.items()])
+
+
+def type_movement(page: Page) -> None:
+    page.fill("[name=amount]", "700")
+    page.fill("[name=reason]", "taxi")
+
+
+@pytest.mark.parametrize("is_sent", [True, False], ids=["sent", "typed"])
+def test_a_form_stays_where_its_session_has_ended(person: People, shop: Shop, *, is_sent: bool) -> None:
+    """Logged out elsewhere, or disabled and let in again: the login took the place of what was typed, with the button pressed and without. After a
+    login in another tab it is sent as it stands, once."""
+    awa = person(view=FRENCH_PHONE)
+    log_in_elsewhere(awa, shop)
+    page = awa.go("/ui/cash")
+    before = shop.get("cash").json()["count"]
+    end_session(awa)
+    type_movement(page)
+    if is_sent:
+        awa.press("Note it")
+    note = page.get_by_role("alert").filter(has_text=HAS_ENDED)
+    expect(note).to_be_focused()
+    expect(note.get_by_role("link")).to_have_attribute("href", "/ui/login")
+    expect(page.locator("[name=reason]")).to_have_value("taxi")
+    usable(page)
+    log_in_elsewhere(awa, shop)
+    awa.press("Note it")
+    awa.sees_message("Noted.")
+    assert shop.get("cash").json()["count"] == before + 1
+    awa.complaints.clear()  # Chromium notes the login's answer
+
+
+def test_a_decision_without_an_answer_stays_in_its_form(person: People, shop: Shop) -> None:
+    """Its reason had to be typed again. It is carried out once, with the reason as it was typed."""
+    shop.machines[0].order("counters", tc=0, fvc=0)
+    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+    tech = person("technician", FRENCH_PHONE)
+    page = tech.go("/ui/attention")
+    page.locator("[value=adopt]").check()
+    page.fill("[name=reason]", "machine remplacée")
+    tech.context.set_offline(True)
+    tech.press("Decide")
+    expect(page.get_by_role("alert").filter(has_text="Le boîtier n'a pas répondu")).to_be_focused()
+    expect(page.locator("[name=reason]")).to_have_value("machine remplacée")
+    usable(page)
+    tech.context.set_offline(False)
+    tech.press("Decide")
+    tech.sees_message("Decided. The machine goes on within seconds.")
+    entries = shop.with_store(lambda store: store.ledger.read(newest_entries, limit=100))
+    assert [entry.action for entry in entries].count("attempt.settled") == 1
+    tech.complaints.clear()  # Chromium notes what was not answered
