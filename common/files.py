@@ -89,7 +89,7 @@ def _open_for(path: Path) -> tuple[BinaryIO, Path | None]:
     name = None
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        os.stat(f"/proc/self/fd/{descriptor}")
+        Path(f"/proc/self/fd/{descriptor}").stat()
     except OSError:
         descriptor, text = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         name = Path(text)

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.link", "sqlite3.connect", "tempfile.mkdtemp"}
@@ -24,7 +25,7 @@ def at(number: int, within: str) -> None:
             passed(str(arguments[1 if event == "os.link" else 0]))
 
     def fsync(descriptor: int) -> None:
-        passed(os.readlink(f"/proc/self/fd/{descriptor}"))
+        passed(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
         sync(descriptor)
 
     sync, os.fsync = os.fsync, fsync

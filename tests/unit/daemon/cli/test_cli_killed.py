@@ -92,7 +92,12 @@ def test_a_file_system_without_nameless_files_and_links(tmp_path: Path, monkeypa
 def test_two_who_write_a_new_file_at_once(tmp_path: Path) -> None:
     """Who is slower is refused, and the file of the other stays whole, with nothing beside it."""
     file = tmp_path / "copy.age"
-    with pytest.raises(FileExistsError), replacing(file, 0o600, is_new=True) as slow:
-        slow.write(b"slow")
-        write_whole(file, b"fast", 0o600, is_new=True)
+
+    def write_slowly() -> None:
+        with replacing(file, 0o600, is_new=True) as slow:
+            slow.write(b"slow")
+            write_whole(file, b"fast", 0o600, is_new=True)
+
+    with pytest.raises(FileExistsError):
+        write_slowly()
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"fast"]
