@@ -307,9 +307,9 @@ def test_an_authority_that_is_made_and_renewed_by_several_at_once_belongs_togeth
     create(tmp_path, NAMES, NOW)
     for _ in range(5):
         with ProcessPoolExecutor(4, multiprocessing.get_context("fork")) as processes:
-            made = [processes.submit(create, tmp_path, NAMES, NOW, replace=True) for _ in range(12)]
-            made += [processes.submit(renew_if_due, tmp_path, (*NAMES, f"{n}.lan"), NOW) for n in range(4)]
-        for each in made:
+            futures = [processes.submit(create, tmp_path, NAMES, NOW, replace=True) for _ in range(12)]
+            futures += [processes.submit(renew_if_due, tmp_path, (*NAMES, f"{n}.lan"), NOW) for n in range(4)]
+        for each in futures:
             each.result()
         check_key(tmp_path)
         read(tmp_path / "server.pem").verify_directly_issued_by(read(tmp_path / "ca.pem"))

@@ -123,9 +123,9 @@ def test_a_file_that_finds_no_room_on_a_stick_is_named(box: Command, tmp_path: P
     with small_disk(tmp_path / "stick", 1) as stick:
         fill(stick)
         more = ("--passphrase-file", str(phrase)) if "--all" in words else ()
-        said = box.refused(UNAVAILABLE, *words, *more, str(stick / "new"))
-        assert said.startswith(f"{stick}/new")
-        assert "cannot be written: " in said
+        message = box.refused(UNAVAILABLE, *words, *more, str(stick / "new"))
+        assert message.startswith(f"{stick}/new")
+        assert "cannot be written: " in message
         left = [path.name for path in stick.rglob("*") if path.is_file()]
         assert left == ["filler"]
 
