@@ -24,7 +24,7 @@ from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Reply
 from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
-from daemon.api.page.views.sales_state import sales_state
+from daemon.api.page.views.sales_state import sales_state, without_last_z
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import fields, read_bytes
 from daemon.core.audit import Actor, Call
@@ -297,11 +297,10 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     """A screen with its frame: menu, machine, person, and the fault of a form."""
     fault = visit.fault
     to_decide = await cases(visit) if visit.may("administer") else []
-    here = visit.request.scope["path"]
+    here, count = visit.request.scope["path"], len(to_decide)
+    count += len(without_last_z(visit)) if visit.may("administer") else 0
     menu = [
-        MenuItem(
-            visit.look(path), visit.say(words), icon, is_within(path, here), len(to_decide) if path == ATTENTION else 0
-        )
+        MenuItem(visit.look(path), visit.say(words), icon, is_within(path, here), count if path == ATTENTION else 0)
         for path, words, icon, right in MENU
         if visit.may(right)
     ]

@@ -15,8 +15,8 @@ import msgspec
 from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import FIELDS, NAMED
+from daemon.api.page.screens.attention import reason_of
 from daemon.api.page.screens.invoices import can_credit, record_of
-from daemon.api.page.screens.today import reason_of
 from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment

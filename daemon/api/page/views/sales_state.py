@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from daemon.api.page.visit import Visit
     from daemon.core.keys import ApiKey
-    from daemon.core.ledger.book import Book
     from daemon.usecases.worker.machine_worker import MachineWorker
 
 DRIFT_AMBER = 60
@@ -87,7 +86,7 @@ async def sales_state(visit: Visit) -> SalesState:
         for each in replaced
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
-    warnings += last_z_unknown(visit, [each.book for each in live])
+    warnings += last_z_unknown(visit, asking := without_last_z(visit))
     unclosed = [each for each in visit.retired if (await x_report(each)).certs_count]
     warnings += [
         say("{nim} is no longer in the configuration, and its last day is not closed", nim=each.book.nim)
@@ -96,7 +95,8 @@ async def sales_state(visit: Visit) -> SalesState:
     warnings += await _box_warnings(visit)
     if warnings:
         href = f"{CLOSE}?m={unclosed[0].book.nim}" if unclosed and visit.may("close") else ""
-        href = SPARE if replaced and visit.may("administer") else href
+        if visit.may("administer"):
+            href = SPARE if replaced else ATTENTION if asking else href
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
 
@@ -293,10 +293,15 @@ def _call(visit: Visit, *causes: str) -> str:
     return visit.say("; ").join([*causes, *call]) + "."
 
 
-def last_z_unknown(visit: Visit, books: Sequence[Book]) -> list[str]:
-    """A sentence for each of the books that cannot be closed after a restore (decision 30)."""
-    unknown = [each for each in books if visit.worker.ledger.peek(book_state, each).needs_last_z]
-    return [str(translate(ZNumberUnknown(each.nim), visit.language)) for each in unknown]
+def without_last_z(visit: Visit) -> list[MachineWorker]:
+    """Machines whose book cannot be closed after a restore before somebody enters its last Z (decision 30)."""
+    live = [each for each in visit.workers if each.book.mode == "live"]
+    return [each for each in live if each.ledger.peek(book_state, each.book).needs_last_z]
+
+
+def last_z_unknown(visit: Visit, workers: Sequence[MachineWorker]) -> list[str]:
+    """A sentence for each of them."""
+    return [str(translate(ZNumberUnknown(each.book.nim), visit.language)) for each in workers]
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
