@@ -74,7 +74,7 @@ root = click.version_option(package_name="mcfd", message="mcfd %(version)s", hel
         help=tr("The daemon beside the fiscal machine (MCF): every invoice certified exactly once."),
         epilog=tr(
             "Exit codes: 0 all is well; 1 something is wrong or was refused; 2 wrong command line or "
-            "configuration; 3 not possible now (no ledger, or it is damaged, full or busy)."
+            "configuration; 3 not possible now (no ledger, or it is damaged or busy; a full disk)."
         ),
     )
 )
