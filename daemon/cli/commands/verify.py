@@ -24,7 +24,7 @@ def command(settings: Settings, as_json: bool, for_program: bool) -> int:
     _bring_up_to_date(settings)
     try:
         with as_owner(path.parent), Progress(for_program=for_program) as progress:
-            findings = verify(path, progress)
+            findings = verify(path, progress, machines=settings.enabled_nims)
     except LedgerUnusable as error:
         findings = VerifyResult((tr(sentence(error)),), 0, 0, 0)
     else:
