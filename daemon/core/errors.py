@@ -148,8 +148,8 @@ class TooManyActs(McfdError):
 
 
 class RequestExpired(McfdError):
-    def __init__(self) -> None:
-        super().__init__(REQUEST_EXPIRED)
+    def __init__(self, why: Text = REQUEST_EXPIRED) -> None:
+        super().__init__(why)
 
 
 class NotFound(McfdError):

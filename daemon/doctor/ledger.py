@@ -68,7 +68,7 @@ async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[Chec
         )
         return [Check("ledger").fail(error, todo)]
     async with store:
-        damage = _check_content(path, store, settings.enabled_nims)
+        damage = _check_content(path, store, [machine.nim for machine in settings.machine if machine.enabled])
         return [damage or owned, *await _look_in(store, settings, now)]
 
 

@@ -375,10 +375,6 @@ class Settings(Section, frozen=True):
         """The folder of that machine's recordings, the same for each of its activations; it may not exist."""
         return self.storage.path.parent / "recordings" / short_nim(nim)
 
-    @property
-    def enabled_nims(self) -> tuple[str, ...]:
-        return tuple(machine.nim for machine in self.machine if machine.enabled)
-
     def find_machine(self, nim: str | None) -> Machine | None:
         """By NIM, with or without its suffix; without one, the only machine."""
         if not nim:

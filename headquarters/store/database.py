@@ -98,9 +98,9 @@ class Database:
         with self.write() as connection:
             return connection.execute(statement).rowcount == 1
 
-    def migrate(self) -> None:
-        """From any older version; concurrent instances migrate one after the other. Raises StoreError if the tables
-        are newer."""
+    def migrate(self, settle: Callable[[Connection], None]) -> None:
+        """From any older version, and `settle` in the same transaction; concurrent instances migrate one after the
+        other. Raises StoreError if the tables are newer."""
         with self.read() as connection:
             if version_of(connection) == HEAD:
                 return
@@ -109,6 +109,7 @@ class Database:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATING})
             try:
                 upgrade(connection)
+                settle(connection)
             except NewerVersion as error:
                 raise StoreError(f"the tables are of a newer version ({error}) than this program") from None
 

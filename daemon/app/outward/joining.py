@@ -47,7 +47,7 @@ async def join(settings: Settings, text: str, url: str = "", ca: Path | None = N
     from daemon.upstream.joining import ask_to_join  # noqa: PLC0415  # with its HTTP client: a box joins once
 
     link = _link(text, url)
-    home, nims = settings.joined_home, settings.enabled_nims
+    home, nims = settings.joined_home, tuple(machine.nim for machine in settings.machine if machine.enabled)
     if not nims:
         raise JoinFailed(Text("no machine is switched on in the configuration"))
     seed = _next_key(home)

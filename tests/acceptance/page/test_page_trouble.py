@@ -238,6 +238,9 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     tech = person("technician")
     expect(tech.go("/ui/").get_by_test_id("state")).to_have_attribute("data-level", "amber")
     expect(tech.page.get_by_test_id("state")).to_contain_text("le siège a refusé 1 clôture")
+    for screen in ("/ui/closures", f"/ui/closures/{number}"):
+        expect(tech.go(screen).locator("main")).to_contain_text("Refusé par le siège\N{NO-BREAK SPACE}: ")
+    expect(tech.go("/ui/closures/1").locator("main")).not_to_contain_text("Refusé")
     tech.go("/ui/box")
     tech.page.get_by_role("button", name="Renvoyer ce qui a été refusé").click()
     expect(tech.page.get_by_role("status")).to_contain_text("renvoyé")

@@ -182,6 +182,8 @@ def test_clock_and_tax_server() -> None:
     """Two minutes and an hour; five days, two before the machine may block itself. Where the box's clock is synchronised, nobody is told to set it."""
     states = {drift: check_clock(NIM, drift).state for drift in (0, -120, 121, -3601, None)}
     assert states == {0: "ok", -120: "ok", 121: "warn", -3601: "fail", None: "warn"}
+    words = [check_clock(NIM, drift).found.partition(" off")[0] for drift in (-90, 7500, 86_400, 12 * 86_400)]
+    assert words == ["90 s", "2 h", "24 h", "12 d"]
     assert "set-ntp" in check_clock(NIM, 7200).todo
     assert check_clock(NIM, 7200, is_box_right=True).todo == (
         "the box's clock is synchronised: have the machine's set by its supplier"

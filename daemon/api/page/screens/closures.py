@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from common.language.reasons import from_stored
 from common.numbers import amount, money, parse_integer
 from common.web import formats
 from common.web.formats import days_of, month_after
@@ -20,13 +21,14 @@ from daemon.api.page.screens.files import csv_of
 from daemon.api.page.screens.paper import pdf_answer, printed
 from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
-from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyActs
+from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyActs, without_paths
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
 from daemon.core.report.journal_csv import Cell
 from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title
 from daemon.paper.shop import Style, mark_of_test
+from daemon.store.outbox import refused_closures
 from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.calendar_closures import calendar_closures_of
 from daemon.store.tables.book.closures import closures_between
@@ -64,9 +66,24 @@ async def closures(visit: Visit) -> Reply:
         closures=list(reversed(found)),
         elsewhere=await _elsewhere(visit, (start, end)),
         closed=[*await _closed(visit, "month", month), *await _closed(visit, "year", month[:4])],
+        refused=await _refused(visit),
         before=visit.link("/ui/closures", month=month_after(month, -1)),
         after=visit.link("/ui/closures", month=month_after(month, 1)),
     )
+
+
+async def _refused(visit: Visit) -> dict[str, str]:
+    """Why headquarters refused closures, by report id."""
+    if not any(each.parked for each in await visit.backlogs()):
+        return {}
+    found = await visit.worker.ledger.read(refused_closures, visit.worker.book)
+    return {
+        report_id: visit.say(
+            "Refused by headquarters: {why}",
+            why=without_paths(from_stored(why).in_language(visit.language), visit.language),
+        )
+        for report_id, why in found.items()
+    }
 
 
 async def _closed(visit: Visit, kind: CalendarKind, period: str) -> list[CalendarReport]:
@@ -86,7 +103,10 @@ async def closure(visit: Visit) -> Reply:
             if number := parse_integer(visit.query.get("other", "")):
                 done += " " + visit.say("Closed: Z {number}.", number=f"{number} ({other.book.nim})")
     problem = _other_count(visit, z_report) if visit.query.get("again") else ""
-    return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem)
+    refused = await _refused(visit)
+    return await render(
+        visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem, refused=refused
+    )
 
 
 def count_of(z_report: ZReport) -> int | None:

@@ -215,7 +215,8 @@ def _credited(item: Item, part: int, invoice: Invoice, share: int) -> dict[str, 
     if is_all:
         body |= {"discount": item.discount or None, "originalPrice": Decimal(item.original_price) / 100 or None}
     is_ht, is_by_price = invoice.price_mode == "HT", _is_by_price(item)
-    is_below_half = 2 * item.printed_price * item.printed_quantity < PRODUCT  # of a franc; certified as one franc
+    # Below half a franc, and certified as one.
+    is_below_half = item.line_amount == 1 and 2 * item.printed_price * item.printed_quantity < PRODUCT
     if not is_ht or (is_all and (item.specific_tax or is_by_price or is_below_half)):
         body["unitPrice"] = Decimal(item.printed_price) / 100
     if not (is_ht and is_all and is_by_price and not item.specific_tax):

@@ -40,7 +40,7 @@ COPY_DAYS = 3
 """Days without the nightly copy; nothing is said of a box that never had one."""
 PRESENT = frozenset(each.code for each in (OTHER_MACHINE, PORT_BUSY, PORT_HANGS_UP, PORT_PERMISSION))
 ATTENTION, SPARE, WAITING = "/ui/attention", "/ui/spare", "/ui/waiting"
-CLOSE, KEYS = "/ui/z", "/ui/box/keys"
+CLOSE, KEYS, BOX = "/ui/z", "/ui/box/keys", "/ui/box"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
 
@@ -51,7 +51,7 @@ class SalesState(msgspec.Struct, frozen=True):
     detail: str = ""
     """the reason, after a colon"""
     href: str = ""
-    """link to the decision, if the role may make it, or to the sales that wait"""
+    """link to the decision, if the role may make it, to the sales that wait, or to the box's findings"""
 
     @property
     def is_to_decide(self) -> bool:
@@ -72,7 +72,7 @@ async def sales_state(visit: Visit) -> SalesState:
         await live[0].ledger.check_free_space(live[0].book)
     except StorageError as error:
         cause = without_paths(str(translate(error, visit.language)), visit.language)
-        return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
+        return SalesState("bad", say("Sales have stopped"), _call(visit, cause), BOX if visit.may("administer") else "")
     replaced = [each for each in live if each.is_replaced]
     live = [each for each in live if each.is_in_use]
     stopped = [each for each in live if not _sells(each)]
@@ -96,7 +96,7 @@ async def sales_state(visit: Visit) -> SalesState:
     if warnings:
         href = f"{CLOSE}?m={unclosed[0].book.nim}" if unclosed and visit.may("close") else ""
         if visit.may("administer"):
-            href = SPARE if replaced else ATTENTION if asking else href
+            href = SPARE if replaced else ATTENTION if asking else href or BOX
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
 

@@ -48,8 +48,10 @@ def test_a_backup_is_verified_and_put_back(mcfd):
     assert len(mcfd.json("keys", "list")) == 1
 
 
-@pytest.mark.parametrize(("machine", "is_known"), [("", False), ("enabled = false", False), ("enabled = true", True)])
-async def test_missing_writes_are_reported_while_the_machine_may_answer(mcfd, machine, is_known):
+@pytest.mark.parametrize(
+    ("machine", "is_reported"), [("", False), ("enabled = false", False), ("enabled = true", True)]
+)
+async def test_missing_writes_are_reported_while_the_machine_may_answer(mcfd, machine, is_reported):
     """A book whose machine has left the configuration, or is switched off in it, is never compared: `verify`, and with it each upgrade, would
     fail for ever. Doctor advises the decision, and no copy: that would lose what is newer."""
     if machine:
@@ -60,12 +62,12 @@ async def test_missing_writes_are_reported_while_the_machine_may_answer(mcfd, ma
         await store.ledger.write(open_book, "EL02000099-1", "live")
     tamper(mcfd.ledger, "UPDATE book SET restored_at = 5 WHERE nim = 'EL02000099-1'")
     done = mcfd.run("verify")
-    assert (done.returncode, "acknowledged writes are missing" in done.stderr) == (is_known, is_known)
+    assert (done.returncode, "acknowledged writes are missing" in done.stderr) == (is_reported, is_reported)
     found = next(
         each for each in json.loads(mcfd.run("doctor", "--json").stdout)["checks"] if each["check"] == "ledger"
     )
     assert (found["state"], "settle" in found["todo"], "restore" in found["todo"]) == (
-        ("fail", True, False) if is_known else ("ok", False, False)
+        ("fail", True, False) if is_reported else ("ok", False, False)
     )
 
 

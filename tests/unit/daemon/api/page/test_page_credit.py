@@ -167,6 +167,10 @@ def test_a_line_without_vat_below_half_a_franc() -> None:
     sale = record(body(*lines, priceMode="HT", pay=2))
     assert [item.line_amount for item in sale.invoice.items] == [1, 1]
     assert credited(sale, ALL).total_ttc == sale.total_ttc == 2
+    taxed = {**lines[1], "specificTax": 5, "specificTaxRate": 5, "amountTtc": 6}
+    sale = record(body(lines[0], taxed, priceMode="HT", pay=7))
+    assert [item.line_amount for item in sale.invoice.items] == [1, 6]  # the tax is folded into the price
+    assert credited(sale, ALL).total_ttc == sale.total_ttc
 
 
 def test_the_machine_s_total_is_a_franc_apart() -> None:
