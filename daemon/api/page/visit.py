@@ -29,6 +29,7 @@ from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import fields, read_bytes
 from daemon.core.audit import Actor, Call
 from daemon.core.delivery import Backlog
+from daemon.core.invoice.rules import IFU_PATTERN
 from daemon.core.ledger.decision import Case
 from daemon.core.people import Right, Session, may
 from daemon.usecases.reports import inspect
@@ -57,7 +58,9 @@ WITHIN: Final = {
 }
 """Screens that are not in the menu, by their menu item."""
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
-THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
+IFU: Final = re.compile(IFU_PATTERN)
+THOUSANDS: Final = re.compile(r"[1-9][0-9]{0,2}([.,][0-9]{3})+")
+CURRENCY: Final = re.compile("(F|FCFA|XOF)$", re.IGNORECASE)
 TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
@@ -193,10 +196,16 @@ def language_of(request: AnyRequest, configured: Language) -> Language:
 
 
 def without_thousands(text: str) -> str:
-    """Removes thousands separators: "15 000", "15.000" and "15,000" are fifteen thousand, since amounts never have
-    three decimals."""
-    plain = text.translate(BLANKS)
+    """Removes thousands separators and the currency: "15 000", "15.000", "15,000" and "15 000 F CFA" are fifteen
+    thousand, since amounts never have three decimals."""
+    plain = CURRENCY.sub("", text.translate(BLANKS))
     return plain.replace(".", "").replace(",", "") if THOUSANDS.fullmatch(plain) else plain
+
+
+def plain_ifu(text: str) -> str:
+    """An IFU without blanks, in capitals; other text unchanged."""
+    plain = text.translate(BLANKS).upper()
+    return plain if IFU.fullmatch(plain) else text
 
 
 async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) -> Visit:

@@ -111,10 +111,11 @@ def test_the_stamp_duty_of_a_sale_by_hand_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("price", "total"),
-    [("15,000", "15 000"), ("15,5", "16"), ("1.250.000", "1 250 000")],
+    [("15,000", "15 000"), ("15,5", "16"), ("1.250.000", "1 250 000"), ("1 250,00 F CFA", "1 250"), ("1250f", "1 250")],
 )
 def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total: str) -> None:
-    """A point or a comma before three digits parts thousands: no price has three decimals, and fifteen thousand francs are not fifteen."""
+    """A point or a comma before three digits parts thousands: no price has three decimals, and fifteen thousand francs are not fifteen. An amount
+    that was copied from the page has its currency with it."""
     form = {
         "key": key_of(awa.get("/ui/sale").text),
         "name1": "Charrette",
@@ -127,6 +128,14 @@ def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total
     assert f"<strong>{total} F CFA</strong>" in answer.text.replace("\u00a0", " "), answer.text
 
 
+def test_an_ifu_is_pasted_with_blanks(awa: httpx.Client) -> None:
+    """As papers and messages write it; it is found so as well."""
+    form = {"key": key_of(awa.get("/ui/sale").text), "name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}
+    sold = awa.post("/ui/sale", data={**form, "customer": "SARL", "ifu": "0007 6543\u00a0x", "method": "E"})
+    assert "00076543X" in sold.text, sold.text
+    assert "1 invoice shown" in awa.get("/ui/journal", params={"q": "0007 6543 X"}).text
+
+
 @pytest.mark.parametrize(
     ("typed", "word"),
     [
@@ -135,6 +144,12 @@ def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total
         ({"name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}, "ifu"),
         ({"name1": "é" * 150, "group1": "B", "price1": "100", "client": "CC"}, "line 1: Article: cut to the"),
         ({"name1": "Panier", "group1": "B", "price1": "100"}, "Customer: the kind has to be chosen"),
+        ({"name1": "Panier", "group1": "B", "price1": "0,001", "client": "CC"}, "line 1: Price: has more than"),
+        ({"name1": "Panier", "group1": "B", "price1": "1e5", "client": "CC"}, "line 1: Price: a number above 0"),
+        (
+            {"name1": "Panier", "group1": "B", "price1": "1", "price2": "700", "client": "CC"},
+            "line 2: an article is needed",
+        ),
     ],
 )
 def test_a_sale_that_is_not_complete_is_not_certified(

@@ -281,7 +281,7 @@ async def note(visit: Visit) -> Reply:
     form = visit.form
     body = {
         "kind": form.get("kind", ""),
-        "amount": _whole(form.get("amount", "")),
+        "amount": _whole(visit),
         "reason": form.get("reason", ""),
         "operatorName": visit.session.name,
     }
@@ -292,10 +292,12 @@ async def note(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/cash", noted="1"))
 
 
-def _whole(text: str) -> Any:
-    """A whole number, also with thousands separators ("15 000"); other text is returned unchanged, to be refused."""
-    number = parse_integer(without_thousands(text), 15)
-    return number if number is not None else text or None
+def _whole(visit: Visit) -> int:
+    """The movement's amount, as it may be written ("15 000"); whether it is above 0 is checked for tills too."""
+    number = parse_integer(without_thousands(visit.form.get("amount", "")), 15)
+    if number is None:
+        raise InvalidRequest.at("amount", visit.say("must be a whole number of francs, above 0"))
+    return number
 
 
 @screen("/ui/vat", "report")

@@ -3,10 +3,11 @@ others, once per form. Also sales that wait for certification, and decisions on 
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import FIELDS, NAMED
 from daemon.api.page.screens.attention import reason_of
 from daemon.api.page.screens.invoices import can_credit, record_of
-from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
+from daemon.api.page.visit import BLANKS, Visit, name_of, plain_ifu, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
 from daemon.core.invoice.number import Series
@@ -41,6 +42,7 @@ LOOKED_AT: Final = 100
 """Newest invoices that are searched for articles."""
 MAX_ARTICLES: Final = 60
 LONGEST_KEY: Final = 40
+DECIMAL: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
 BY_HAND: Final = "MAIN-{type}-{year}-"
 """What stands before the digits of numbers where the shop has no series: the page's own, beside those of the tills."""
 SHARES: Final = tuple(nature for nature in NATURES if nature != REBATE)
@@ -253,7 +255,11 @@ def _customer(visit: Visit) -> dict[str, str]:
     form = visit.form
     if form.get("client") not in CLIENTS:
         raise InvalidRequest.at("customer", visit.say("the kind has to be chosen"))
-    fields = {"clientType": form["client"], "name": form.get("customer", ""), "ifu": form.get("ifu", "")}
+    fields = {
+        "clientType": form["client"],
+        "name": form.get("customer", ""),
+        "ifu": plain_ifu(form.get("ifu", "")),
+    }
     return {name: value for name, value in fields.items() if value}
 
 
@@ -277,14 +283,16 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
     form, say = visit.form, visit.say
     found, faults = [], []
     for line in range(1, LINES + 1):
-        if not (name := form.get(f"name{line}", "")):
+        name, typed = form.get(f"name{line}", ""), without_thousands(form.get(f"price{line}", ""))
+        if not (name or typed):
             continue
         group, hundredths = articles.get(name, ("", 0))
-        typed = without_thousands(form.get(f"price{line}", ""))
         price = _decimal(typed) if typed else Decimal(hundredths) / 100
         quantity = _decimal(form.get(f"quantity{line}", "") or "1")
         group = form.get(f"group{line}") or group
-        if not group:
+        if not name:
+            faults.append(FieldError(say("line {line}", line=line), say("an article is needed")))
+        elif not group:
             message = say("{name}: has to be chosen for an article that was not sold before", name=say("Group"))
             faults.append(FieldError(say("line {line}", line=line), message))
         for field, value in ((say("Price"), price), (say("Quantity"), quantity)):
@@ -299,11 +307,8 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
 
 
 def _decimal(text: str) -> Decimal | None:
-    try:
-        value = Decimal(text.translate(BLANKS).replace(",", "."))
-    except InvalidOperation:
-        return None
-    return value if value.is_finite() and abs(value) < 10**12 else None
+    plain = text.translate(BLANKS).replace(",", ".")
+    return Decimal(plain) if DECIMAL.fullmatch(plain) else None
 
 
 def _key(visit: Visit) -> str:

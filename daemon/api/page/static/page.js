@@ -143,10 +143,10 @@ document.addEventListener("focusin", (event) => {
   if (event.target.matches(":is(.chips, .tabs, .machines) a:focus-visible")) event.target.scrollIntoView({ block: "nearest", inline: "nearest" });
 });
 for (const chosen of document.querySelectorAll(".tabs [aria-current], .chips [aria-current], main .machines [aria-current]")) chosen.scrollIntoView({ block: "nearest", inline: "center" });
-// As the server reads what people write: three digits behind a point or a comma are thousands.
+// As the server reads what people write: three digits behind a point or a comma are thousands, and the currency is left out.
 const whole = (text) => {
-  const plain = text.replace(/\s/g, "");
-  return /^\d{1,3}([.,]\d{3})+$/.test(plain) ? plain.replace(/[.,]/g, "") : plain;
+  const plain = text.replace(/\s/g, "").replace(/(F|FCFA|XOF)$/i, "");
+  return /^[1-9]\d{0,2}([.,]\d{3})+$/.test(plain) ? plain.replace(/[.,]/g, "") : plain;
 };
 const francs = (sum) => `${String(sum).replace(/\B(?=(\d{3})+$)/g, "\u00a0")}\u00a0F\u00a0CFA`;
 // Of the screen, also where the answer to a form took its place.

@@ -37,8 +37,7 @@ class OriginalQuery(NamedTuple):
 
 
 def places(connection: sqlite3.Connection, book_id: int, reference: Reference) -> tuple[Place, ...]:
-    """Where what a reference in that book names is looked for; InvalidRequest for an activation that its machine never
-    had."""
+    """Where what a reference in that book names is looked for; InvalidRequest as `locate`."""
     machine = (book_id, reference.machine, f"{reference.machine}-*")
     rows = connection.execute(_SQL["names"], machine)
     return locate(reference, [Name(*row) for row in rows])
