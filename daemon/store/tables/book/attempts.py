@@ -43,6 +43,7 @@ from daemon.store.tables.book.books import (
     advance_certified,
     book_state,
     books_of_taxpayer,
+    former_books,
     read_head,
 )
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
@@ -274,10 +275,13 @@ def book_of(connection: sqlite3.Connection, attempt_id: int) -> int:
 
 
 def sales_of_number(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:
-    """The certified sales of that number, at any machine of the book's taxpayer and in any year."""
-    books = books_of_taxpayer(connection, book)
-    found = [sale for each in books for sale in certified_numbers(connection, each, number)]
-    return [sale for sale in found if not sale.invoice.is_credit]
+    """The certified sales of that number, at any machine of the book's taxpayer and in any year; without one, those of
+    the taxpayers that the machine had before."""
+    for books in (books_of_taxpayer(connection, book), former_books(connection, book)):
+        found = [sale for each in books for sale in certified_numbers(connection, each, number)]
+        if sales := [sale for sale in found if not sale.invoice.is_credit]:
+            return sales
+    return []
 
 
 def certified_numbers(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:

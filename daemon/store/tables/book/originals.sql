@@ -1,14 +1,15 @@
 -- name: names
--- What a machine was called in each epoch that is over, and is called now, in the books of the taxpayer of book ?1.
-WITH own AS (
-    SELECT book.* FROM book JOIN book AS mine ON mine.id = ?1
-    WHERE book.mode = mine.mode AND (book.nim = ?2 OR book.nim GLOB ?3) AND (book.ifu = mine.ifu OR '' IN (book.ifu, mine.ifu))
+-- What a machine was called in each epoch that is over, and is called now; and whether the book is of the taxpayer or machine of book ?1.
+WITH found AS (
+    SELECT book.*, book.ifu = mine.ifu OR '' IN (book.ifu, mine.ifu) OR substr(book.nim, 1, 10) = substr(mine.nim, 1, 10) AS is_own
+    FROM book JOIN book AS mine ON mine.id = ?1
+    WHERE book.mode = mine.mode AND (book.nim = ?2 OR book.nim GLOB ?3)
 )
-SELECT own.id, json_extract(CAST(body AS TEXT), '$.number') - 1, json_extract(CAST(body AS TEXT), '$.was'), 0,
-    json_extract(CAST(body AS TEXT), '$.before') = json_extract(CAST(body AS TEXT), '$.now')
-FROM own JOIN entry ON entry.book_id = own.id AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'
+SELECT found.id, json_extract(CAST(body AS TEXT), '$.number') - 1, json_extract(CAST(body AS TEXT), '$.was'), 0,
+    json_extract(CAST(body AS TEXT), '$.before') = json_extract(CAST(body AS TEXT), '$.now'), is_own
+FROM found JOIN entry ON entry.book_id = found.id AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'
 UNION ALL
-SELECT id, epoch, nim, in_use, 0 FROM own;
+SELECT id, epoch, nim, in_use, 0, is_own FROM found;
 
 -- name: sales
 SELECT id, number, type, total_ttc, fvc > base_fvc FROM certification
