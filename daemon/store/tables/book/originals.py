@@ -43,19 +43,16 @@ def places(connection: sqlite3.Connection, book_id: int, reference: Reference) -
     return locate(reference, [Name(*row) for row in rows])
 
 
-def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice, number: str = "") -> bool:
+def claim(
+    connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice, number: str = ""
+) -> PossibleOriginal | None:
     """Books a begun credit note on its sale, in the transaction that checks the limit, so that credit notes at other
-    machines count. `number`: of the sale, where the till sent it. Returns whether there is such a sale; InvalidRequest,
+    machines count. `number`: of the sale, where the till sent it. Returns that sale, if there is one; InvalidRequest,
     CreditExceedsOriginal, MachineBusy."""
     _resolve(connection, book.mode)
-    found = _choose(connection, book, invoice, number, attempt_id)
+    found = find(connection, book, invoice, number, attempt_id)
     connection.execute(_SQL["claim"], (found.id if found else _none(connection, book.id, invoice), attempt_id))
-    return found is not None
-
-
-def exists(connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str = "") -> bool:
-    """Whether `claim` would find the sale; its errors. Nothing is written."""
-    return _choose(connection, book, invoice, number) is not None
+    return found
 
 
 def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str = "") -> dict[str, int]:
@@ -67,10 +64,10 @@ def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice,
     return {each.group: each.rate for (payload,) in sale for each in read_invoice(unpack(payload)).withholdings}
 
 
-def _choose(
-    connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str, attempt_id: int = 0
+def find(
+    connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str = "", attempt_id: int = 0
 ) -> PossibleOriginal | None:
-    """`attempt_id`: the credit note's own attempt, which takes nothing from itself."""
+    """As `claim`, without a write. `attempt_id`: the credit note's own attempt, which takes nothing from itself."""
     if (reference := read_reference(invoice.reference)) is None:
         return None
     candidates = _candidates(connection, book.id, OriginalQuery(reference, invoice.type, number), attempt_id)
