@@ -298,10 +298,10 @@ def nothing_lost(expected: Expectations, ledger: Sequence[Record], closures: Seq
     if is_out_of_order:
         log.sort(key=lambda entry: (entry.number, entry.total))
         rows.sort(key=lambda record: (record.number, record.total_ttc))
-    told = _own_counter if exempt.other_counter_is_untold(world) else _both_counters
-    machine = [(entry.number, entry.total, *told(entry.type, entry.fvc, entry.frc)) for entry in log]
+    counters = _own_counter if exempt.other_counter_is_untold(world) else _both_counters
+    machine = [(entry.number, entry.total, *counters(entry.type, entry.fvc, entry.frc)) for entry in log]
     ours = [
-        (record.number, record.total_ttc, *told(record.type, record.counters.fvc, record.counters.frc))
+        (record.number, record.total_ttc, *counters(record.type, record.counters.fvc, record.counters.frc))
         for record in rows
         if record.counters
     ]
