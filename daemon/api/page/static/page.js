@@ -3,7 +3,7 @@
 const UNANSWERED = 30000;
 const release = (form) => { delete form.dataset.sent; for (const button of form.querySelectorAll("button")) button.removeAttribute("aria-disabled"); };
 const [unanswered, ended] = ["unanswered", "ended"].map((id) => document.getElementById(id));
-const isInBackground = (form) => unanswered && (form?.elements.key || form?.elements.decision || form?.dataset.unanswered);
+const isInBackground = (form) => unanswered && form && (form.elements.key || form.elements.decision || "unanswered" in form.dataset);
 const sayOnce = unanswered?.textContent;
 const answered = (text) => {
   const main = new DOMParser().parseFromString(text, "text/html").getElementById("main");
