@@ -2,11 +2,13 @@
 leaves the amounts in sight."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
-from support.browser import FRENCH_PHONE, Person, session_of, usable
-from support.shop import Shop, invoice, wait_for
+from playwright.sync_api import Browser, Page, expect
+from support.browser import FRENCH_PHONE, Person, create_users, session_of, usable
+from support.receivers.receipt_printer import ReceiptPrinter
+from support.shop import Shop, invoice, running_shop, wait_for
 
 from daemon.store.tables.audit import newest_entries
 
@@ -95,3 +97,21 @@ def test_a_long_word_leaves_the_amounts_in_sight(person: People, shop: Shop) -> 
         box = amount.bounding_box()
         assert box is not None
         assert box["x"] + box["width"] <= FRENCH_PHONE.size["width"], path
+
+
+def test_a_print_without_an_answer_may_have_come(browser: Browser, tmp_path: Path) -> None:
+    """The browser showed its own error, and who went back and pressed again had two papers: a printer cannot be asked what it has printed."""
+    with ReceiptPrinter() as printer, running_shop(tmp_path, config={"printer": {"address": printer.address}}) as shop:
+        create_users(shop, ["seller"])
+        assert shop.certify(invoice("PRINT")).status_code == 200
+        awa = Person(browser, shop, FRENCH_PHONE, session_of(shop, "seller"))
+        page = awa.go("/ui/journal/1")
+        awa.context.set_offline(True)
+        awa.press("Duplicate on the receipt printer")
+        expect(page.get_by_role("alert").filter(has_text="Regardez l'imprimante")).to_be_focused()
+        usable(page)
+        awa.context.set_offline(False)
+        awa.press("Duplicate on the receipt printer")
+        awa.sees_message("Printed.")
+        assert len(printer.jobs) == 1
+        awa.context.close()
