@@ -38,7 +38,7 @@ class Name(NamedTuple):
 class PossibleOriginal(NamedTuple):
     """A sale that a reference may mean. `moved`: 0 if it was counted in TC alone, so that its FC is that of the sale
     before. `credited`: sum of certified and disputed credit notes on it; `claimed`: that, and those without an outcome
-    yet."""
+    yet. `is_guess`: chosen by the amount, from several."""
 
     id: int
     number: str
@@ -47,6 +47,7 @@ class PossibleOriginal(NamedTuple):
     moved: int
     credited: int
     claimed: int
+    is_guess: bool = False
 
     def is_credited_by(self, credit_type: str) -> bool:
         """Whether that type may credit it. With an unknown type, only an export may leave FVC unchanged."""
@@ -150,7 +151,7 @@ def choose(
         return None
     fits = [each for each in originals if each.claimed + amount - leeway <= each.total_ttc]
     if fits:
-        return min(fits, key=lambda each: each.total_ttc - each.claimed)
+        return min(fits, key=lambda each: each.total_ttc - each.claimed)._replace(is_guess=len(fits) > 1)
     if any(each.credited + amount - leeway <= each.total_ttc for each in originals):
         raise MachineBusy(
             Text("another credit note on {reference} has no outcome yet; nothing was sent", reference=reference)

@@ -141,8 +141,8 @@ async def test_an_activation_that_never_was_is_refused(store: Store, till: Till)
     assert name
     assert store.ledger.peek(originals.places, till.book.id, name) == ()
     note = credit("C-2", "EL02000015-2-1", 20_000)
-    assert not store.ledger.peek(originals.exists, till.book, note)
-    assert store.ledger.peek(originals.exists, till.book, credit("C-3", "EL02000015-1-1", 1))
+    assert not store.ledger.peek(originals.find, till.book, note)
+    assert store.ledger.peek(originals.find, till.book, credit("C-3", "EL02000015-1-1", 1))
     assert not await store.ledger.write(originals.claim, till.book, await till.begin(note), note)
 
 

@@ -43,19 +43,16 @@ def places(connection: sqlite3.Connection, book_id: int, reference: Reference) -
     return locate(reference, [Name(*row) for row in rows])
 
 
-def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice, number: str = "") -> bool:
+def claim(
+    connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice, number: str = ""
+) -> PossibleOriginal | None:
     """Books a begun credit note on its sale, in the transaction that checks the limit, so that credit notes at other
-    machines count. `number`: of the sale, where the till sent it. Returns whether there is such a sale; InvalidRequest,
+    machines count. `number`: of the sale, where the till sent it. Returns that sale, if there is one; InvalidRequest,
     CreditExceedsOriginal, MachineBusy."""
     _resolve(connection, book.mode)
-    found = _choose(connection, book, invoice, number, attempt_id)
+    found = find(connection, book, invoice, number, attempt_id)
     connection.execute(_SQL["claim"], (found.id if found else _none(connection, book.id, invoice), attempt_id))
-    return found is not None
-
-
-def exists(connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str = "") -> bool:
-    """Whether `claim` would find the sale; its errors. Nothing is written."""
-    return _choose(connection, book, invoice, number) is not None
+    return found
 
 
 def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str = "") -> dict[str, int]:
@@ -67,10 +64,10 @@ def rates_withheld(connection: sqlite3.Connection, book: Book, invoice: Invoice,
     return {each.group: each.rate for (payload,) in sale for each in read_invoice(unpack(payload)).withholdings}
 
 
-def _choose(
-    connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str, attempt_id: int = 0
+def find(
+    connection: sqlite3.Connection, book: Book, invoice: Invoice, number: str = "", attempt_id: int = 0
 ) -> PossibleOriginal | None:
-    """`attempt_id`: the credit note's own attempt, which takes nothing from itself."""
+    """As `claim`, without a write. `attempt_id`: the credit note's own attempt, which takes nothing from itself."""
     if (reference := read_reference(invoice.reference)) is None:
         return None
     candidates = _candidates(connection, book.id, OriginalQuery(reference, invoice.type, number), attempt_id)
@@ -84,7 +81,7 @@ def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoi
     if sale is None:
         return
     original_id, total = sale
-    _, claimed = _taken(connection, original_id, attempt_id)
+    _, claimed = taken(connection, original_id, attempt_id)
     if claimed + invoice.total_ttc > total:
         raise CreditExceedsOriginal(invoice.reference, total, claimed + invoice.total_ttc, total - claimed)
 
@@ -113,19 +110,20 @@ def _listed(
     for place in found:
         rows: list[tuple[int, str, str, int, int]] = connection.execute(_SQL[query], place).fetchall()
         if rows := [sale for sale in rows if not key or number_key(sale[1]) == key]:
-            listed.append([PossibleOriginal(*sale, *_taken(connection, sale[0], attempt_id)) for sale in rows])
+            listed.append([PossibleOriginal(*sale, *taken(connection, sale[0], attempt_id)) for sale in rows])
     of_family = (each for each in listed if any(sale.is_credited_by(sought.credit_type) for sale in each))
     return next(of_family, listed[0] if listed else [])
 
 
 def taken_of(connection: sqlite3.Connection, sale_ids: Sequence[int]) -> list[int]:
     """Of each, what credit notes have taken, those under way included."""
-    return [_taken(connection, sale_id)[1] for sale_id in sale_ids]
+    return [taken(connection, sale_id)[1] for sale_id in sale_ids]
 
 
-def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int = 0) -> tuple[int, int]:
-    taken: tuple[int, int] = connection.execute(_SQL["credited"], (original_id, attempt_id)).fetchone()
-    return taken
+def taken(connection: sqlite3.Connection, sale_id: int, attempt_id: int = 0) -> tuple[int, int]:
+    """What credit notes other than `attempt_id` have taken of a sale: without those under way, and with them."""
+    found: tuple[int, int] = connection.execute(_SQL["credited"], (sale_id, attempt_id)).fetchone()
+    return found
 
 
 def _none(connection: sqlite3.Connection, book_id: int, invoice: Invoice) -> int:
