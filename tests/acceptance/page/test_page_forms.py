@@ -1,11 +1,14 @@
-"""What was typed into a form stays, whatever comes between it and the box: no network, or a session that has ended."""
+"""What people type: it stays in its form, whatever comes between that and the box (no network, a session that has ended), and a long word of it
+leaves the amounts in sight."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
-from support.browser import FRENCH_PHONE, Person, session_of, usable
-from support.shop import Shop, wait_for
+from playwright.sync_api import Browser, Page, expect
+from support.browser import FRENCH_PHONE, Person, create_users, session_of, usable
+from support.receivers.receipt_printer import ReceiptPrinter
+from support.shop import Shop, invoice, running_shop, wait_for
 
 from daemon.store.tables.audit import newest_entries
 
@@ -71,4 +74,44 @@ def test_a_decision_without_an_answer_stays_in_its_form(person: People, shop: Sh
     tech.sees_message("Decided. The machine goes on within seconds.")
     entries = shop.with_store(lambda store: store.ledger.read(newest_entries, limit=100))
     assert [entry.action for entry in entries].count("attempt.settled") == 1
+    wait_for(lambda: shop.certify(invoice("AFTER")).status_code == 200, "a certification after the decision")
     tech.complaints.clear()  # Chromium notes what was not answered
+
+
+def test_a_long_word_leaves_the_amounts_in_sight(person: People, shop: Shop) -> None:
+    """An article or a reason without a blank made its table three screens wide, and of every line the amount had to be looked for."""
+    items = [{"name": name, "taxGroup": "B", "unitPrice": 1500, "quantity": 1} for name in ("Riz", "X" * 150)]
+    assert shop.certify(invoice("LONG", items=items, payments=[{"method": "E", "amount": 3000}])).status_code == 200
+    awa = person("manager", FRENCH_PHONE)
+    page = awa.go("/ui/cash")
+    page.fill("[name=amount]", "700")
+    page.fill("[name=reason]", "x" * 200)
+    awa.press("Note it")
+    awa.sees_message("Noted.")
+    for path, row in (("/ui/journal?q=LONG", ".lines tbody tr"), ("/ui/cash", ".moves tbody tr")):
+        awa.go(path)
+        if "LONG" in path:
+            page.get_by_role("link", name="LONG").click()
+        amount = page.locator(f"{row} td.n").last
+        expect(amount).to_be_visible()
+        box = amount.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= FRENCH_PHONE.size["width"], path
+
+
+def test_a_print_without_an_answer_may_have_come(browser: Browser, tmp_path: Path) -> None:
+    """The browser showed its own error, and who went back and pressed again had two papers: a printer cannot be asked what it has printed."""
+    with ReceiptPrinter() as printer, running_shop(tmp_path, config={"printer": {"address": printer.address}}) as shop:
+        create_users(shop, ["seller"])
+        assert shop.certify(invoice("PRINT")).status_code == 200
+        awa = Person(browser, shop, FRENCH_PHONE, session_of(shop, "seller"))
+        page = awa.go("/ui/journal/1")
+        awa.context.set_offline(True)
+        awa.press("Duplicate on the receipt printer")
+        expect(page.get_by_role("alert").filter(has_text="Regardez l'imprimante")).to_be_focused()
+        usable(page)
+        awa.context.set_offline(False)
+        awa.press("Duplicate on the receipt printer")
+        awa.sees_message("Printed.")
+        assert len(printer.jobs) == 1
+        awa.context.close()

@@ -29,9 +29,9 @@ from daemon.core.money import divide_half_up
 from daemon.core.report.articles import certified_amounts
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
-from daemon.store.tables.book import deferred
+from daemon.store.tables.book import deferred, originals
 from daemon.usecases.certification.certify import certify
-from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.certification.idempotency import Answered, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, release, withdraw
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -99,6 +99,7 @@ async def _credit(visit: Visit) -> Reply:
         form=visit.form,
         record=record,
         left=_left(record.invoice, await credits_of(visit.worker, record)),
+        taken=visit.worker.ledger.peek(originals.taken, record.id)[0],
         natures=[(nature, NATURES[nature]) for nature in SHARES],
     )
 
@@ -124,9 +125,23 @@ def _left(invoice: Invoice, credit_notes: Sequence[Record]) -> list[int]:
 async def certify_credit(visit: Visit) -> Reply:
     async def body() -> dict[str, Any]:
         record = await _creditable(visit)
+        await _check_unchanged(visit, record)
         return credit_body(visit, record, await credits_of(visit.worker, record))
 
     return await _certified(visit, "AV", body, is_credit=True)
+
+
+async def _check_unchanged(visit: Visit, record: Record) -> None:
+    """InvalidRequest if a credit note other than this form's is under way, or came since the form was shown."""
+    _, taken = visit.worker.ledger.peek(originals.taken, record.id)
+    if visit.form.get("taken", str(taken)) == str(taken):
+        return
+    own = await find_request(visit.worker.in_use, f"page AV {_key(visit)}")
+    if own is None or own.status in ("refused", "abandoned"):
+        raise InvalidRequest.at(
+            "invoice",
+            visit.say("another credit note on it was made meanwhile, or is under way: look at its lines again"),
+        )
 
 
 async def _creditable(visit: Visit) -> Record:

@@ -1,9 +1,10 @@
 // A form that changes something is sent once, however often its button is pressed, and again where no answer came for so long. One with a key or a
-// decision is sent in the background: without an answer, or a session, what was typed stays, and sent again it is done once.
+// decision is sent in the background: without an answer, or a session, what was typed stays, and sent again it is done once. A print may come twice, and says so.
 const UNANSWERED = 30000;
 const release = (form) => { delete form.dataset.sent; for (const button of form.querySelectorAll("button")) button.removeAttribute("aria-disabled"); };
 const [unanswered, ended] = ["unanswered", "ended"].map((id) => document.getElementById(id));
-const isInBackground = (form) => unanswered && (form?.elements.key || form?.elements.decision);
+const isInBackground = (form) => unanswered && form && (form.elements.key || form.elements.decision || "unanswered" in form.dataset);
+const sayOnce = unanswered?.textContent;
 const answered = (text) => {
   const main = new DOMParser().parseFromString(text, "text/html").getElementById("main");
   if (!main) throw new Error("not a screen of this page");
@@ -30,6 +31,7 @@ const send = async (form, button) => {
     else if (new URL(answer.url).pathname === "/ui/login") stay(form, ended);
     else location.assign(answer.url);
   } catch {
+    unanswered.textContent = form.dataset.unanswered || sayOnce;
     stay(form, unanswered);
     document.dispatchEvent(new Event("htmx:sendError"));
   }
