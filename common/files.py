@@ -53,11 +53,11 @@ def replacing(
         with file:
             yield file
             file.flush()
-            os.fchmod(file.fileno(), mode)
-            if (uid, gid) != (-1, -1):
-                os.fchown(file.fileno(), uid, gid)
-            os.fsync(file.fileno())
             with access():
+                os.fchmod(file.fileno(), mode)
+                if (uid, gid) != (-1, -1):
+                    os.fchown(file.fileno(), uid, gid)
+                os.fsync(file.fileno())
                 if temporary is None:
                     temporary = path if is_new else path.with_name(f".{path.name}.{secrets.token_hex(4)}")
                     _link(file, temporary)

@@ -13,6 +13,7 @@ Exit codes, the same everywhere:
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -83,8 +84,13 @@ root = click.version_option(package_name="mcfd", message="mcfd %(version)s", hel
 def main() -> int:
     """Runs this process's command line; returns the exit code."""
     _open_closed_streams()
+    signal.signal(signal.SIGTERM, _stop)
     try:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
+    except Stopped:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise
     except (click.ClickException, click.Abort, KeyboardInterrupt, McfdError) as error:
         return _report_error(error)
     except OSError as error:
@@ -100,6 +106,15 @@ def main() -> int:
             raise
         complain(str(error))
         return WRONG_USE
+
+
+class Stopped(BaseException):
+    """By SIGTERM: what was begun is removed before the process ends by the signal."""
+
+
+def _stop(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Stopped
 
 
 def _open_closed_streams() -> None:

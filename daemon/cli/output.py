@@ -61,6 +61,10 @@ def not_written(path: Path, error: OSError) -> Failure:
     """The error for a file that was not written, or not completely."""
     if isinstance(error, FileExistsError):
         return Failure("{path} exists already", path=path)
+    if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+        return Failure(
+            "{path} cannot be written: there is no folder {folder} (stick mounted?)", path=path, folder=path.parent
+        )
     failure = Unavailable if error.errno in NO_ROOM else Failure
     return failure("{path} cannot be written: {why}", path=path, why=reason(error))
 

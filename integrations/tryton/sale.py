@@ -152,6 +152,9 @@ class POSSale(metaclass=PoolMeta):
         for payment in self.payments:
             method = payment.method.mcf_method
             paid[method] = paid.get(method, Decimal()) + payment.amount  # change given back is a negative payment
+        if paid and (change := min(paid.values())) < 0:  # on another method, as a cheque
+            largest = max(paid, key=lambda method: paid[method])
+            paid = {name: amount + change * (name == largest) for name, amount in paid.items() if amount != change}
         return {
             "invoiceNumber": self.number,
             "invoiceType": "FV",

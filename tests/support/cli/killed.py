@@ -1,4 +1,4 @@
-"""A command that loses its power: SIGKILL at the n-th time that it opens, makes, syncs, moves or removes something."""
+"""A command that loses its power, or is stopped: a signal at the n-th time that it opens, makes, syncs, moves or removes something."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from typing import Any
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.link", "sqlite3.connect", "tempfile.mkdtemp"}
 
 
-def at(number: int, within: str) -> None:
+def at(number: int, within: str, by: int = signal.SIGKILL) -> None:
     """Counts what concerns paths that begin with `within`; called in the process of the command before its `main`."""
     seen = 0
 
@@ -18,7 +18,7 @@ def at(number: int, within: str) -> None:
         if path.startswith((within, f"file://{within}")):
             seen += 1
             if seen == number:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), by)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event in EVENTS:

@@ -17,7 +17,7 @@ from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import FIELDS, NAMED
 from daemon.api.page.screens.attention import reason_of
-from daemon.api.page.screens.invoices import can_credit, record_of
+from daemon.api.page.screens.invoices import can_credit, credit_worker, record_of
 from daemon.api.page.visit import BLANKS, Visit, name_of, plain_ifu, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
@@ -29,9 +29,9 @@ from daemon.core.money import divide_half_up
 from daemon.core.report.articles import certified_amounts
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
-from daemon.store.tables.book import deferred
+from daemon.store.tables.book import deferred, originals
 from daemon.usecases.certification.certify import certify
-from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.certification.idempotency import Answered, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, release, withdraw
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -99,6 +99,7 @@ async def _credit(visit: Visit) -> Reply:
         form=visit.form,
         record=record,
         left=_left(record.invoice, await credits_of(visit.worker, record)),
+        taken=visit.worker.ledger.peek(originals.taken, record.id)[0],
         natures=[(nature, NATURES[nature]) for nature in SHARES],
     )
 
@@ -124,9 +125,23 @@ def _left(invoice: Invoice, credit_notes: Sequence[Record]) -> list[int]:
 async def certify_credit(visit: Visit) -> Reply:
     async def body() -> dict[str, Any]:
         record = await _creditable(visit)
+        await _check_unchanged(visit, record)
         return credit_body(visit, record, await credits_of(visit.worker, record))
 
     return await _certified(visit, "AV", body, is_credit=True)
+
+
+async def _check_unchanged(visit: Visit, record: Record) -> None:
+    """InvalidRequest if a credit note other than this form's is under way, or came since the form was shown."""
+    _, taken = visit.worker.ledger.peek(originals.taken, record.id)
+    if visit.form.get("taken", str(taken)) == str(taken):
+        return
+    own = await find_request(credit_worker(visit), f"page AV {_key(visit)}")
+    if own is None or own.status in ("refused", "abandoned"):
+        raise InvalidRequest.at(
+            "invoice",
+            visit.say("another credit note on it was made meanwhile, or is under way: look at its lines again"),
+        )
 
 
 async def _creditable(visit: Visit) -> Record:
@@ -318,7 +333,7 @@ def _key(visit: Visit) -> str:
 async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_credit: bool = False) -> Reply:
     """Certifies and redirects to the invoice's screen, or to the sales that wait if it is certified later. A repeated
     form is one invoice even if it was changed in between."""
-    key, worker = _key(visit), visit.worker.in_use
+    key, worker = _key(visit), credit_worker(visit) if is_credit else visit.worker.in_use
     call = visit.call(f"page {prefix} {key}", f"page {prefix} {visit.worker.book.id} {key}")
     if not is_credit:  # of a credit note's lines the price is derived
         call = msgspec.structs.replace(call, strict=True)

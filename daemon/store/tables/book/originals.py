@@ -81,7 +81,7 @@ def check_agreed(connection: sqlite3.Connection, attempt_id: int, invoice: Invoi
     if sale is None:
         return
     original_id, total = sale
-    _, claimed = _taken(connection, original_id, attempt_id)
+    _, claimed = taken(connection, original_id, attempt_id)
     if claimed + invoice.total_ttc > total:
         raise CreditExceedsOriginal(invoice.reference, total, claimed + invoice.total_ttc, total - claimed)
 
@@ -110,19 +110,20 @@ def _listed(
     for place in found:
         rows: list[tuple[int, str, str, int, int]] = connection.execute(_SQL[query], place).fetchall()
         if rows := [sale for sale in rows if not key or number_key(sale[1]) == key]:
-            listed.append([PossibleOriginal(*sale, *_taken(connection, sale[0], attempt_id)) for sale in rows])
+            listed.append([PossibleOriginal(*sale, *taken(connection, sale[0], attempt_id)) for sale in rows])
     of_family = (each for each in listed if any(sale.is_credited_by(sought.credit_type) for sale in each))
     return next(of_family, listed[0] if listed else [])
 
 
 def taken_of(connection: sqlite3.Connection, sale_ids: Sequence[int]) -> list[int]:
     """Of each, what credit notes have taken, those under way included."""
-    return [_taken(connection, sale_id)[1] for sale_id in sale_ids]
+    return [taken(connection, sale_id)[1] for sale_id in sale_ids]
 
 
-def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int = 0) -> tuple[int, int]:
-    taken: tuple[int, int] = connection.execute(_SQL["credited"], (original_id, attempt_id)).fetchone()
-    return taken
+def taken(connection: sqlite3.Connection, sale_id: int, attempt_id: int = 0) -> tuple[int, int]:
+    """What credit notes other than `attempt_id` have taken of a sale: without those under way, and with them."""
+    found: tuple[int, int] = connection.execute(_SQL["credited"], (sale_id, attempt_id)).fetchone()
+    return found
 
 
 def _none(connection: sqlite3.Connection, book_id: int, invoice: Invoice) -> int:

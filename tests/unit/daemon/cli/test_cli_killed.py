@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from support.ledgers.ledger import Till, invoice, opened
 from common.files import replacing, write_whole
 
 PHRASE = ("--passphrase-file", "phrase")
+OF_SQLITE = ("mcfd.sqlite3-wal", "mcfd.sqlite3-shm")
 WRITING = (
     ("journal", "--output", "out/journal.csv"),
     ("upstream", "keygen", "out/upstream.key"),
@@ -58,6 +60,28 @@ def test_a_killed_command_leaves_no_part_of_its_file(mcfd: Command, tmp_path: Pa
     whole = target.stat().st_size
     assert killed > 1
     assert all(abs(size - whole) < whole // 20 for size in sizes), (sizes, whole)
+
+
+@pytest.mark.parametrize("words", [("backup",), ("backup", "--all", *PHRASE)], ids=lambda words: " ".join(words[:2]))
+def test_a_stopped_command_leaves_nothing(mcfd: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """`systemctl stop` of a backup, as an upgrade or the end of the day does: it ends by the signal, and what it had begun is gone at once, not
+    with the next backup."""
+    command = [*words_in(tmp_path, words), str(tmp_path / "out/copy")]
+    mcfd.ok(*command)
+    (tmp_path / "out/copy").unlink()
+    before = {path.name for path in tmp_path.rglob("*")}
+    stopped = 0
+    for number in range(1, 400):
+        first = ("support.cli.killed", "at", {"number": number, "within": str(tmp_path), "by": signal.SIGTERM})
+        done = mcfd.run(*command, first=first)
+        if done.returncode == 0:
+            break
+        stopped += 1
+        assert done.returncode == -signal.SIGTERM, done.stderr
+        if not (tmp_path / "out/copy").exists():  # else the end of a backup that is made was stopped
+            assert {path.name for path in tmp_path.rglob("*")} - before <= {*OF_SQLITE}, number
+        (tmp_path / "out/copy").unlink(missing_ok=True)
+    assert stopped > 5
 
 
 def test_a_file_system_without_nameless_files_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
