@@ -87,7 +87,8 @@ class ZNumberUnknown(McfdError):
     def __init__(self, nim: str) -> None:
         super().__init__(
             Text(
-                "the last Z number is not known after a restore: `mcfd machine last-z {nim} NUMBER`, from the last Z on paper",
+                "the last Z of {nim} is not known after a restore, and no Z is made before a technician has entered its number "
+                "from paper",
                 nim=nim,
             )
         )
@@ -147,8 +148,8 @@ class TooManyActs(McfdError):
 
 
 class RequestExpired(McfdError):
-    def __init__(self) -> None:
-        super().__init__(REQUEST_EXPIRED)
+    def __init__(self, why: Text = REQUEST_EXPIRED) -> None:
+        super().__init__(why)
 
 
 class NotFound(McfdError):

@@ -8,7 +8,7 @@ chain, as far as they follow from it (docs/reliability.md lists what does not)."
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import chain, islice
@@ -87,8 +87,10 @@ def _must_be_current(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerUnusable(OLDER(path=path))
 
 
-def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
-    """`progress` gets the number of records done, and of all. LedgerUnusable if the file is no ledger of this version
+def verify(
+    path: Path, progress: Progress = lambda _, __: None, *, machines: Collection[str] | None = None
+) -> VerifyResult:
+    """`progress` gets the number of records done, and of all; `machines` as of `read_lost`. LedgerUnusable if the file is no ledger of this version
     or too damaged to read anything; any other damage is a problem in the result."""
     try:
         mark = read_mark(path)  # before the view that it is compared with
@@ -96,7 +98,7 @@ def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
             _must_be_current(connection, path)
             lost = find_lost(connection, path, mark, alone=False)
             if mark is not None:  # a copy has none: what its ledger had lost is no fault of the copy
-                lost = lost or read_lost(connection)
+                lost = lost or read_lost(connection, machines)
             connection.execute("BEGIN")  # one view of the ledger, however long this takes
             verification = Verification(connection, progress)
             if lost:

@@ -4,11 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.cli.command import NIM, Command, terminal_output
+from support.cli.command import CONFIG, NIM, Command, terminal_output
 from support.ledgers.ledger import Till, opened, tamper
 from support.shop import BIN
 
+from common.language.reasons import WRITES_LOST, to_stored
 from daemon.store.sqlite.lock import LedgerLock
+from daemon.store.tables.book.books import open_book
 
 DOCS = Path(__file__).parents[4] / "docs"
 
@@ -44,6 +46,29 @@ def test_a_backup_is_verified_and_put_back(mcfd):
     assert mcfd.json("verify")["records"] == 3
     shutil.move(restored["aside"], mcfd.ledger)
     assert len(mcfd.json("keys", "list")) == 1
+
+
+@pytest.mark.parametrize(
+    ("machine", "is_reported"), [("", False), ("enabled = false", False), ("enabled = true", True)]
+)
+async def test_missing_writes_are_reported_while_the_machine_may_answer(mcfd, machine, is_reported):
+    """A book whose machine has left the configuration, or is switched off in it, is never compared: `verify`, and with it each upgrade, would
+    fail for ever. Doctor advises the decision, and no copy: that would lose what is newer."""
+    if machine:
+        mcfd.config.write_text(f'{CONFIG}\n[[machine]]\nnim = "EL02000099-1"\nport = "/dev/mcf-2"\n{machine}\n')
+    lost = to_stored(WRITES_LOST(count=3))
+    tamper(mcfd.ledger, "INSERT INTO meta VALUES ('lost_writes', ?)", lost)
+    async with opened(mcfd.ledger) as store:
+        await store.ledger.write(open_book, "EL02000099-1", "live")
+    tamper(mcfd.ledger, "UPDATE book SET restored_at = 5 WHERE nim = 'EL02000099-1'")
+    done = mcfd.run("verify")
+    assert (done.returncode, "acknowledged writes are missing" in done.stderr) == (is_reported, is_reported)
+    found = next(
+        each for each in json.loads(mcfd.run("doctor", "--json").stdout)["checks"] if each["check"] == "ledger"
+    )
+    assert (found["state"], "settle" in found["todo"], "restore" in found["todo"]) == (
+        ("fail", True, False) if is_reported else ("ok", False, False)
+    )
 
 
 def test_a_copy_is_verified_where_it_lies(mcfd):
