@@ -37,7 +37,7 @@ from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import former_workers
 
-LINES: Final = 8
+LINES: Final = 20
 LOOKED_AT: Final = 100
 """Newest invoices that are searched for articles."""
 MAX_ARTICLES: Final = 60
