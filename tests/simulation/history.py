@@ -44,7 +44,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts, outages
-from daemon.store.tables.book.books import former_books
+from daemon.store.tables.book.books import book_state, former_books
 from daemon.store.tables.book.closures import closures_between
 
 T = TypeVar("T")
@@ -206,7 +206,7 @@ class History:
             with suppress(Unreachable, MachineError, StorageError):
                 seat = world.serving()
                 books = seat.store.ledger.peek(former_books, seat.worker.book)
-                if not any(seat.store.ledger.peek(attempts.unfinished, each) for each in books):
+                if not any(seat.store.ledger.peek(book_state, each).attention for each in books):
                     return
             await asyncio.sleep(0.5)
 
