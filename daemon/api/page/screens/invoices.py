@@ -147,11 +147,11 @@ def can_credit(visit: Visit, record: Record) -> bool:
 
 
 def credit_worker(visit: Visit) -> MachineWorker:
-    """The machine that certifies credit notes on sales of the selected one; for one that is no longer configured,
-    another one of its taxpayer, if there is one."""
+    """The machine that certifies credit notes on sales of the selected one: of a spare the one that is in use, and for
+    one that is no longer configured another one of its taxpayer, if there is one."""
     own = visit.worker
     others = (each for each in visit.deps.workers.all() if (each.book.mode, each.ifu) == (own.book.mode, own.ifu))
-    return (next(others, own) if own.is_retired else own).in_use
+    return (next(others, own) if own.is_retired else own.first or own).in_use
 
 
 async def record_of(visit: Visit) -> Record:
