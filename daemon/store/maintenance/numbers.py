@@ -152,7 +152,7 @@ def question_after_restore(marks: Marks, name: str, ledger_id: str, book: int, n
     if not is_counted_here(marks, name, ledger_id):
         return new
     questions = (open_question(marks.books[each].question, min(book, 0)) for each in names_of(marks, name))
-    return max(questions, default=0)
+    return max((0, *questions))
 
 
 def question_at_first_meeting(marks: Marks, *, is_remembered: bool, is_used: bool, new: int) -> int:
