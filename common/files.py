@@ -1,14 +1,18 @@
-"""Atomic writes: a file is written beside its place, synced to the disk, then renamed into place."""
+"""Atomic writes: a file is written without a name, synced to the disk, then put in its place."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import glob
 import os
+import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,9 +21,9 @@ CREDENTIALS = "credentials"
 """Name of the folder whose files a service gets from systemd, as they were at its start (LoadCredential=)."""
 
 
-def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1) -> None:
-    """Replaces `path`; after a power cut it has the old content or the new. `uid` and `gid` as for chown."""
-    with replacing(path, mode, uid, gid) as file:
+def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1, is_new: bool = False) -> None:
+    """Replaces `path`; after a power cut it has the old content or the new. `uid` and `gid` as for chown; `is_new` as of `replacing`."""
+    with replacing(path, mode, uid, gid, is_new=is_new) as file:
         file.write(content)
 
 
@@ -30,22 +34,74 @@ def write_stream(path: Path, source: BinaryIO, mode: int) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, mode: int, uid: int = -1, gid: int = -1) -> Iterator[BinaryIO]:
-    """A file that durably replaces `path` once it is written; on an error nothing has changed."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def replacing(
+    path: Path,
+    mode: int,
+    uid: int = -1,
+    gid: int = -1,
+    *,
+    is_new: bool = False,
+    access: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+) -> Iterator[BinaryIO]:
+    """A file that durably takes the place of `path` once it is written; on an error, or when the process is killed, nothing has changed.
+    `is_new`: FileExistsError if there is one already. `access`: the context in which names in its folder are made and removed."""
+    if is_new:
+        _require_free(path)
+    with access():
+        file, temporary = _open_for(path)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with file:
             yield file
             file.flush()
-            os.fchmod(descriptor, mode)
-            if (uid, gid) != (-1, -1):
-                os.fchown(descriptor, uid, gid)
-            os.fsync(descriptor)
-        Path(name).replace(path)
+            with access():
+                os.fchmod(file.fileno(), mode)
+                if (uid, gid) != (-1, -1):
+                    os.fchown(file.fileno(), uid, gid)
+                os.fsync(file.fileno())
+                if temporary is None:
+                    temporary = path if is_new else path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+                    _link(file, temporary)
+                elif is_new:
+                    _require_free(path)
+                if temporary != path:
+                    temporary.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        if temporary not in (None, path):
+            with access():
+                temporary.unlink(missing_ok=True)
         raise
-    sync_path(path.parent)
+    with access():
+        sync_path(path.parent)
+
+
+def _require_free(path: Path) -> None:
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+def _open_for(path: Path) -> tuple[BinaryIO, Path | None]:
+    """A file in the folder of `path` without a name; where the file system has no such files (vfat), with the temporary name that is
+    returned. What killed processes have left under such names is removed."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+        with contextlib.suppress(OSError), open(left, "rb", opener=_no_pipe) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+    name = None
+    try:
+        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        Path(f"/proc/self/fd/{descriptor}").stat()
+    except OSError:
+        descriptor, text = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        name = Path(text)
+    with contextlib.suppress(OSError):  # of a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return os.fdopen(descriptor, "w+b"), name
+
+
+def _link(file: BinaryIO, path: Path) -> None:
+    """Gives a file without a name that one. FileExistsError."""
+    descriptor = file.fileno()  # also as a folder: without one Python does not follow the link in /proc
+    os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
 
 
 def sync_path(path: Path) -> None:

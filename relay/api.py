@@ -22,6 +22,7 @@ from common.language import Text
 from common.problems import request_id
 from common.wire.call import (
     LATER_SECONDS,
+    LIMIT_PASSED,
     MAX_BODY,
     METHOD,
     REQUEST_HEADERS,
@@ -32,7 +33,7 @@ from common.wire.call import (
 )
 from common.wire.closure import NIM
 from common.wire.errors import BadEvent
-from common.wire.instants import instant_millis
+from common.wire.instants import instant_millis, instant_text
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
@@ -260,7 +261,7 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
             410,
             "REQUEST_EXPIRED",
             Text("The request came too late"),
-            Text("the time that was given for this request is over; nothing was sent to the machine"),
+            LIMIT_PASSED(limit=instant_text(not_after), now=instant_text(now)),
         )
     try:
         await parts.later.store(request.nim, call, key_id_of(request.headers), key, not_after)

@@ -49,14 +49,21 @@ class LastPresence(NamedTuple):
 
 
 class BoxRecord(msgspec.Struct):
-    """`line` is the box's last known connection. `past` are boots that were replaced by a newer one; if one of them
+    """`line` is the box's last known connection. `ahead`: the box's monotonic clock minus this relay's, in milliseconds;
+    None where the box says none. `past` are boots that were replaced by a newer one; if one of them
     replies again, there is a second box."""
 
     boot: str = ""
     line: str = ""
+    ahead: int | None = None
     generation: int = 0
     ambiguous_until: float = 0.0
     past: deque[str] = msgspec.field(default_factory=lambda: deque(maxlen=PAST_BOOTS))
+
+    def note(self, reply: RelayedReply) -> None:
+        """Takes line and clock of a reply that has just come: its transit makes `ahead` smaller, and a limit earlier."""
+        self.line = reply.line
+        self.ahead = reply.clock - _loop_millis() if reply.clock else None
 
 
 class Boxes:
@@ -87,7 +94,10 @@ class Boxes:
         self._under_way[nim] += 1
         try:
             boot = await self._the_one(nim)
-            return await self._answered(nim, msgspec.structs.replace(call, boot=boot, sent_at=self.millis()))
+            ahead = self._box(nim).ahead
+            begin_by = 0 if ahead is None else _loop_millis() + ahead + int(self._seconds * 1000)
+            call = msgspec.structs.replace(call, boot=boot, sent_at=self.millis(), begin_by=begin_by)
+            return await self._answered(nim, call)
         finally:
             self._under_way[nim] -= 1
             if not self._under_way[nim]:
@@ -133,7 +143,8 @@ class Boxes:
             raise BoxOffline(2 if there else 5)  # a daemon that has just started publishes its presence in a moment
         if box.boot and box.boot != last.boot:
             box.past.append(box.boot)
-        box.boot, box.line, box.generation = last.boot, there[last.boot].line, self._connection.generation
+        box.boot, box.generation = last.boot, self._connection.generation
+        box.note(there[last.boot])
         return last.boot
 
     def _box(self, nim: str) -> BoxRecord:
@@ -196,7 +207,7 @@ class Boxes:
             if reply is None:
                 continue
             if reply.status and reply.boot == boot:
-                self._box(nim).line = reply.line
+                self._box(nim).note(reply)
                 return reply
             self._box(nim).generation = 0
             await self._watch(nim, boot, answers)
@@ -223,6 +234,10 @@ def _name_now(nim: str, there: Mapping[str, RelayedReply]) -> str:
     names = [reply.nim for reply in there.values()]
     is_another = len(names) == 1 and NIM.fullmatch(names[0]) and names[0].partition("-")[0] == nim.partition("-")[0]
     return names[0] if is_another else nim
+
+
+def _loop_millis() -> int:
+    return int(asyncio.get_running_loop().time() * 1000)
 
 
 def _read(msg: Msg) -> RelayedReply | None:

@@ -93,10 +93,7 @@ INVOICE_NOT_CANCELLED: Final = Reason("invoice_not_cancelled", "the open invoice
 # Unreadable answers of a machine. `what`: the part; `shown`: the beginning of the answer.
 UNREADABLE: Final = Reason("unreadable", "{what} cannot be read: {shown!r}")
 STATE_INCOMPLETE: Final = Reason("state_incomplete", "the machine's state has {count} fields")
-FRAME_OVERFLOW: Final = Reason(
-    "frame_overflow",
-    "{count} bytes that must not be cut do not fit into a frame's {limit}",
-)
+FRAME_OVERFLOW: Final = Reason("frame_overflow", "{count} bytes that must not be cut do not fit into a frame's {limit}")
 COMMAND_UNKNOWN: Final = Reason("command_unknown", "the machine does not know the command {command}")
 CERTIFICATION: Final = Reason("certification", "the certification")
 CERTIFICATION_TIME: Final = Reason("certification_time", "the time of the certification")
@@ -111,8 +108,7 @@ LAST_INVOICE_TOTAL: Final = Reason("last_invoice_total", "the total of the last 
 VAT_RATE: Final = Reason("vat_rate", "a VAT rate")
 NUMBER: Final = Reason("number", "a number")
 CLOSE_OF_OTHER_INVOICE: Final = Reason(
-    "close_of_other_invoice",
-    "38h was answered for another invoice: {type} {number!r}",
+    "close_of_other_invoice", "38h was answered for another invoice: {type} {number!r}"
 )
 CLOSE_WITHOUT_COUNTERS: Final = Reason("close_without_counters", "38h was answered with counters that have not moved")
 CLOSE_WITHOUT_FC: Final = Reason("close_without_fc", "38h was answered with an FC that has not moved")
@@ -155,8 +151,7 @@ OUTCOME_UNKNOWN: Final = Reason(
     "{counters} and {last}",
 )
 MACHINE_BEHIND: Final = Reason(
-    "machine_behind",
-    "the machine's counters went down, so it is another or a reset machine: {ours}; {theirs}",
+    "machine_behind", "the machine's counters went down, so it is another or a reset machine: {ours}; {theirs}"
 )
 FOREIGN_INVOICE: Final = Reason(
     "foreign_invoice",
@@ -272,12 +267,14 @@ ENTRY_UNREADABLE: Final = Reason(
 # Adjustments of a certified invoice (`Warn.message`); `fold`: why a specific tax was folded.
 TEST_MODE: Final = Reason("test_mode", "the machine works in test mode: this invoice has no fiscal value")
 NO_CODE_FROM_MACHINE: Final = Reason(
-    "code_not_told",
-    "the machine certified this invoice and does not tell its code any more",
+    "code_not_told", "the machine certified this invoice and does not tell its code any more"
 )
 ORIGINAL_NOT_CHECKED: Final = Reason(
-    "original_not_checked",
-    "{reference} is not an invoice of this ledger; the sum of its credit notes is not checked",
+    "original_not_checked", "{reference} is not an invoice of this ledger; the sum of its credit notes is not checked"
+)
+ORIGINAL_GUESSED: Final = Reason(
+    "original_guessed",
+    "{reference} is the counter of several exports: booked on {number}, by its amount; send originalInvoiceNumber",
 )
 NATURE_ASSUMED: Final = Reason("nature_assumed", "creditNoteNature is not given: {assumed} is assumed")
 LINES_ROUNDED: Final = Reason(

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
+from common.language import Text
 from common.wire.closure import Shape
 from common.wire.errors import BadEvent
 
@@ -28,6 +29,8 @@ ANSWER_SECONDS: Final = 90.0
 """Longest wait of a client; a credit note may take the machine a minute."""
 LATER_SECONDS: Final = 24 * 3600
 """Longest wait of a sale for a box that is off."""
+LIMIT_PASSED: Final = Text("Mcfd-Not-After {limit}: it is {now} here (compare the clocks); nothing was certified")
+"""Both are times in UTC."""
 
 METHOD = Literal["GET", "POST", "DELETE"]
 REQUEST_HEADERS: Final = frozenset(
@@ -77,6 +80,8 @@ class RelayedCall(Shape, frozen=True, omit_defaults=True):
     body: bytes = b""
     sealed: bytes = b""
     """A call that waited for the box (`LaterCall.sealed`), instead of the four fields above."""
+    begin_by: Millis = 0
+    """`not_after` by the box's `clock`, 0 if that is not known: clocks of relay and box may differ."""
 
 
 class LaterCall(Shape, frozen=True, omit_defaults=True):
@@ -100,6 +105,8 @@ class RelayedReply(Shape, frozen=True, omit_defaults=True):
     status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
     headers: Headers = ()
     body: bytes = b""
+    clock: Millis = 0
+    """The box's monotonic clock when it replied, in milliseconds; 0 from boxes before 0.21."""
 
 
 def prefers_async(preferences: Iterable[str]) -> bool:

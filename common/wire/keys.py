@@ -15,6 +15,8 @@ from typing import Any
 from urllib.parse import SplitResult
 
 from common.files import read_secret
+from common.language import Text
+from common.language.system import reason
 
 USER, ACCOUNT, OPERATOR = 20 << 3, 0, 14 << 3
 """The prefixes that appear as U, A and O."""
@@ -35,6 +37,8 @@ ID_DIGITS = 16
 _BLOCK = re.compile(r"-{3,}BEGIN ([A-Z ]+)-{3,}\s+(\S+)\s+-{3,}END [A-Z ]+-{3,}")
 
 _KIND = b"ssh-ed25519"
+
+DAMAGED = Text("damaged")
 
 
 def encode_nkey(prefix: bytes, key: bytes) -> str:
@@ -79,7 +83,7 @@ def _decode(text: str) -> bytes:
 
 
 class BadKey(ValueError):
-    """The fault of a key; shows nothing of the key."""
+    """The fault of a key, a Text if a box can meet it; shows nothing of the key."""
 
 
 class SharedKey:
@@ -167,9 +171,9 @@ def signing_key(line: str) -> SigningKey:
         # 32 bytes of seed; other tools append the 32 of the public key
         seed = decode(line.removeprefix(PRIVATE))
         if len(seed) not in (KEY_BYTES, 2 * KEY_BYTES):
-            raise BadKey("damaged")
+            raise BadKey(DAMAGED)
         return PrivateKey(seed[:KEY_BYTES])
-    raise BadKey(f"neither {SHARED}… nor {PRIVATE}…")
+    raise BadKey(Text("neither {one} nor {other}", one=f"{SHARED}…", other=f"{PRIVATE}…"))
 
 
 def verifying_key(line: str) -> VerifyingKey:
@@ -179,7 +183,7 @@ def verifying_key(line: str) -> VerifyingKey:
     if line.startswith(PUBLIC):
         public = decode(line.removeprefix(PUBLIC))
         if len(public) != KEY_BYTES:
-            raise BadKey("damaged")
+            raise BadKey(DAMAGED)
         return PublicKey(public)
     try:
         return PublicKey(decode_public(line))
@@ -200,16 +204,22 @@ def decode(text: str) -> bytes:
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise BadKey("damaged") from None
+        raise BadKey(DAMAGED) from None
 
 
 def _shared(line: str) -> SharedKey:
     secret = decode(line.removeprefix(SHARED))
     if not secret:
-        raise BadKey("damaged")
+        raise BadKey(DAMAGED)
     if len(secret) not in SECRET_BYTES:
+        least, most = SECRET_BYTES.start, SECRET_BYTES.stop - 1
         raise BadKey(
-            f"a shared secret has {SECRET_BYTES.start} to {SECRET_BYTES.stop - 1} bytes, this one {len(secret)}"
+            Text(
+                "a shared secret has {least} to {most} bytes, this one {found}",
+                least=least,
+                most=most,
+                found=len(secret),
+            )
         )
     return SharedKey(secret)
 
@@ -242,13 +252,13 @@ def read_credentials(path: Path, option: str) -> Credentials:
     try:
         text = read_secret(path).decode("ascii")
     except OSError as error:
-        raise BadCredentials(f"{option} {path}: {error.strerror}") from None
+        raise BadCredentials(Text("{what} {path}: {why}", what=option, path=path, why=reason(error))) from None
     except UnicodeDecodeError:
-        raise BadCredentials(f"{option} {path}: not text") from None
+        raise BadCredentials(Text("{what} {path}: not text", what=option, path=path)) from None
     try:
         return credentials_of(text)
     except ValueError:
-        raise BadCredentials(f"{option} {path}: no NATS credentials in it") from None
+        raise BadCredentials(Text("{what} {path}: no NATS credentials in it", what=option, path=path)) from None
 
 
 def credentials_of(text: str) -> Credentials:

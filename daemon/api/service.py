@@ -24,7 +24,18 @@ from daemon.api.page import downloads, entrance
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.entrance import nowhere
 from daemon.api.page.rendering import Rendering
-from daemon.api.page.screens import account, box, closures, files, first_start, invoices, paper, selling, today
+from daemon.api.page.screens import (
+    account,
+    attention,
+    box,
+    closures,
+    files,
+    first_start,
+    invoices,
+    paper,
+    selling,
+    today,
+)
 from daemon.api.page.screens import outages as outages_screen
 from daemon.api.routes import calendar, certify, events, health, journal, machine, outages, reports, tickets
 from daemon.unneeded import without
@@ -42,7 +53,7 @@ def _each(value: object) -> Iterable[object]:
 
 API_ROUTES: Final = handlers_in(certify, reports, calendar, outages, journal, tickets, events, machine, health)
 PAGE_ROUTES: Final = handlers_in(
-    *(entrance, account, downloads, selling, today, invoices, closures, outages_screen, box, files, paper)
+    *(entrance, account, attention, downloads, selling, today, invoices, closures, outages_screen, box, files, paper)
 )
 
 

@@ -13,6 +13,7 @@ Exit codes, the same everywhere:
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -74,7 +75,7 @@ root = click.version_option(package_name="mcfd", message="mcfd %(version)s", hel
         help=tr("The daemon beside the fiscal machine (MCF): every invoice certified exactly once."),
         epilog=tr(
             "Exit codes: 0 all is well; 1 something is wrong or was refused; 2 wrong command line or "
-            "configuration; 3 not possible now (no ledger, or it is damaged, full or busy)."
+            "configuration; 3 not possible now (no ledger, or it is damaged or busy; a full disk)."
         ),
     )
 )
@@ -83,8 +84,13 @@ root = click.version_option(package_name="mcfd", message="mcfd %(version)s", hel
 def main() -> int:
     """Runs this process's command line; returns the exit code."""
     _open_closed_streams()
+    signal.signal(signal.SIGTERM, _stop)
     try:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
+    except Stopped:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise
     except (click.ClickException, click.Abort, KeyboardInterrupt, McfdError) as error:
         return _report_error(error)
     except OSError as error:
@@ -100,6 +106,15 @@ def main() -> int:
             raise
         complain(str(error))
         return WRONG_USE
+
+
+class Stopped(BaseException):
+    """By SIGTERM: what was begun is removed before the process ends by the signal."""
+
+
+def _stop(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Stopped
 
 
 def _open_closed_streams() -> None:

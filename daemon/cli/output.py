@@ -10,16 +10,18 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, tzinfo
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
+from common.files import replacing
 from common.language import Counted, Text, ambient, tr, translate
 from common.language.system import reason
 from common.one_line import fault_of_line
 from common.web.formats import visible
 from daemon.core.audit import LONGEST_REASON
-from daemon.owner import as_owner, new_file
+from daemon.owner import as_owner
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +61,12 @@ def not_written(path: Path, error: OSError) -> Failure:
     """The error for a file that was not written, or not completely."""
     if isinstance(error, FileExistsError):
         return Failure("{path} exists already", path=path)
-    return Failure("{path} cannot be written: {why}", path=path, why=reason(error))
+    if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+        return Failure(
+            "{path} cannot be written: there is no folder {folder} (stick mounted?)", path=path, folder=path.parent
+        )
+    failure = Unavailable if error.errno in NO_ROOM else Failure
+    return failure("{path} cannot be written: {why}", path=path, why=reason(error))
 
 
 @contextmanager
@@ -71,16 +78,10 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def new_output(path: Path) -> Iterator[BinaryIO]:
-    """A new file that only its owner may read; an existing one stays, an unfinished one is deleted."""
-    with writing(path), new_file(path) as file:
-        try:
-            yield file
-            file.flush()  # a full disk refuses the last piece, or all of a short file, no sooner
-        except BaseException:
-            with as_owner(path.parent):
-                path.unlink(missing_ok=True)
-            raise
+def output_file(path: Path, mode: int = 0o600, *, is_new: bool = True) -> Iterator[BinaryIO]:
+    """A file that a person has named, complete or not there; an existing one stays if it `is_new`."""
+    with writing(path), replacing(path, mode, is_new=is_new, access=partial(as_owner, path.parent)) as file:
+        yield file
 
 
 def require_terminal(option: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from common.language import tr
+from common.language.durations import duration
 from daemon.cli.machine_output import reading_pairs
 from daemon.cli.output import complain, print_pairs, print_table, say
 from daemon.core.clock import drift_seconds
@@ -37,7 +38,7 @@ def show_machines(chosen: Sequence[PortResult]) -> None:
             print_pairs([*reading_pairs(each.nim, each.found), (tr("PORT"), each.port)])
             seconds = drift_seconds(each.found.read_at, each.found.state.time)
             if seconds is not None and abs(seconds) > DRIFT_SECONDS:
-                complain("the box's clock is {seconds} s off the machine's: set it (timedatectl)", seconds=abs(seconds))
+                complain("the box's clock is {time} off the machine's: set it (timedatectl)", time=duration(seconds))
     click.echo()
 
 

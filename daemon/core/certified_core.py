@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-CORE_VERSION: Final = "20"
+CORE_VERSION: Final = "21"
 PARTS: Final = (
     "bridge",
     "common/numbers.py",

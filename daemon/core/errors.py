@@ -87,7 +87,8 @@ class ZNumberUnknown(McfdError):
     def __init__(self, nim: str) -> None:
         super().__init__(
             Text(
-                "the last Z number is not known after a restore: `mcfd machine last-z {nim} NUMBER`, from the last Z on paper",
+                "the last Z of {nim} is not known after a restore, and no Z is made before a technician has entered its number "
+                "from paper",
                 nim=nim,
             )
         )
@@ -147,8 +148,8 @@ class TooManyActs(McfdError):
 
 
 class RequestExpired(McfdError):
-    def __init__(self) -> None:
-        super().__init__(REQUEST_EXPIRED)
+    def __init__(self, why: Text = REQUEST_EXPIRED) -> None:
+        super().__init__(why)
 
 
 class NotFound(McfdError):
@@ -259,6 +260,17 @@ class EntryDamaged(LedgerUnusable):
                 "entry {seq} (invoice {number!r}) of the ledger cannot be read; put the last backup back with `mcfd restore --keep-newer`",
                 seq=self.seq,
                 number=self.number,
+            )
+        )
+
+
+class KeyUseLost(LedgerUnusable):
+    """A damaged ledger has lost what was done with an Idempotency-Key."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            Text(
+                "what was done with this Idempotency-Key is lost in a damaged ledger: look for it on the machine's paper"
             )
         )
 

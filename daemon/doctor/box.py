@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from common.files import CREDENTIALS, is_on_read_only_disk, read_file, read_secret, secret_path
+from common.files import is_on_read_only_disk, read_file, read_secret, secret_path
 from common.language import Counted, Text, tr
 from common.language.reasons import from_stored
 from common.language.system import reason
@@ -23,7 +22,7 @@ from daemon.paper.logo import NotAPicture, read_png
 from daemon.paper.shop import is_cadastral
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
-from daemon.settings.check import files_of_start, secret_files
+from daemon.settings.check import hidden_files, secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
@@ -103,7 +102,12 @@ def check_certificate(settings: Settings, now: datetime | None = None) -> CheckR
     try:
         found = describe(read(file))
     except AuthorityError as error:
-        return Check("certificate").fail(error, "sudo mcfd tls init, or correct tls_cert in [server]")
+        if server.tls_cert:
+            return Check("certificate").fail(error, "correct tls_cert in [server]")
+        return Check("certificate").fail(
+            error,
+            "a new box: sudo mcfd tls init; else the authority that tills trust is in the backup: sudo mcfd restore --all --keep-newer FILE",
+        )
     return _dated(found, now or datetime.now(UTC), internal=bool(server.tls))
 
 
@@ -132,7 +136,15 @@ def _dated(found: CertificateInfo, now: datetime, *, internal: bool) -> CheckRes
 def check_secrets(settings: Settings) -> Iterator[CheckResult]:
     """Secrets must be readable by their owner only, and by the daemon; signing secrets must be keys."""
     check = Check("secrets")
-    found = [*_check_readable(settings)]
+    found = [
+        check.fail(
+            "{file} ({key}) cannot be read by the daemon's user",
+            "put it into /etc/mcfd/credentials and set {key} to that; then sudo systemctl restart mcfd",
+            file=file,
+            key=at,
+        )
+        for at, file in hidden_files(settings)
+    ]
     for at, path in secret_files(settings):
         file = secret_path(path)
         if file.stat().st_mode & OTHERS:
@@ -148,20 +160,6 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
             found.append(check.fail(error, todo))
     found += _check_backup_keys(settings)
     yield from found or [check.ok("readable by their owner alone")]
-
-
-def _check_readable(settings: Settings) -> Iterator[CheckResult]:
-    """Root can read every file; the daemon those of its user and those that systemd hands over."""
-    for at, file in files_of_start(settings):
-        with as_owner(settings.storage.path.parent):
-            is_readable = os.access(file, os.R_OK, effective_ids=True)
-        if not (is_readable or file.parent.name == CREDENTIALS):
-            yield Check("secrets").fail(
-                "{file} ({key}) cannot be read by the daemon's user",
-                "put it into /etc/mcfd/credentials and set {key} to that; then sudo systemctl restart mcfd",
-                file=file,
-                key=at,
-            )
 
 
 def _check_backup_keys(settings: Settings) -> Iterator[CheckResult]:

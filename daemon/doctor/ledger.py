@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Final, get_args
 
 from common.language import Counted, Text, tr
-from common.language.reasons import from_stored
+from common.language.reasons import WRITES_LOST, WRITES_LOST_WITH_LOG, codes_of, from_stored
 from daemon.core.clock import DAY, HOUR
 from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError
@@ -33,6 +33,7 @@ from daemon.store.tables.book.books import all_books, book_state, find_book
 from daemon.store.tables.keys import list_keys
 from daemon.store.tables.meta import read_damage
 
+LOST: Final = {WRITES_LOST.code, WRITES_LOST_WITH_LOG.code}
 AWAY_DAYS = 7
 """Days without a copy elsewhere before the reminder."""
 
@@ -67,21 +68,25 @@ async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[Chec
         )
         return [Check("ledger").fail(error, todo)]
     async with store:
-        damage = _check_content(path, store)
+        damage = _check_content(path, store, [machine.nim for machine in settings.machine if machine.enabled])
         return [damage or owned, *await _look_in(store, settings, now)]
 
 
-def _check_content(path: Path, store: Store) -> CheckResult | None:
+def _check_content(path: Path, store: Store, machines: Collection[str]) -> CheckResult | None:
     """Known damage; a small ledger is recomputed here, a large one every night by `mcfd verify`."""
     if path.stat().st_size <= SMALL_BYTES:
-        problems = verify(path).problems
+        problems = verify(path, machines=machines).problems
     else:
-        problems = tuple(filter(None, (*store.retention.peek(read_damage).all, store.retention.peek(read_lost))))
+        problems = tuple(
+            filter(None, (*store.retention.peek(read_damage).all, store.retention.peek(read_lost, machines)))
+        )
     if not problems:
         return None
     found = from_stored(problems[0])
     if more := len(problems) - 1:
         found = Counted("{found} (and {count} more)", "{found} (and {count} more)", more, found=found)
+    if {code for problem in problems for code in codes_of(from_stored(problem))} & LOST and not more:
+        return Check("ledger").fail(found, "sudo mcfd machine settle, once the machine has answered; the ledger stays")
     return Check("ledger").fail(
         found, "mcfd verify tells all; the last sound backup is put back with: mcfd restore --keep-newer COPY"
     )

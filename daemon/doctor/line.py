@@ -13,6 +13,7 @@ from pathlib import Path
 from bridge.link import Timers
 from bridge.ports import find_holders, find_ports
 from common.language import Text, tr
+from common.language.durations import duration
 from common.language.reasons import OTHER_MACHINE, PAIR_NOT_COMPARED
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.state import PortReading, Silence, same_machine
@@ -231,7 +232,7 @@ def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Chec
 def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> CheckResult:
     if drift is None:
         return Check("clock", nim).warn("the machine's time cannot be read", "have the machine set by its supplier")
-    summary = Text("{seconds} s off the box's clock", seconds=abs(drift))
+    summary = Text("{time} off the box's clock", time=duration(drift))
     if abs(drift) <= DRIFT_WARN:
         return Check("clock", nim).ok(summary)
     judge = Check("clock", nim).fail if abs(drift) > DRIFT_FAIL else Check("clock", nim).warn

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import httpx
 import msgspec
 
+from common.files import write_whole
 from common.language import Text
 
 HERE = Path(__file__).parent
@@ -171,7 +172,7 @@ class CasePlayer:
         document = self.client.get(
             f"{self._filled(place)}/ticket", params={"format": "pdf", "lang": "fr"}
         ).raise_for_status()
-        (self.papers / f"{case.id}.pdf").write_bytes(document.content)
+        write_whole(self.papers / f"{case.id}.pdf", document.content, 0o644)
 
 
 def _value(body: Any, path: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import shutil
 import tomllib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from common.files import write_whole
 from common.language import Text
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.homologation.cases import CaseResult, read_cases
@@ -115,13 +115,12 @@ def write_dossier(folder: Path, installers: Sequence[Path] = ()) -> list[Path]:
         pdf = _begun(title)
         write_pages(pdf, source, [f"{page}.fr.md" for page in pages])
         written.append(_ended(pdf, folder / name))
-    written += [Path(shutil.copy(installer, folder)) for installer in installers]
+    written += [_written(folder / installer.name, installer.read_bytes()) for installer in installers]
     papers = sorted((folder / PAPERS).glob("*.pdf"))
     sums = "".join(
         f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(folder)}\n" for file in (*written, *papers)
     )
-    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
-    return [*written, folder / "SHA256SUMS"]
+    return [*written, _written(folder / "SHA256SUMS", sums.encode())]
 
 
 def write_cases(folder: Path) -> Path:
@@ -176,7 +175,11 @@ def _table(pdf: FPDF, head: tuple[str, ...], rows: Iterable[tuple[str, ...]], wi
 
 
 def _ended(pdf: FPDF, file: Path) -> Path:
-    pdf.output(str(file))
+    return _written(file, bytes(pdf.output()))
+
+
+def _written(file: Path, content: bytes) -> Path:
+    write_whole(file, content, 0o644)
     return file
 
 

@@ -13,6 +13,7 @@ from bridge.commands import ReadServerLink, ReadTaxpayer
 from bridge.frame import Nak, Request, encode
 from bridge.link import LAST_SEQ
 from common.language import Text
+from common.language.durations import duration
 from common.language.reasons import from_stored
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES
@@ -275,9 +276,11 @@ def _clock(state: ProbeState) -> ProbeFinding:
         return not_tried("clock", expected, Text("the time cannot be read"))
     off = round(millis / 1000 - time.time())
     hours = round(off / _HOUR)
-    came = Text("{seconds} s to this box", seconds=f"{off:+d}")
+    came = Text("{time} behind this box", time=duration(off))
+    if off > 0:
+        came = Text("{time} ahead of this box", time=duration(off))
     if hours and abs(off - hours * _HOUR) < _DRIFT and abs(hours) <= 14:  # noqa: PLR2004  as far as time zones go
-        came = Text("{seconds} s to this box ({zone}?)", seconds=f"{off:+d}", zone=f"UTC{hours:+d}")
+        came = Text("{found} ({zone}?)", found=came, zone=f"UTC{hours:+d}")
     return judged(
         abs(off) < _DRIFT,
         "clock",

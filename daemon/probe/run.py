@@ -173,8 +173,8 @@ def write(path: Path, nim: str, settings: Mapping[str, Setting]) -> Path:
     old_file.hardlink_to(path)
     sync_path(path.parent)
     status = path.stat()
-    owner = {"uid": status.st_uid, "gid": status.st_gid} if os.geteuid() == 0 else {}
-    write_whole(path, text.encode(), status.st_mode & 0o777, **owner)
+    uid, gid = (status.st_uid, status.st_gid) if os.geteuid() == 0 else (-1, -1)
+    write_whole(path, text.encode(), status.st_mode & 0o777, uid=uid, gid=gid)
     return old_file
 
 

@@ -225,7 +225,13 @@ def _unique(values: Mapping[str, str], essence: Callable[[str], str] = str) -> P
 
 def unreadable_files(settings: Settings, environ: Mapping[str, str]) -> Problems:
     if settings.server.tls and not os.access(settings.tls_home / AUTHORITY, os.R_OK):
-        yield "server.tls", tr("no authority in {folder} yet: mcfd tls init", folder=settings.tls_home)
+        yield (
+            "server.tls",
+            tr(
+                "no authority in {folder}; a new box: mcfd tls init; else the one that tills trust is in the backup: mcfd restore --all --keep-newer FILE",
+                folder=settings.tls_home,
+            ),
+        )
     for key, path in files_of_start(settings):
         place = secret_path(path, environ)
         try:
@@ -257,6 +263,16 @@ def _certificate(server: Server, environ: Mapping[str, str]) -> Problems:
 def files_of_start(settings: Settings) -> Iterator[tuple[str, Path]]:
     """Path of the key, and its file, for each file that the daemon reads at its start."""
     return (found for found in named_paths(settings) if found[0].rpartition(".")[2] in (*SECRET, *PUBLIC))
+
+
+def hidden_files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Those of `files_of_start` that the daemon's user may not read: root can read every file, the daemon those of its user and those that
+    systemd hands over."""
+    for key, file in files_of_start(settings):
+        with as_owner(settings.storage.path.parent):
+            is_readable = os.access(file, os.R_OK, effective_ids=True)
+        if not (is_readable or file.parent.name == CREDENTIALS):
+            yield key, file
 
 
 def secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:

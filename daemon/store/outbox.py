@@ -91,6 +91,11 @@ class Outbox:
         )
 
 
+def refused_closures(connection: sqlite3.Connection, book: Book) -> dict[str, str]:
+    """The book's closures that headquarters refused: report id to the stored reason."""
+    return dict(connection.execute(_SQL["refused"], (UPSTREAM, book.id)))
+
+
 class Resettled(msgspec.Struct, frozen=True):
     """Rows that go to a receiver under its new name, and rows never sent of receivers that are gone."""
 

@@ -10,8 +10,11 @@ constraint, RFC 5280 4.2.1.10): who steals it cannot stand in for a bank at the 
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -62,23 +65,24 @@ def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool =
         raise AuthorityError(
             tr("the clock of this box says {now}: set it first (timedatectl set-time)", now=f"{now:%Y-%m-%d}")
         )
-    if (folder / AUTHORITY).exists() and not replace:
-        raise AuthorityError(
-            tr(
-                "there is an authority in {folder} already, and tills may trust it; --force makes a new one",
-                folder=folder,
-            )
-        )
     key = ec.generate_private_key(ec.SECP256R1())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
-        # The old pair counts until the new key is in place, the new one from then on, wherever power goes (`_finish`).
-        write_whole(folder / NEXT, _pem(_root(key, names, now)), 0o644)
-        write_whole(folder / AUTHORITY_KEY, _private(key), 0o600)
-        (folder / NEXT).replace(folder / AUTHORITY)
-        sync_path(folder)
-        return renew(folder, names, now)
+        with _locked(folder):
+            if (folder / AUTHORITY).exists() and not replace:
+                raise AuthorityError(
+                    tr(
+                        "there is an authority in {folder} already, and tills may trust it; --force makes a new one",
+                        folder=folder,
+                    )
+                )
+            # The old pair counts until the new key is in place, the new one from then on, wherever power goes (`_finish`).
+            write_whole(folder / NEXT, _pem(_root(key, names, now)), 0o644)
+            write_whole(folder / AUTHORITY_KEY, _private(key), 0o600)
+            (folder / NEXT).replace(folder / AUTHORITY)
+            sync_path(folder)
+            return renew(folder, names, now)
     except OSError as error:
         raise AuthorityError(tr("{path} cannot be written: {why}", path=folder, why=reason(error))) from error
 
@@ -87,8 +91,20 @@ def take_over(source: Path, folder: Path) -> None:
     """What was made in `source` becomes the authority of `folder`. The root comes last: without it none of the rest counts. OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
-    for name, mode in ((AUTHORITY_KEY, 0o600), (SERVER_PAIR, 0o600), (AUTHORITY, 0o644)):
-        write_whole(folder / name, (source / name).read_bytes(), mode)
+    with _locked(folder):
+        for name, mode in ((AUTHORITY_KEY, 0o600), (SERVER_PAIR, 0o600), (AUTHORITY, 0o644)):
+            write_whole(folder / name, (source / name).read_bytes(), mode)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Waits until no other process writes the authority: its files belong together. Without a lock if there is no folder."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def renew(folder: Path, names: Sequence[str], now: datetime) -> CertificateInfo:
@@ -103,19 +119,20 @@ def renew(folder: Path, names: Sequence[str], now: datetime) -> CertificateInfo:
 def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> CertificateInfo | None:
     """What is shown from now on, or None when the certificate there is good for another month, for all names: then the authority's
     key is not needed (`check_key` asks for it)."""
-    _finish(folder)
-    root = read(folder / AUTHORITY)
-    knows_time = now >= root.not_valid_before_utc  # a box without a clock battery wakes up in 1970
-    try:
-        certificate = read(folder / SERVER_PAIR)
-        certificate.verify_directly_issued_by(root)
-        since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        covers = set(permitted_names(root, names)) <= set(describe(certificate).names)
-        if covers and (not knows_time or since <= now < until - RENEWED_BEFORE):
-            return None
-    except (AuthorityError, InvalidSignature, ValueError):
-        pass  # there is none, it cannot be read, or it is of a root before this one
-    return renew(folder, names, now)
+    with _locked(folder):
+        _finish(folder)
+        root = read(folder / AUTHORITY)
+        knows_time = now >= root.not_valid_before_utc  # a box without a clock battery wakes up in 1970
+        try:
+            certificate = read(folder / SERVER_PAIR)
+            certificate.verify_directly_issued_by(root)
+            since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+            covers = set(permitted_names(root, names)) <= set(describe(certificate).names)
+            if covers and (not knows_time or since <= now < until - RENEWED_BEFORE):
+                return None
+        except (AuthorityError, InvalidSignature, ValueError):
+            pass  # there is none, it cannot be read, or it is of a root before this one
+        return renew(folder, names, now)
 
 
 def check_key(folder: Path) -> None:

@@ -236,7 +236,7 @@ def _credentials(options: Options) -> Credentials | None:
     try:
         return read_credentials(options.credentials_file, "upstream.credentials_file")
     except BadCredentials as error:
-        raise BadOptions(str(error)) from None
+        raise BadOptions(sentence(error)) from None
 
 
 def _encrypted(server: str, options: Options) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from common.files import read_file
+from common.files import read_file, write_whole
 from common.language import Text, sentence, tr
 from common.language.reasons import (
     ANSWERED,
@@ -138,15 +138,7 @@ def signing_time(now: float, since: int) -> int:
 def generate(path: Path) -> str:
     """Makes a key pair; writes the private key to `path` (0600, never over another file); returns the public one."""
     seed = os.urandom(KEY_BYTES)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(private_line(seed) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        path.unlink()
-        raise
+    write_whole(path, f"{private_line(seed)}\n".encode("ascii"), 0o600, is_new=True)
     return PrivateKey(seed).public
 
 

@@ -6,7 +6,6 @@ number be used twice (decision 30). A restore on a new disk prompts for the last
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import io
 import os
@@ -331,23 +330,15 @@ def put_back(planned: RestorePlan, content: bytes, config: Path, *, stamp: str) 
     for each, file in planned.files:
         with as_owner(each.path.parent):
             each.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-            _remove_halves(each.path)
             write_whole(each.path, file, each.mode)
     with as_owner(config.parent):
         config.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        _remove_halves(config)
         if config.exists():
             config.replace(config.with_name(f"{config.name}.replaced-{stamp}"))
         # The daemon, which is not root, reads it as the group of its folder (debian/mcfd.tmpfiles).
         group = config.parent.stat().st_gid if os.geteuid() == 0 else -1
         write_whole(config, content, 0o640, gid=group)
     return [*(each.path for each, _ in planned.files), config]
-
-
-def _remove_halves(path: Path) -> None:
-    """Removes unfinished files of a restore that was killed (`write_whole`)."""
-    for half in path.parent.glob(f".{glob.escape(path.name)}.????????"):
-        half.unlink(missing_ok=True)
 
 
 def _plain(path: Path) -> Path:

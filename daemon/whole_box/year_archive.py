@@ -13,7 +13,6 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from daemon.owner import new_file
 from daemon.whole_box import verify_archive
 from daemon.whole_box.signature import BoxKey
 from daemon.whole_box.verify_archive import BLOCK, FORMAT, MANIFEST, SIGNATURE, header
@@ -53,16 +52,15 @@ def archive_name(nim: str, ifu: str, year: str, number: int) -> str:
 
 
 def write_archive(
+    file: BinaryIO,
     target: Path,
-    name: str,
     key: BoxKey,
     parts: Mapping[str, Iterable[Mapping[str, Any]]],
     manifest: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """`parts` are lines of JSON by part; `manifest` is called after they are written. Raises OSError."""
-    texts = {"README.txt": _readme(name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
-    target.unlink(missing_ok=True)  # left by a process that was killed
-    with ExitStack() as stack, new_file(target) as file:
+    """Into `file`, which is to be `target`. `parts` are lines of JSON by part; `manifest` is called after they are written. OSError."""
+    texts = {"README.txt": _readme(target.name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
+    with ExitStack() as stack:
         written = {part: stack.enter_context(_packed(lines, target.parent)) for part, lines in parts.items()}
         listings = [_listing(part, [content]) for part, content in texts.items()]
         listings += [_listing(part, _pieces(packed)) for part, packed in written.items()]
@@ -76,14 +74,14 @@ def write_archive(
         file.write(bytes(2 * BLOCK))
 
 
-def faults(archive: Path) -> list[str]:
+def faults(archive: BinaryIO) -> list[str]:
     """The findings of `verify_archive`; empty without a fault."""
     found: list[str] = []
-    with archive.open("rb") as file:
-        try:
-            verify_archive.check(file, lambda part, text: found.append(f"{part}: {text}"))
-        except verify_archive.Broken as broken:
-            found.append(": ".join(map(str, broken.args)))
+    archive.seek(0)
+    try:
+        verify_archive.check(archive, lambda part, text: found.append(f"{part}: {text}"))
+    except verify_archive.Broken as broken:
+        found.append(": ".join(map(str, broken.args)))
     return found
 
 

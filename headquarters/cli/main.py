@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from headquarters.app.settings import HqSettings
 from headquarters.cli.boxes import boxes
 from headquarters.cli.nats import nats
 from headquarters.cli.people import keys, users
-from headquarters.cli.shared import configured, opened, print_row
+from headquarters.cli.shared import EXIT_UNAVAILABLE, configured, opened, print_row
 from headquarters.core.wording import KIND, sentence
 
 
@@ -65,4 +67,11 @@ for command in (boxes, users, keys, nats, findings, refused):
 
 
 def main() -> None:
-    cli.main(prog_name="mcfd-hq")
+    try:
+        cli.main(prog_name="mcfd-hq")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        click.echo(f"Error: the output is incomplete: {error.strerror}", err=True)
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  # what the old one still has would fail again at the exit
+        sys.exit(EXIT_UNAVAILABLE)

@@ -178,13 +178,6 @@ def _check_way(path: Path) -> None:
 def _write(path: Path, content: str, *, replaces: bool = False) -> None:
     """Writes for the owner only and completely, or nothing; never over an existing file unless it `replaces` one."""
     try:
-        if not replaces:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        try:
-            write_whole(path, content.encode("ascii"), 0o600)
-        except OSError:
-            if not replaces:
-                path.unlink()
-            raise
+        write_whole(path, content.encode("ascii"), 0o600, is_new=not replaces)
     except OSError as error:
         raise refusal(f"{path}: {error.strerror}") from None

@@ -16,7 +16,7 @@ from headquarters.app.settings import DEFAULT, HqSettings, load
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.store import HqStore
 
-EXIT_USAGE = 2
+EXIT_USAGE, EXIT_UNAVAILABLE = 2, 3
 
 
 def configured(command: Callable[..., None]) -> Callable[..., None]:
@@ -50,7 +50,7 @@ def opened(settings: HqSettings) -> Iterator[HqStore]:
     except BadContent as error:
         raise refusal(f"a text cannot be kept: {error}") from None
     except StoreError as error:
-        raise refusal(f"storage.url: {error}", 3) from None
+        raise refusal(f"storage.url: {error}", EXIT_UNAVAILABLE) from None
     finally:
         store.close()
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from common.language import Language, Text
+from common.language.durations import duration
 from common.web.formats import day
 
 PASSING: Final[frozenset[str]] = frozenset({"gap", "late", "tax-server", "version", "clock", "deferred", "clone"})
@@ -17,7 +18,6 @@ GONE = "gone"
 """`what` of a gap whose closures belonged to a lost ledger."""
 NEVER = "–"
 """`since` or `silent` of a machine without any closure or presence."""
-MINUTE, HOUR, DAY = 60, 3600, 86_400
 """In seconds."""
 Value = int | str
 Facts = dict[str, Value]
@@ -99,18 +99,6 @@ def sentence(kind: str, facts: Facts, language: Language) -> str:
     if kind == "clock":
         facts = facts | {"time": duration(int(facts["seconds"])).in_language(language)}
     return _SENTENCES[name](**facts).in_language(language)
-
-
-def duration(seconds: int) -> Text:
-    """Its length in the largest unit of which it has two, whatever its sign."""
-    length = abs(seconds)
-    if length < 2 * MINUTE:
-        return Text("{count} s", count=length)
-    if length < 2 * HOUR:
-        return Text("{count} min", count=length // MINUTE)
-    if length < 2 * DAY:
-        return Text("{count} h", count=length // HOUR)
-    return Text("{count} d", count=length // DAY)
 
 
 def _late(facts: Facts, language: Language) -> tuple[str, Facts]:

@@ -11,6 +11,7 @@ from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
 from common.language import Text
+from common.language.durations import duration
 from common.numbers import parse_integer
 from common.passwords import fault_of_password
 from common.turns import Busy
@@ -18,7 +19,6 @@ from common.web.security import RIGHT
 from common.wire.instants import now_millis
 from common.wire.joining import MAX_MACHINES
 from headquarters.core.checks import machine_of
-from headquarters.core.wording import duration
 from headquarters.intake.joining import JoinService
 from headquarters.page.shared import (
     NO_NAME,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Select, Table, Update, create_engine, event, text
@@ -24,6 +26,9 @@ BUSY_SECONDS = 20
 WAL_AGAIN_SECONDS = 0.02
 MIGRATING = 8_490_001
 """Advisory lock: instances that start together migrate one after the other."""
+
+LEAST_ROOM = 256 * 1024
+"""Bytes without which SQLite cannot work."""
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -63,6 +68,7 @@ class Database:
     def __init__(self, url: str) -> None:
         parsed = parse_url(url)
         self.is_sqlite = parsed.drivername == "sqlite"
+        self._folder = Path(parsed.database).absolute().parent if self.is_sqlite and parsed.database else None
         self.engine = _sqlite(parsed) if self.is_sqlite else _postgresql(parsed)
         one_snapshot = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
         self._reading = self.engine.execution_options(reading=True, **one_snapshot)
@@ -70,13 +76,13 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction, durable when it ends; on SQLite there is only one writer."""
-        with _store_errors(), self.engine.begin() as connection:
+        with _store_errors(self._folder), self.engine.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
         """One snapshot; waits for no writer."""
-        with _store_errors(), self._reading.begin() as connection:
+        with _store_errors(self._folder), self._reading.begin() as connection:
             yield connection
 
     def rows(self, kind: Callable[..., T], query: Select[Any]) -> list[T]:
@@ -98,9 +104,9 @@ class Database:
         with self.write() as connection:
             return connection.execute(statement).rowcount == 1
 
-    def migrate(self) -> None:
-        """From any older version; concurrent instances migrate one after the other. Raises StoreError if the tables
-        are newer."""
+    def migrate(self, settle: Callable[[Connection], None]) -> None:
+        """From any older version, and `settle` in the same transaction; concurrent instances migrate one after the
+        other. Raises StoreError if the tables are newer."""
         with self.read() as connection:
             if version_of(connection) == HEAD:
                 return
@@ -109,6 +115,7 @@ class Database:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATING})
             try:
                 upgrade(connection)
+                settle(connection)
             except NewerVersion as error:
                 raise StoreError(f"the tables are of a newer version ({error}) than this program") from None
 
@@ -124,7 +131,7 @@ class Part:
 
 
 @contextlib.contextmanager
-def _store_errors() -> Iterator[None]:
+def _store_errors(folder: Path | None) -> Iterator[None]:
     try:
         yield
     except DataError as error:
@@ -132,7 +139,18 @@ def _store_errors() -> Iterator[None]:
     except UnicodeEncodeError as error:  # a command-line argument that is not UTF-8
         raise BadContent(error.reason) from error
     except DBAPIError as error:
-        raise StoreError(_reason(error.orig)) from error
+        raise StoreError(_reason(error.orig) + (_disk_fault(folder) if folder else "")) from error
+
+
+def _disk_fault(folder: Path) -> str:
+    """Why nothing can be written there, which SQLite does not say; empty if there is room."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError as error:
+        return f" ({folder}: {error.strerror})"
+    if disk.f_flag & os.ST_RDONLY:
+        return f" ({folder} is read-only)"
+    return f" (the disk of {folder} is full)" if disk.f_bavail * disk.f_frsize < LEAST_ROOM else ""
 
 
 def _reason(error: BaseException | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headquarters.store.book.books import settle_all_replaced
 from headquarters.store.book.closures import Closures
 from headquarters.store.book.presences import Presences
 from headquarters.store.database import Database
@@ -34,7 +35,7 @@ class HqStore:
 
     def open(self) -> None:
         """Creates or migrates the tables."""
-        self.database.migrate()
+        self.database.migrate(settle_all_replaced)
 
     def close(self) -> None:
         self.database.close()

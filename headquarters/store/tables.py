@@ -61,6 +61,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
         "ALTER TABLE presence ADD COLUMN boots {bytes}",
     ),
     "0009": ("ALTER TABLE closure ADD COLUMN replaced_by BIGINT",),
+    "0010": (),  # `replaced_by` of closures that were stored before
 }
 HEAD: Final = max(STEPS)
 _VERSION: Final = "alembic_version"

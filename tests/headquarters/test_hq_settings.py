@@ -2,13 +2,14 @@
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
-from support.box.mounts import fill, small_disk
+from support.box.mounts import fill, read_only, small_disk
 from support.hq.paper_box import PaperBox
-from support.shop import run_program
+from support.shop import BIN, run_program
 
 from common.settings import SettingsError, plain_type
 from daemon.settings import Settings
@@ -128,6 +129,32 @@ def test_keys_of_nats_that_find_no_room_leave_no_file(tmp_path):
         assert (done.returncode, "No space" in done.stderr, [*disk.iterdir()]) == (2, True, [filler]), done.stderr
         filler.unlink()
         assert run_program("mcfd-hq", ["nats", "init", str(disk)], os.environ).returncode == 0
+
+
+def test_a_disk_that_takes_nothing_is_named(tmp_path):
+    """Full, read-only or not there: SQLite says the same of each ("disk I/O error"). With room again all is there. A full standard output is one
+    line as well."""
+    file = tmp_path / "hq.toml"
+    file.write_text(f"[storage]\nurl = 'sqlite:///{tmp_path}/disk/hq.sqlite3'\n")
+    command = ["keys", "list", "--config", str(file)]
+    with small_disk(tmp_path / "disk", 2) as disk:
+        create = ["keys", "create", "--role", "reader", *command[2:]]
+        assert run_program("mcfd-hq", create, os.environ).returncode == 0
+        filler = fill(disk)
+        full = run_program("mcfd-hq", create, os.environ)
+        filler.unlink()
+        with read_only(disk):
+            closed = run_program("mcfd-hq", create, os.environ)
+        assert run_program("mcfd-hq", command, os.environ).stdout.count("reader") == 1
+        with Path("/dev/full").open("w") as output:
+            cut = subprocess.run(
+                [BIN / "mcfd-hq", *command], stdout=output, stderr=subprocess.PIPE, text=True, check=False
+            )
+    (tmp_path / "disk").rmdir()
+    gone = run_program("mcfd-hq", command, os.environ)
+    messages = ("is full)", "is read-only)", "No such file or directory)", "the output is incomplete")
+    for done, message in zip((full, closed, gone, cut), messages, strict=True):
+        assert (done.returncode, message in done.stderr, done.stderr.count("\n")) == (3, True, 1), done.stderr
 
 
 def test_a_closing_time_that_is_none(tmp_path):

@@ -109,6 +109,18 @@ async def test_a_post_without_a_key(site: RelaySite, http: httpx.AsyncClient) ->
     assert site.shop.machines[0].counters == (0, 0, 0)
 
 
+async def test_a_relay_whose_clock_is_wrong(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """Its limit is a duration: neither its requests nor those of the other relay are too late, which would be 410 for all."""
+    site.relays[1].start()
+    lane = site.key()
+    right, wrong = (f"{relay.base}/v1/mcf/{NIM}" for relay in (site.relays[1], site.relays[0]))
+    await answering(site, http, lane)
+    (site.directory / "ahead").touch()
+    for number, url in enumerate((wrong, right, wrong)):
+        answer = await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=bearer(lane, f"k-{number}"))
+        assert answer.status_code == 200, answer.text
+
+
 async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
     """What is past its time is refused with 410 before the machine is touched, and may be sent again with the same key; a limit that is none is
     422; a body of more than 256 KB is 413."""
@@ -117,6 +129,9 @@ async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
     late = bearer(lane, "k-1", **{"Mcfd-Not-After": in_seconds(-1)})
     answer = await http.post(f"{base}/certify", json=invoice("F-1"), headers=late)
     assert (answer.status_code, answer.json()["code"]) == (410, "REQUEST_EXPIRED")
+    assert (
+        f"{late['Mcfd-Not-After'][:-1]}.000Z: it is {in_seconds(0)[:15]}" in answer.json()["detail"]
+    )  # to compare the clocks by
     assert site.shop.machines[0].counters == (0, 0, 0)
     nonsense = bearer(lane, "k-1", **{"Mcfd-Not-After": "tomorrow"})
     assert (await http.post(f"{base}/certify", json=invoice("F-1"), headers=nonsense)).status_code == 422

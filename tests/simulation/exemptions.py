@@ -39,6 +39,12 @@ def tc_is_later(record: Record, entry: CertifiedInvoice) -> bool:
     return record.counters is not None and record.counters.tc >= entry.tc
 
 
+def other_counter_is_untold(world: World) -> bool:
+    """The answer to 38h has TC and the counter of its own kind. Where an invoice of another program follows before C1h is read, nothing tells whether one of
+    the other kind was counted before ours or after it (seed 9920166)."""
+    return world.foreign > 1
+
+
 def sales_are_named_alike(world: World) -> bool:
     """A machine that does not tell its suffix and was reset gives two sales one name: it cannot be known which of them a credit note is on. So does an
     operator who enters what a reset machine printed with counters that were given before: a decision has no name of the machine (seed 7770414)."""

@@ -298,9 +298,10 @@ def nothing_lost(expected: Expectations, ledger: Sequence[Record], closures: Seq
     if is_out_of_order:
         log.sort(key=lambda entry: (entry.number, entry.total))
         rows.sort(key=lambda record: (record.number, record.total_ttc))
-    machine = [(entry.number, entry.total, entry.fvc, entry.frc) for entry in log]
+    counters = _own_counter if exempt.other_counter_is_untold(world) else _both_counters
+    machine = [(entry.number, entry.total, *counters(entry.type, entry.fvc, entry.frc)) for entry in log]
     ours = [
-        (record.number, record.total_ttc, record.counters.fvc, record.counters.frc)
+        (record.number, record.total_ttc, *counters(record.type, record.counters.fvc, record.counters.frc))
         for record in rows
         if record.counters
     ]
@@ -322,6 +323,14 @@ def nothing_lost(expected: Expectations, ledger: Sequence[Record], closures: Seq
     if not exempt.strangers_are_uncounted(world):
         assert sum(z.unexplained for z in closures) == world.foreign, "somebody else's invoices are not counted right"
     _time_is_right(world, ledger, closures)
+
+
+def _both_counters(_: str, fvc: int, frc: int) -> tuple[int, ...]:
+    return fvc, frc
+
+
+def _own_counter(kind: str, fvc: int, frc: int) -> tuple[int, ...]:
+    return (frc if kind in CREDITS else fvc,)
 
 
 def _difference(ours: Sequence[object], machine: Sequence[object]) -> str:

@@ -73,6 +73,11 @@ def test_tc_is_later() -> None:
     assert after("report", "FV F-1") == after("FV F-1", "report")
 
 
+def test_other_counter_is_untold() -> None:
+    """A credit note of another program before ours and a report of the day after it, or the reverse; then a sale of that program."""
+    assert after("FA X", "FV F-1", "report", "FV X") == after("report", "FV F-1", "FA X", "FV X")
+
+
 def test_sales_are_named_alike() -> None:
     """The first sale before a reset, and the first after it: name and FVC are the same; so they are on paper that is entered without its name."""
     first, second = after("FV F-1", short_nim=True), after("FV F-1", "reset", "activation 2", "FV F-2", short_nim=True)

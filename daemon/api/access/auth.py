@@ -15,7 +15,7 @@ from daemon.api.http.answers import Headers
 from daemon.api.http.middleware import AFTERWARDS, address_of
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated, WrongLane
 from daemon.core.errors import InvalidRequest
-from daemon.core.invoice.unknown import refusals_of, unknown_of
+from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_of
 from daemon.core.keys import ApiKey, inspect
 from daemon.core.machine.state import is_named, same_machine
 from daemon.core.people import may
@@ -73,10 +73,11 @@ async def admit(request: Request[Any, Any, Any]) -> None:
 
 
 def _check_query(request: ApiRequest, names: frozenset[str]) -> None:
-    """Refuses unknown URL parameters of a strict request, as unknown fields of its body (decision 27)."""
-    unknown = unknown_of(request.query_params, names)
-    if unknown and is_strict(request):
-        raise InvalidRequest(refusals_of(unknown))
+    """Refuses misspelt URL parameters: a report has no `warnings`, and a Z or sale that was to be tried would be real.
+    Those of a strict request are refused if unknown, as fields of its body (decision 27)."""
+    unknown = unknown_of(request.query_params, names if request.method == "GET" else names | {"dry_run"})
+    if unknown and (refused := unknown if is_strict(request) else misspelt(unknown)):
+        raise InvalidRequest(refusals_of(refused))
 
 
 def is_strict(request: ApiRequest) -> bool:

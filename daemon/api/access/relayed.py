@@ -10,8 +10,9 @@ import msgspec
 from litestar import Request
 
 from common.language import Text
+from common.wire.call import LIMIT_PASSED
 from common.wire.errors import BadEvent
-from common.wire.instants import instant_millis
+from common.wire.instants import instant_millis, instant_text
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import NotRelayed
 from daemon.core.clock import DAY, Clock
@@ -39,21 +40,16 @@ PASSING: Final = frozenset(
 
 
 class RelayedRequest(msgspec.Struct, frozen=True):
-    """`nim`: the machine in the relay's path; `not_after`: the relay's limit, ms since 1970; `now`: time base of limits
-    (ms); `body`: the received bytes; `turn`: waits for tills of the shop's network, called after authentication;
+    """`nim`: the machine in the relay's path; `begin_by`: the relay's limit, loop time; `now`: time base of the client's
+    limits (ms since 1970); `body`: the received bytes; `turn`: waits for tills of the shop's network, called after authentication;
     `has_waited`: whether the relay stored it while the box was off."""
 
     nim: str
-    not_after: int
+    begin_by: float
     now: Clock
     body: bytes
     turn: Callable[[], Awaitable[None]]
     has_waited: bool = False
-
-    def expires(self, limits: list[int]) -> float:
-        """The earliest of the limits as loop time, which a step of the box's clock does not change."""
-        left = min([self.not_after, *limits]) - self.now()
-        return asyncio.get_running_loop().time() + left / 1000
 
 
 def by_name(headers: Headers) -> dict[str, str]:
@@ -80,8 +76,8 @@ def check_operation(request: Request[Any, Any, Any]) -> None:
 
 
 def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
-    """Loop time after which the request is not carried out: the earlier one of the client's and the relay's limit.
-    RequestExpired if it is over; InvalidRequest if it is no time, or later than the box stores Idempotency-Keys."""
+    """Loop time, which a step of the box's clock does not change, after which the request is not carried out: the earlier
+    one of the client's and the relay's limit. RequestExpired, with both times if clocks may differ, if it is over; InvalidRequest if it is no time, or later than the box stores Idempotency-Keys."""
     try:
         limits = [
             instant_millis(value.decode("latin-1"), "Mcfd-Not-After")
@@ -90,10 +86,12 @@ def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
         ]
     except BadEvent:
         raise InvalidRequest.at("Mcfd-Not-After", Text("has to be a time in UTC, as 2026-11-25T10:00:00Z")) from None
-    if is_signed and min(limits) > found.now() + MAX_DAYS * DAY:
+    now, loop = found.now(), asyncio.get_running_loop().time()
+    if is_signed and min(limits) > now + MAX_DAYS * DAY:
         fault = Text("may be {days} days ahead at most where the request is signed", days=MAX_DAYS)
         raise InvalidRequest.at("Mcfd-Not-After", fault)
-    expires = found.expires(limits)
-    if expires <= asyncio.get_running_loop().time():
+    if limits and min(limits) <= now:
+        raise RequestExpired(LIMIT_PASSED(limit=instant_text(min(limits)), now=instant_text(now)))
+    if found.begin_by <= loop:
         raise RequestExpired
-    return expires
+    return min([found.begin_by, *(loop + (limit - now) / 1000 for limit in limits)])

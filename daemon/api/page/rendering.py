@@ -249,6 +249,7 @@ FIELDS = {
     "code": Text("Code"),
     "time": Text("Time"),
     "counters": Text("Counters"),
+    "last_z": Text("Last Z"),
 }
 """Field names as on the screen."""
 ITEM_FIELDS = {

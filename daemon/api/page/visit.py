@@ -24,11 +24,12 @@ from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Reply
 from daemon.api.http.middleware import address_of
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
-from daemon.api.page.views.sales_state import sales_state
+from daemon.api.page.views.sales_state import sales_state, without_last_z
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import fields, read_bytes
 from daemon.core.audit import Actor, Call
 from daemon.core.delivery import Backlog
+from daemon.core.invoice.rules import IFU_PATTERN
 from daemon.core.ledger.decision import Case
 from daemon.core.people import Right, Session, may
 from daemon.usecases.reports import inspect
@@ -57,7 +58,9 @@ WITHIN: Final = {
 }
 """Screens that are not in the menu, by their menu item."""
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
-THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
+IFU: Final = re.compile(IFU_PATTERN)
+THOUSANDS: Final = re.compile(r"[1-9][0-9]{0,2}([.,][0-9]{3})+")
+CURRENCY: Final = re.compile("(F|FCFA|XOF)$", re.IGNORECASE)
 TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
@@ -193,10 +196,16 @@ def language_of(request: AnyRequest, configured: Language) -> Language:
 
 
 def without_thousands(text: str) -> str:
-    """Removes thousands separators: "15 000", "15.000" and "15,000" are fifteen thousand, since amounts never have
-    three decimals."""
-    plain = text.translate(BLANKS)
+    """Removes thousands separators and the currency: "15 000", "15.000", "15,000" and "15 000 F CFA" are fifteen
+    thousand, since amounts never have three decimals."""
+    plain = CURRENCY.sub("", text.translate(BLANKS))
     return plain.replace(".", "").replace(",", "") if THOUSANDS.fullmatch(plain) else plain
+
+
+def plain_ifu(text: str) -> str:
+    """An IFU without blanks, in capitals; other text unchanged."""
+    plain = text.translate(BLANKS).upper()
+    return plain if IFU.fullmatch(plain) else text
 
 
 async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) -> Visit:
@@ -297,11 +306,10 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     """A screen with its frame: menu, machine, person, and the fault of a form."""
     fault = visit.fault
     to_decide = await cases(visit) if visit.may("administer") else []
-    here = visit.request.scope["path"]
+    here, count = visit.request.scope["path"], len(to_decide)
+    count += len(without_last_z(visit)) if visit.may("administer") else 0
     menu = [
-        MenuItem(
-            visit.look(path), visit.say(words), icon, is_within(path, here), len(to_decide) if path == ATTENTION else 0
-        )
+        MenuItem(visit.look(path), visit.say(words), icon, is_within(path, here), count if path == ATTENTION else 0)
         for path, words, icon, right in MENU
         if visit.may(right)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -27,7 +27,7 @@ from daemon.api.request.body import read_empty, read_query
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest, MachineRefused
-from daemon.core.invoice.unknown import Unknown, fields_of, misspelt, refusals_of, unknown_of, warnings_of
+from daemon.core.invoice.unknown import Unknown, fields_of, refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
@@ -35,6 +35,7 @@ from daemon.core.report.receipt import Adjustment, PaperDocument, Receipt, adjus
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, RequestStatus
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
+_DRY_RUN = re.compile("dry[_-]?run", re.IGNORECASE)
 CUSTOMER_PATH: Final = "/f/"
 IDLE_HEADERS: Final = {
     "TEST": ("Mcfd-Test", Text("does nothing with a live key")),
@@ -48,8 +49,8 @@ def call_of(request: ApiRequest, raw: bytes = b"", body: dict[str, Any] | None =
     scope = request.scope
     key = _idempotency_key(scope["headers"])
     own_id = scope["state"]["request_id"]
-    if scope["method"] != "GET" and is_dry_run(request) and not request.route_handler.opt["can_be_tried"]:
-        raise InvalidRequest.at("dry_run", Text("is not known here; nothing was done"))
+    if scope["method"] != "GET":
+        _check_dry_run(request, body or {})
     by, strict = request.auth.actor, is_strict(request)
     expires = request.auth.expires
     if not key:
@@ -76,16 +77,23 @@ def _query_of(request: ApiRequest) -> str:
 
 
 def is_dry_run(request: ApiRequest) -> bool:
-    """Whether the request is a dry run; InvalidRequest for a value except true and false, and for a similar name, so
-    that no typing error certifies."""
+    """Whether the request is a dry run; InvalidRequest for a value except true and false. A misspelt name does not come
+    this far (`access.auth`)."""
     if not request.scope["query_string"]:
         return False
-    if misspelt_names := misspelt(unknown_of(request.query_params, frozenset({"dry_run"}))):
-        raise InvalidRequest(refusals_of(misspelt_names))
     value = read_query(request, "dry_run").get("dry_run", "false")
     if value not in ("true", "false"):
         raise InvalidRequest.at("dry_run", Text("has to be true or false"))
     return value == "true"
+
+
+def _check_dry_run(request: ApiRequest, body: Mapping[str, object]) -> None:
+    """InvalidRequest for a dry run of what cannot be tried, and for `dry_run` in the body, which would be done."""
+    if is_dry_run(request):
+        if not request.route_handler.opt["can_be_tried"]:
+            raise InvalidRequest.at("dry_run", Text("is not known here; nothing was done"))
+    elif name := next((name for name in body if _DRY_RUN.fullmatch(name) and body[name]), ""):
+        raise InvalidRequest.at(name, Text("belongs in the URL (dry_run=true); nothing was done"))
 
 
 def _fingerprint(method: str, path: str, body: bytes) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta
 
+from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import (
     AT_THE_MACHINE,
@@ -26,9 +27,9 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import range_of, read_page, read_query
 from daemon.api.request.outcome import call_of, read_optional, sent_once
-from daemon.core.errors import InvalidRequest, NothingToClose, PeriodEnded, ZNumberUnknown
+from daemon.core.errors import FieldError, InvalidRequest, NothingToClose, PeriodEnded, ZNumberUnknown
 from daemon.core.invoice.fields import Fields
-from daemon.core.invoice.unknown import refusals_of
+from daemon.core.invoice.unknown import fields_of, refusals_of, unknown_of
 from daemon.core.ledger.entries import ReportAct
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
@@ -59,6 +60,9 @@ class ClosePeriodBody(msgspec.Struct, rename="camel"):
             description="The last `z_number` known, 0 for none. If there is a later one: 409 `PERIOD_ENDED`, nothing is closed"
         ),
     ] = None
+
+
+CLOSING: Final = fields_of(ClosePeriodBody)
 
 
 class History(msgspec.Struct, frozen=True):
@@ -108,8 +112,11 @@ with it. A period without certifications may be closed too. `warnings` beside th
 async def z_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     body = await read_optional(request, ClosePeriodBody)
-    if conditions := tuple(each for each in body.unknown if each.near == "afterZ"):
+    in_url = unknown_of(request.query_params, CLOSING)
+    if conditions := tuple(each for each in (*body.unknown, *in_url) if each.near == "afterZ"):
         raise InvalidRequest(refusals_of(conditions))  # ignored, it would close what it was to leave open
+    if misplaced := CLOSING & request.query_params.keys():
+        raise InvalidRequest([FieldError(name, Text("belongs in the body")) for name in sorted(misplaced)])
     done = await close_period(worker, call_of(request, body.raw, body.fields), *read_closing(body.fields))
     return sent_once(request, Answered(done.value.body, done.replayed), body.unknown)
 

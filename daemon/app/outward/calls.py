@@ -28,7 +28,6 @@ from common.wire.call import (
     MAX_CALL,
     MAX_HEADERS,
     MAX_REPLY,
-    Headers,
     RelayedCall,
     RelayedReply,
     encode,
@@ -106,10 +105,14 @@ class CallPlaces:
                 del self.taken[name]
 
 
+def loop_seconds() -> float:
+    return asyncio.get_running_loop().time()
+
+
 @dataclass
 class LaneClock:
-    """The clock for time limits of calls, in milliseconds since 1970: the box's clock while it is synchronised.
-    Otherwise the relay's, from the call with the shortest transit, continued by the loop's clock."""
+    """The clock for limits of clients, and of relays before 0.21, in ms since 1970: the box's while it is synchronised,
+    otherwise the relay's, from the call with the shortest transit, continued by the loop's clock."""
 
     is_synchronised: Callable[[], bool]
     box: Clock
@@ -122,15 +125,14 @@ class LaneClock:
         if self.is_synchronised():
             self._ahead = None
             return
-        loop = asyncio.get_running_loop().time()
-        ahead = sent_at - int(loop * 1000)
+        ahead = sent_at - int((loop := loop_seconds()) * 1000)
         if self._ahead is None or ahead >= self._ahead or loop >= self._valid_until:
             self._ahead, self._valid_until = ahead, loop + READING_SECONDS
 
     def now(self) -> int:
         if self._ahead is None or self.is_synchronised():
             return self.box()
-        return int(asyncio.get_running_loop().time() * 1000) + self._ahead
+        return int(loop_seconds() * 1000) + self._ahead
 
 
 @asynccontextmanager
@@ -265,8 +267,7 @@ class Calls:
             return
         if call is None or call.boot != self._runtime.boot:
             name = next((receiver.name_of(worker.book.nim) for worker in self._workers_of(nim)), "")
-            taken = self._places.taken[nim]
-            _reply(client, msg, RelayedReply(boot=self._runtime.boot, line=self._line, nim=name, under_way=taken))
+            _reply(client, msg, self._of_boot(nim=name, under_way=self._places.taken[nim]))
             return
         self._clock.note_call(call.sent_at)
         if not call.sealed:
@@ -296,19 +297,18 @@ class Calls:
         request_id = sent.get("x-request-id") or new_request_id()
         answer = problem_answer(error, request_id, preferred(sent.get("accept-language", "")))
         headers = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
-        return self._replied(answer.status, headers, answer.body)
+        return self._of_boot(status=answer.status, headers=headers, body=answer.body)
 
-    def _replied(self, status: int, headers: Headers, body: bytes) -> RelayedReply:
-        return RelayedReply(boot=self._runtime.boot, line=self._line, status=status, headers=headers, body=body)
+    def _of_boot(self, **fields: Any) -> RelayedReply:
+        return RelayedReply(boot=self._runtime.boot, line=self._line, clock=int(loop_seconds() * 1000), **fields)
 
     async def _answer(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
         _reply(client, msg, await self.carry_out(nim, call))
 
     async def _yield_to_tills(self, nim: str) -> None:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + TILLS_FIRST_SECONDS
+        until = loop_seconds() + TILLS_FIRST_SECONDS
         workers = self._workers_of(nim)
-        while sum(worker.waiting for worker in workers) > self._inside[nim] and loop.time() < until:  # noqa: ASYNC110
+        while sum(worker.waiting for worker in workers) > self._inside[nim] and loop_seconds() < until:  # noqa: ASYNC110
             await asyncio.sleep(STEP)
 
     async def carry_out(self, nim: str, call: RelayedCall) -> RelayedReply:
@@ -323,12 +323,13 @@ class Calls:
             self._inside[nim] += inside
 
         has_waited = call.boot != self._runtime.boot  # sealed before the box had this boot
-        scope = _scope(call, RelayedRequest(nim, call.not_after, self._clock.now, call.body, turn, has_waited))
+        begin_by = call.begin_by / 1000 or loop_seconds() + (call.not_after - self._clock.now()) / 1000
+        scope = _scope(call, RelayedRequest(nim, begin_by, self._clock.now, call.body, turn, has_waited))
         try:
             await self._app(scope, found.receive_of(call.body), found.send)
         finally:
             self._inside[nim] -= inside
-        reply = self._replied(found.status, tuple(found.headers), bytes(found.body))
+        reply = self._of_boot(status=found.status, headers=tuple(found.headers), body=bytes(found.body))
         if len(reply.body) <= MAX_REPLY - MAX_HEADERS:
             return reply
         is_done = call.method != "GET" and found.status < HTTPStatus.BAD_REQUEST

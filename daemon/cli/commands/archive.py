@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
+from common.files import replacing
 from common.language import tr
 from common.wire.instants import now_millis
 from daemon.cli.options import examples, folder_option, json_option, settings_option
@@ -76,19 +77,18 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
     """Leaves a verified archive or none."""
     with writing(target):
         key = signing_key(settings)
-        with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
-            part = copy.with_name(copy.name + ".part")
-            try:
-                _write(ledger, part, target.name, year, key)
-                if found := faults(part):
-                    raise Failure("the archive does not verify: {found}", found="; ".join(found[:3]))
-                part.replace(copy)
-            finally:
-                part.unlink(missing_ok=True)
+        with (
+            by_owner(target, ledger.parent) as copy,
+            as_owner(ledger.parent),
+            replacing(copy, 0o600, is_new=True) as file,
+        ):
+            _write(ledger, file, target, year, key)
+            if found := faults(file):
+                raise Failure("the archive does not verify: {found}", found="; ".join(found[:3]))
 
 
-def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) -> None:
-    counts = dict.fromkeys(("certification", "closure", "entry"), 0)
+def _write(ledger: Path, file: BinaryIO, target: Path, year: ArchiveYear, key: BoxKey) -> None:
+    counts = dict.fromkeys(("certification", "closure", "entry", "lost"), 0)
 
     def counted(lines: Lines) -> Iterator[dict[str, Any]]:
         for line in lines:
@@ -109,7 +109,7 @@ def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) 
             "audit.jsonl.gz": year_lines.audit_lines(connection, year),
             "letterheads.jsonl.gz": year_lines.letterhead_lines(connection, year),
         }
-        write_archive(part, name, key, parts, manifest)
+        write_archive(file, target, key, parts, manifest)
 
 
 def signing_key(settings: Settings) -> BoxKey:

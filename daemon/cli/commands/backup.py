@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +23,7 @@ from daemon.cli.output import (
     counts,
     figures,
     not_written,
+    output_file,
     print_json,
     require_terminal,
     say,
@@ -34,7 +33,7 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import StorageError
 from daemon.ledger_access import change, existing
 from daemon.operations import NoteBackup
-from daemon.owner import as_owner, by_owner, new_file, private_folder
+from daemon.owner import as_owner, by_owner, private_folder
 from daemon.paper.logo import qr_for_terminal
 from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, box_suffix, remove_unfinished, rotate
 from daemon.settings import Settings
@@ -129,7 +128,7 @@ def command(
         copied = (
             BoxCopy(_ledger_copied(ledger, target, progress), [], "")
             if lock is None
-            else back_up_box(settings, target, *lock, progress)
+            else back_up_box(settings, target, *lock, progress, is_new=not force)
         )
     findings = copied.findings
     warn_left_out(copied.left_out)
@@ -237,33 +236,28 @@ class BoxCopy(NamedTuple):
     fingerprint: str
 
 
-def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphrase: str, progress: Progress) -> BoxCopy:
+def back_up_box(
+    settings: Settings, target: Path, keys: Sequence[str], passphrase: str, progress: Progress, *, is_new: bool
+) -> BoxCopy:
+    """Failure if the file `is_new` and exists."""
     ledger, at = existing(settings), now_millis()
-    part = target.with_name(target.name + ".part")
     try:
         key = signing_key(settings)
         with private_folder(ledger.parent) as scratch:
             copy = scratch / "ledger"
             with as_owner(scratch):
                 findings = backup(ledger, copy, at=at, progress=progress)
-            with as_owner(target.parent):
-                part.unlink(missing_ok=True)
-            with new_file(part) as file:
-                with sealed(file, recipients=keys, passphrase=passphrase) as plain:
-                    left_out = pack(settings, copy, plain, key, created_at=millis_text(at), version=version("mcfd"))
-                file.flush()
-                os.fsync(file.fileno())
-        with as_owner(target.parent):
-            part.replace(target)
+            with (
+                output_file(target, is_new=is_new) as file,
+                sealed(file, recipients=keys, passphrase=passphrase) as plain,
+            ):
+                left_out = pack(settings, copy, plain, key, created_at=millis_text(at), version=version("mcfd"))
     except OSError as error:
         raise not_written(target, error) from None
     except TooMuchToSeal:
         raise Failure(
             "the box is too large for a passphrase; make a recovery key for it: {command}", command=NEW_KEY
         ) from None
-    finally:
-        with as_owner(target.parent), suppress(OSError):
-            part.unlink(missing_ok=True)
     return BoxCopy(findings, left_out, fingerprint(key.public))
 
 

@@ -12,6 +12,7 @@ from daemon.cli.options import config_option, explained, json_option, settings_o
 from daemon.cli.output import WRONG_USE, Failure, print_json
 from daemon.owner import as_owner
 from daemon.settings import Settings, SettingsError, check_files, load
+from daemon.settings.check import hidden_files
 
 FRONT_FOLDER = Path("/run/mcfd-front")
 """Folder of the unit front-mcfd (systemd/front-mcfd.service)."""
@@ -54,11 +55,13 @@ def doc() -> None:
 
 
 def _check_contents(settings: Settings) -> None:
-    """Raises SettingsError if a file that signs, or that connections or backups are made with, is none of its kind."""
+    """Raises SettingsError if a file that signs, or that connections or backups are made with, is none of its kind, or root's alone."""
     from daemon.app.outward.replication import headquarters, webhook_receiver
     from daemon.cli.commands.backup import sealing
     from daemon.upstream.options import BadOptions, read_keys
 
+    for key, file in hidden_files(settings):
+        raise SettingsError(settings.file, key, tr("{path} cannot be read by the daemon's user", path=file))
     upstream, backup, key = settings.upstream, settings.backup, ""
     try:
         if upstream is not None:

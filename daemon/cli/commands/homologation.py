@@ -8,6 +8,7 @@ import click
 import httpx
 import msgspec
 
+from common.files import write_whole
 from common.language import tr
 from common.wire.instants import now_millis
 from daemon.cli.options import explained
@@ -103,7 +104,7 @@ def run(  # noqa: PLR0917  click names them
         raise Failure("{url}: {why}", url=url, why=str(error) or type(error).__name__) from None
     finally:
         if results:
-            (folder / RESULTS).write_bytes(msgspec.json.format(msgspec.json.encode(results)))
-    with writing(folder):
-        write_cases(folder)
+            with writing(folder):
+                write_whole(folder / RESULTS, msgspec.json.format(msgspec.json.encode(results)), 0o644)
+                write_cases(folder)
     return FOUND_WRONG if any(result.state == "failed" for result in results) else 0

@@ -21,7 +21,7 @@ from daemon.cli.options import (
     settings_option,
     test_option,
 )
-from daemon.cli.output import Progress, moment, new_output, print_json, print_table, say
+from daemon.cli.output import Progress, moment, output_file, print_json, print_table, say
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
@@ -159,7 +159,7 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
 def _write(
     settings: Settings, nim: str, page_of: Callable[[BookReader], Page], target: Path, form: str, *, test: bool
 ) -> None:
-    with new_output(target) as file:
+    with output_file(target) as file:
         lines = read_ledger(settings, lambda store: _written(store, settings, page_of, file, form, nim=nim, test=test))
     say(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target))
 

@@ -13,7 +13,7 @@ from bridge.recording.recording import Recording
 from common.language import tr
 from common.language.system import reason
 from daemon.cli.options import examples, settings_option
-from daemon.cli.output import Failure, Unavailable, complain, find_machine, new_output, say
+from daemon.cli.output import Failure, Unavailable, complain, find_machine, output_file, say
 from daemon.owner import as_owner
 from daemon.recording.transcript import as_file, read_incident, read_ring, since, transcript, without_people
 from daemon.recording.writer import listed
@@ -98,6 +98,6 @@ def _give(found: Recording, save: Path | None) -> None:
         for line in transcript(found.events):
             say(line)
         return
-    with new_output(save) as file:
+    with output_file(save) as file:
         file.write(as_file(found).encode())
     say("written: {path}", path=save)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from common.language import tr
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import Failure, complain, new_output, print_json, print_pairs, record_json, say
+from daemon.cli.output import Failure, complain, output_file, print_json, print_pairs, record_json, say
 from daemon.core.errors import StorageError
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -87,8 +86,7 @@ def export_ca(settings: Settings, file: Path | None) -> None:
     if file is None:
         click.echo(content, nl=False)
     else:
-        with new_output(file) as target:
-            os.fchmod(target.fileno(), FOR_ALL)
+        with output_file(file, FOR_ALL) as target:
             target.write(content)
     complain("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint)
 

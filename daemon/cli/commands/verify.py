@@ -22,9 +22,10 @@ from daemon.store.maintenance.verify import VerifyResult, verify
 def command(settings: Settings, as_json: bool, for_program: bool) -> int:
     path = existing(settings)
     _bring_up_to_date(settings)
+    nims = [machine.nim for machine in settings.machine if machine.enabled]
     try:
         with as_owner(path.parent), Progress(for_program=for_program) as progress:
-            findings = verify(path, progress)
+            findings = verify(path, progress, machines=nims)
     except LedgerUnusable as error:
         findings = VerifyResult((tr(sentence(error)),), 0, 0, 0)
     else:

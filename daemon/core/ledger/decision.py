@@ -57,7 +57,9 @@ CONFIRMABLE: tuple[Obstacle, ...] = ("time not plausible", "counters not plausib
 MEANINGS: dict[Decision, Text] = {
     "certified": Text("The machine did certify it: its code enters the ledger."),
     "not-certified": Text("The machine did not certify it: the number is free again."),
-    "adopt": Text("Take over the machine's counters and last invoice: its number is never given out again."),
+    "adopt": Text(
+        "Take over the machine's counters and last invoice: its number is never given out again. Others that this ledger lacks are certified again if a till sends them again: compare paper and tills with the journal first."
+    ),
     "lost": Text(
         "The machine is lost for good, and its paper was looked at: what it has certified since the copy is not sent again."
     ),

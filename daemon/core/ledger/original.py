@@ -1,6 +1,6 @@
 """The original sale of a credit note (SECeF 2.12.4): the reference names a machine, an activation and a counter; the
 type of the credit note names the family. The sale is found in the books of any machine of this box, by any name it has
-had."""
+had, if it is of the same taxpayer, or of one that the credit note's machine had before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Place = tuple[int, int]
 
 
 class Name(NamedTuple):
-    """The NIM of a machine in one epoch of one book. `goes_on`: its counters continued in the next epoch."""
+    """The NIM of a machine in one epoch of one book. `goes_on`: its counters continued in the next epoch. `is_own`: the
+    book is of the credit note's taxpayer or machine, or its taxpayer is not known."""
 
     book_id: int
     epoch: int
@@ -31,12 +32,13 @@ class Name(NamedTuple):
     is_present: bool
     """The present NIM, of the present taxpayer."""
     goes_on: bool = False
+    is_own: bool = True
 
 
 class PossibleOriginal(NamedTuple):
     """A sale that a reference may mean. `moved`: 0 if it was counted in TC alone, so that its FC is that of the sale
     before. `credited`: sum of certified and disputed credit notes on it; `claimed`: that, and those without an outcome
-    yet."""
+    yet. `is_guess`: chosen by the amount, from several."""
 
     id: int
     number: str
@@ -45,6 +47,7 @@ class PossibleOriginal(NamedTuple):
     moved: int
     credited: int
     claimed: int
+    is_guess: bool = False
 
     def is_credited_by(self, credit_type: str) -> bool:
         """Whether that type may credit it. With an unknown type, only an export may leave FVC unchanged."""
@@ -56,10 +59,15 @@ class PossibleOriginal(NamedTuple):
 def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:
     """Where to search the sale: first in the epochs that the reference names, then the newest; empty for a machine or
     activation unknown to the books. `names`: all names of the reference's machine. InvalidRequest for an activation
-    that it never had, or for a reference without activation to a machine that always had one."""
+    that it never had or had for another taxpayer, or for a reference without activation to a machine that always had
+    one."""
     wanted = reference.activation
-    if found := [name for name in names if activation_of(name.nim) == wanted]:
-        return _numbering(names, _newest(found))
+    found = [name for name in names if activation_of(name.nim) == wanted]
+    names = [name for name in names if name.is_own]
+    if own := [name for name in found if name.is_own]:
+        return _numbering(names, _newest(own))
+    if found:
+        raise InvalidRequest.at(FIELD, Text("is a sale of another taxpayer"))
     if wanted is None:
         raise InvalidRequest.at(FIELD, Text("lacks the activation counter: <NIM>-<ACTIVATION>-<FVC of the original>"))
     activations = [activation for name in names if (activation := activation_of(name.nim)) is not None]
@@ -143,7 +151,7 @@ def choose(
         return None
     fits = [each for each in originals if each.claimed + amount - leeway <= each.total_ttc]
     if fits:
-        return min(fits, key=lambda each: each.total_ttc - each.claimed)
+        return min(fits, key=lambda each: each.total_ttc - each.claimed)._replace(is_guess=len(fits) > 1)
     if any(each.credited + amount - leeway <= each.total_ttc for each in originals):
         raise MachineBusy(
             Text("another credit note on {reference} has no outcome yet; nothing was sent", reference=reference)

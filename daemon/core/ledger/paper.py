@@ -15,8 +15,8 @@ from daemon.core.ledger.verdict import MAY_NOT_COUNT, Evidence, went_down
 from daemon.core.machine.state import FiscalCounters
 
 _CODE = re.compile("[A-Z0-9]{24}")
-_TIMES = ("%Y%m%d%H%M%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d/%m/%Y %H:%M:%S")
-_COUNTERS = re.compile(r"([0-9]{1,18})/([0-9]{1,18})(?: [A-Z]{2})?")
+_TIMES = ("%Y%m%d%H%M%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d-%m-%Y %H:%M:%S")
+_COUNTERS = re.compile(r"([0-9]{1,18})/([0-9]{1,18})(?:[A-Z]{2})?")
 
 
 class PaperInvoice(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ def read_paper(
     code: str, time: str, counters: str = "", *, as_printed: bool = False
 ) -> tuple[PaperInvoice | None, list[FieldError]]:
     """Reads typed values: a code in groups, a date as printed. None if all are empty; errors by field."""
-    code, time, counters = code.strip(), time.strip(), " ".join(counters.split())
+    code, time, counters = code.strip(), time.strip(), "".join(counters.split()).upper()
     if not (code or time or counters):
         return None, []
     errors = []

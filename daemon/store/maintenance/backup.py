@@ -21,10 +21,10 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.continuation import (
     invoices_text,
-    is_usable_continuation,
     lacking,
     sound_continuation,
     take_over_newer,
+    usable_continuation,
 )
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.lost_writes import count_missing, ledger_name
@@ -160,9 +160,9 @@ def _fill(
     with _copy_errors(source, NO_LEDGER), closing(open_to_read(source)) as saved:
         _copy(saved, copy, prepare, progress)
     findings = verify(copy, progress)
-    if not (with_newer and is_usable_continuation(copy, findings, source, target)):
-        _sound(findings, target if with_newer else source)
-    return msgspec.structs.replace(findings, problems=(*unread, *findings.problems))
+    if not (with_newer and (usable := usable_continuation(copy, findings, source, target, progress))):
+        usable = _sound(findings, target if with_newer else source)
+    return msgspec.structs.replace(usable, problems=(*unread, *usable.problems))
 
 
 def _copy(
@@ -175,10 +175,11 @@ def _copy(
         connection.execute("PRAGMA synchronous = OFF")  # one fsync at the end, before it counts
         ledger.execute("BEGIN")  # one view: the daemon goes on writing, and the copy need not begin again
         ledger.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        ledger.backup(connection, pages=PAGES, progress=lambda _, left, pages: progress(pages - left, pages))
-        ledger.execute("ROLLBACK")
-        connection.execute("PRAGMA journal_mode = DELETE")  # one file, which can be read from any medium
-        finish(connection)
+        with _room_for(copy):
+            ledger.backup(connection, pages=PAGES, progress=lambda _, left, pages: progress(pages - left, pages))
+            ledger.execute("ROLLBACK")
+            connection.execute("PRAGMA journal_mode = DELETE")  # one file, which can be read from any medium
+            finish(connection)
 
 
 def _sound(findings: VerifyResult, source: Path) -> VerifyResult:
@@ -256,6 +257,18 @@ def in_the_making(target: Path) -> Iterator[Path]:
         for name in names:
             with contextlib.suppress(OSError):
                 name.unlink()
+
+
+@contextlib.contextmanager
+def _room_for(copy: Path) -> Iterator[None]:
+    """StorageFull for want of room, which names the file that is made and not the one that is copied."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if not is_room(error):
+            raise
+        target = copy.with_suffix("")  # without .part
+        raise StorageFull(Text("{path} cannot be written: {why}", path=target, why=as_storage_error(error))) from error
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import struct
+from collections.abc import Collection
 from itertools import count
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from common.language import NO_TEXT, Text
 from common.language.reasons import WRITES_LOST, WRITES_LOST_WITH_LOG, from_stored, to_stored
 from common.language.system import reason
 from daemon.core.errors import StorageFull
+from daemon.core.machine.state import short_nim
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
 from daemon.store.sqlite.file import load, transaction
 from daemon.store.sqlite.lock import MarkRow
@@ -97,9 +99,11 @@ def note_lost(connection: sqlite3.Connection, found: str, mark: MarkRow | None) 
         write_meta(connection, LOST_WRITES, to_stored(found))
 
 
-def read_lost(connection: sqlite3.Connection) -> Text:
-    """What was found, as long as a live book is not yet compared with its machine; else empty."""
-    (waits,) = connection.execute(_SQL["waits"]).fetchone()
+def read_lost(connection: sqlite3.Connection, machines: Collection[str] | None = None) -> Text:
+    """What was found, as long as a live book is not yet compared with its machine; else empty. `machines`: NIMs of those that can answer,
+    else all."""
+    waiting = {short_nim(nim) for (nim,) in connection.execute(_SQL["waiting"])}
+    waits = waiting if machines is None else waiting & set(map(short_nim, machines))
     return from_stored(read_meta(connection, LOST_WRITES)) if waits else NO_TEXT
 
 

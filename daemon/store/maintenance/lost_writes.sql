@@ -8,5 +8,5 @@ RETURNING value;
 -- name: newest
 SELECT coalesce(max(last_at), 0) FROM book WHERE mode = 'live';
 
--- name: waits
-SELECT EXISTS (SELECT 1 FROM book WHERE mode = 'live' AND restored_at > 0);
+-- name: waiting
+SELECT nim FROM book WHERE mode = 'live' AND restored_at > 0 AND lost_at = 0 AND in_use = 1;

@@ -60,6 +60,12 @@ UPDATE outbox SET state = 'waiting', next_at = 0
 WHERE destination = ? AND book_id IN (SELECT id FROM book WHERE nim = ? AND mode = ?)
       AND state = 'parked' AND last_error_at < ?;
 
+-- name: refused
+SELECT coalesce(closure.report_id, json_extract(json_extract(CAST(entry.body AS TEXT), '$.body'), '$.report_id')), outbox.last_error
+FROM outbox LEFT JOIN closure ON outbox.type = 'closure.created' AND closure.book_id = outbox.book_id AND closure.z_number = outbox.ref_id
+     LEFT JOIN entry ON outbox.type = 'calendar.closed' AND entry.id = outbox.ref_id
+WHERE outbox.destination = ? AND outbox.book_id = ? AND outbox.state = 'parked';
+
 -- name: replay_parked
 UPDATE outbox SET state = 'waiting', next_at = 0
 WHERE destination = ? AND state = 'parked'

@@ -12,11 +12,11 @@ from functools import partial
 
 import msgspec
 
-from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
+from common.language.reasons import ORIGINAL_GUESSED, ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice, Warn
 from daemon.core.invoice.number import Series, number_key, read_reference
 from daemon.core.invoice.taxes import withheld_anew
-from daemon.core.ledger.original import FIELD, ORIGINAL_NUMBER, one_reference, read_original_number
+from daemon.core.ledger.original import FIELD, ORIGINAL_NUMBER, PossibleOriginal, one_reference, read_original_number
 from daemon.core.machine.state import activation_of
 from daemon.store.tables.book import attempts, originals, settlements, uniqueness
 from daemon.store.tables.book.books import book_state
@@ -35,7 +35,7 @@ def name(worker: MachineWorker, invoice: Invoice, original: str = "") -> Invoice
     for each in (worker, worker.first, worker.spare):
         if reference.activation is None and each is not None and each.configured_nim == reference.machine:
             reference = reference._replace(activation=activation_of(each.book.nim))
-    worker.ledger.peek(originals.places, worker.book.mode, reference)
+    worker.ledger.peek(originals.places, worker.book.id, reference)
     return _withheld_as_sold(worker, msgspec.structs.replace(invoice, reference=str(reference)), original)
 
 
@@ -53,7 +53,7 @@ def referenced(worker: MachineWorker, body: object) -> object:
     several have that number, or if a reference in the request means another sale."""
     if not isinstance(body, dict) or not (original := number_of_original(body)):
         return body
-    sales = worker.ledger.peek(attempts.sales_of_number, worker.book.mode, original)
+    sales = worker.ledger.peek(attempts.sales_of_number, worker.book, original)
     found = [(sale.nim, sale.counters.fvc) for sale in sales if sale.counters]
     return {**body, FIELD: one_reference(found, body.get(FIELD))}
 
@@ -66,25 +66,29 @@ def number_of_original(body: object) -> str:
 
 
 async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice, original: str = "") -> Invoice:
-    """The credit note, with a warning if its original is not in this ledger (from before mcfd, or of another shop).
+    """The credit note, with a warning if its original is not in this ledger (from before mcfd, or of another shop), or
+    was chosen among several exports.
 
     Runs during its turn at the machine, and is stored with the attempt: so two credit notes on one sale, at any
     machines, cannot both use the same remaining amount."""
     await worker.attempts.all_durable()
-    claimed = await worker.ledger.write(originals.claim, worker.book, attempt_id, invoice, original)
-    return _checked(invoice, is_ours=claimed)
+    return _warned(invoice, await worker.ledger.write(originals.claim, worker.book, attempt_id, invoice, original))
 
 
 def check(worker: MachineWorker, invoice: Invoice, original: str = "") -> Invoice:
     """As `claim`, without a write."""
-    return _checked(invoice, is_ours=worker.ledger.peek(originals.exists, worker.book, invoice, original))
+    return _warned(invoice, worker.ledger.peek(originals.find, worker.book, invoice, original))
 
 
-def _checked(invoice: Invoice, *, is_ours: bool) -> Invoice:
-    if is_ours or read_reference(invoice.reference) is None:
+def _warned(invoice: Invoice, found: PossibleOriginal | None) -> Invoice:
+    if read_reference(invoice.reference) is None or (found is not None and not found.is_guess):
         return invoice
-    text = ORIGINAL_NOT_CHECKED(reference=invoice.reference)
-    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, Warn("ORIGINAL_NOT_CHECKED", to_stored(text))))
+    if found is None:
+        warn = Warn("ORIGINAL_NOT_CHECKED", to_stored(ORIGINAL_NOT_CHECKED(reference=invoice.reference)))
+    else:
+        text = ORIGINAL_GUESSED(reference=invoice.reference, number=found.number)
+        warn = Warn("ORIGINAL_GUESSED", to_stored(text), field=FIELD)
+    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 
 def numbered(worker: MachineWorker, body: object, *, credit: bool, series: Series | None = None) -> tuple[object, bool]:

@@ -145,6 +145,14 @@ def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -
     settle_passing(connection, ("gap",), found, now)
 
 
+def settle_all_replaced(connection: Connection) -> None:
+    """`settle_replaced` for each book in which two closures follow the same one."""
+    table = tables.closure.c
+    forked = select(table.machine, table.mode).group_by(table.machine, table.mode, table.previous_id)
+    for machine, mode in connection.execute(forked.having(func.count() > 1).distinct()).all():
+        settle_replaced(connection, (machine, mode))
+
+
 def settle_replaced(connection: Connection, key: Key) -> None:
     """Marks the closures of a book whose sales a later one of a restored ledger has again, and no others."""
     table = tables.closure.c

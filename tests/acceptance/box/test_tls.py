@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import multiprocessing
 import os
 import signal
 import socket
 import ssl
 import stat
 import subprocess
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -298,3 +300,17 @@ def test_the_names_of_a_box(tmp_path: Path) -> None:
     )
     assert [str(address) for address in box_addresses(tmp_path)] == ["192.168.1.20", "fd00::2"]
     assert box_addresses(tmp_path / "none") == []
+
+
+def test_an_authority_that_is_made_and_renewed_by_several_at_once_belongs_together(tmp_path: Path) -> None:
+    """`tls init --force` by two people while the daemon renews: root, key and certificate are of one of them."""
+    create(tmp_path, NAMES, NOW)
+    for _ in range(5):
+        with ProcessPoolExecutor(4, multiprocessing.get_context("fork")) as processes:
+            futures = [processes.submit(create, tmp_path, NAMES, NOW, replace=True) for _ in range(12)]
+            futures += [processes.submit(renew_if_due, tmp_path, (*NAMES, f"{n}.lan"), NOW) for n in range(4)]
+        for each in futures:
+            each.result()
+        check_key(tmp_path)
+        read(tmp_path / "server.pem").verify_directly_issued_by(read(tmp_path / "ca.pem"))
+    assert not [*tmp_path.glob(".*")]

@@ -143,7 +143,7 @@ def test_the_same_number_at_two_machines_needs_the_reference(pair: Shop) -> None
 def test_of_exports_with_one_counter_the_named_one_is_credited(pair: Shop) -> None:
     """The second machine counts exports in TC alone, so both have the FVC of the sale before. `originalInvoiceNumber`
     says which one is meant: it is credited up to its own total, and the other one stays as it is."""
-    pair.certify(invoice("LOCAL-1", 500), nim=LOCAL)
+    counter = pair.certify(invoice("LOCAL-1", 500), nim=LOCAL).json()["fvc"]
     for number, price in (("EXPORT-1", 10_000), ("EXPORT-2", 20_000)):
         assert pair.certify(invoice(number, price, invoiceType="EV"), nim=LOCAL).is_success
 
@@ -163,7 +163,12 @@ def test_of_exports_with_one_counter_the_named_one_is_credited(pair: Shop) -> No
 
     assert credited("E-1", 5_000, "EXPORT-2") == 200
     assert left() == [10_000, 15_000]
-    assert credited("E-2", 10_000, "export-1") == 200
+    by_counter = {**invoice("E-0", 1, invoiceType="EA", creditNoteNature="RAM"), "creditNoteRef": f"{LOCAL}-{counter}"}
+    (warning,) = pair.certify(by_counter, nim=LOCAL, path="credit-note").json()["warnings"]
+    assert (warning["code"], warning["field"]) == ("ORIGINAL_GUESSED", "creditNoteRef")
+    assert "EXPORT-1" in warning["message"]
+    assert left() == [9_999, 15_000]
+    assert credited("E-2", 9_999, "export-1") == 200
     assert credited("E-3", 10_000, "EXPORT-1") == 409
     assert credited("E-4", 500, "LOCAL-1") == 422
     assert credited("A-1", 500, "EXPORT-2", invoiceType="FA") == 422  # not booked on nothing, nor on the local sale

@@ -159,6 +159,8 @@ def test_decision_40_a_dry_run_gets_the_errors_of_the_real_one(shop: Shop) -> No
         for name in ("dryRun", "dry-run", "DRY_RUN", "dryrun"):  # certified for good otherwise
             url = f"/v1/mcf/{NIM}/certify?{name}=true"
             assert invalid(shop.http.post(url, json=invoice(fresh()), headers=shop.headers())).keys() == {name}
+        for name in ("dry_run", "dryRun"):
+            assert invalid(shop.certify(invoice(fresh(), **{name: True}))).keys() == {name}
 
 
 @pytest.mark.parametrize(
@@ -171,3 +173,5 @@ def test_what_cannot_be_tried_is_not_done_by_a_dry_run(shop: Shop, path: str) ->
         assert invalid(dry_run(shop, body, path)).keys() == {"dry_run"}
         url = f"/v1/mcf/{NIM}/{path}?dryRun=true"
         assert invalid(shop.http.post(url, json=body, headers=shop.headers())).keys() == {"dryRun"}
+        url, body = f"/v1/mcf/{NIM}/{path}", {**body, "dry_run": True}
+        assert invalid(shop.http.post(url, json=body, headers=shop.headers())).keys() == {"dry_run"}

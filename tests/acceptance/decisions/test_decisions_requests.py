@@ -279,3 +279,14 @@ def test_a_misspelt_condition_closes_nothing(shop: Shop, field: str) -> None:
         [{"field": field, "message": "is not a known field; did you mean afterZ?"}],
     )
     assert shop.get("reports").json()["count"] == before
+
+
+@pytest.mark.parametrize("name", ["afterZ", "after_z", "after", "cashCounted"])
+def test_a_condition_in_the_url_closes_nothing(shop: Shop, name: str) -> None:
+    """27: the Z reads its fields from the body; one in the URL, ignored, would close the period that it was to leave open."""
+    before = shop.get("reports").json()["count"]
+    refused = shop.http.post(f"/v1/mcf/{NIM}/reports/z?{name}=0", json={}, headers=shop.headers())
+    is_field = name in ("afterZ", "cashCounted")
+    words = "belongs in the body" if is_field else "is not a known field; did you mean afterZ?"
+    assert (refused.status_code, refused.json().get("errors")) == (422, [{"field": name, "message": words}])
+    assert shop.get("reports").json()["count"] == before

@@ -386,7 +386,7 @@ def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path
 def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> None:
     """The journal of systemd is rarely read: the day on which the copy is needed is no day to learn that there is none."""
     with running_shop(tmp_path) as shop:
-        create_users(shop, ("reader",))
+        create_users(shop, ("reader", "technician"))
         shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
         (copy,) = (shop.ledger.parent / "backups").glob("*.sqlite3")
         with Visitor(shop, "reader") as client:
@@ -395,7 +395,10 @@ def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> 
                 os.utime(copy, (at, at))
                 state = client.get("/ui/state").text
                 assert f'data-level="{level}"' in state, state
+        with Visitor(shop, "technician") as client:
+            assert '<a href="/ui/box">Afficher</a>' in client.look("/ui/state")  # where each finding has what to do
     assert "la dernière copie du registre date de 5 jours" in state
+    assert "/ui/box" not in state
 
 
 def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """The shop's page in real Chromium: what a person sees and does there, in French and English, on a phone and on a desktop."""
 
+import io
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pypdf
 import pytest
 from playwright.sync_api import Browser, expect
 from support.browser import (
@@ -351,7 +353,7 @@ def test_letters_twice_as_large_fit(person: People, shop: Shop) -> None:
 
 @pytest.mark.long
 def test_what_is_printed_is_dark_on_white_and_has_no_form(person: People) -> None:
-    """Also of who looks by night; as wide as the paper, and with the shop's name and machine."""
+    """Also of who looks by night; as wide as the paper, and with the shop's name and machine. A list begins on the first page, below its title."""
     page = person("technician", ENGLISH_DESKTOP).go("/ui/a")
     page.emulate_media(media="print")
     expect(page.locator("main form")).to_be_hidden()
@@ -364,6 +366,11 @@ def test_what_is_printed_is_dark_on_white_and_has_no_form(person: People) -> Non
     page.goto(page.url.replace("/ui/a", "/ui/closures?month=2026-11"))
     expect(page.get_by_text("November 2026")).to_be_visible()
     expect(page.locator(".months a").first).to_be_hidden()
+    page.goto(page.url.replace("/ui/closures?month=2026-11", "/ui/journal"))
+    rows = page.get_by_test_id("journal-row")
+    rows.first.evaluate("row => { for (let at = 0; at < 40; at += 1) row.after(row.cloneNode(true)); }")
+    first = pypdf.PdfReader(io.BytesIO(page.pdf(format="A4"))).pages[0].extract_text()
+    assert "certified" in first
 
 
 @pytest.mark.long

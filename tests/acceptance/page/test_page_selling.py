@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from support.browser import PASSWORD, Visitor, create_users
-from support.shop import Shop, invoice, running_shop
+from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
 
 
 @pytest.fixture
@@ -111,10 +112,11 @@ def test_the_stamp_duty_of_a_sale_by_hand_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("price", "total"),
-    [("15,000", "15 000"), ("15,5", "16"), ("1.250.000", "1 250 000")],
+    [("15,000", "15 000"), ("15,5", "16"), ("1.250.000", "1 250 000"), ("1 250,00 F CFA", "1 250"), ("1250f", "1 250")],
 )
 def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total: str) -> None:
-    """A point or a comma before three digits parts thousands: no price has three decimals, and fifteen thousand francs are not fifteen."""
+    """A point or a comma before three digits parts thousands: no price has three decimals, and fifteen thousand francs are not fifteen. An amount
+    that was copied from the page has its currency with it."""
     form = {
         "key": key_of(awa.get("/ui/sale").text),
         "name1": "Charrette",
@@ -127,6 +129,14 @@ def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total
     assert f"<strong>{total} F CFA</strong>" in answer.text.replace("\u00a0", " "), answer.text
 
 
+def test_an_ifu_is_pasted_with_blanks(awa: httpx.Client) -> None:
+    """As papers and messages write it; it is found so as well."""
+    form = {"key": key_of(awa.get("/ui/sale").text), "name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}
+    sold = awa.post("/ui/sale", data={**form, "customer": "SARL", "ifu": "0007 6543\u00a0x", "method": "E"})
+    assert "00076543X" in sold.text, sold.text
+    assert "1 invoice shown" in awa.get("/ui/journal", params={"q": "0007 6543 X"}).text
+
+
 @pytest.mark.parametrize(
     ("typed", "word"),
     [
@@ -135,6 +145,12 @@ def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total
         ({"name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}, "ifu"),
         ({"name1": "é" * 150, "group1": "B", "price1": "100", "client": "CC"}, "line 1: Article: cut to the"),
         ({"name1": "Panier", "group1": "B", "price1": "100"}, "Customer: the kind has to be chosen"),
+        ({"name1": "Panier", "group1": "B", "price1": "0,001", "client": "CC"}, "line 1: Price: has more than"),
+        ({"name1": "Panier", "group1": "B", "price1": "1e5", "client": "CC"}, "line 1: Price: a number above 0"),
+        (
+            {"name1": "Panier", "group1": "B", "price1": "1", "price2": "700", "client": "CC"},
+            "line 2: an article is needed",
+        ),
     ],
 )
 def test_a_sale_that_is_not_complete_is_not_certified(
@@ -193,6 +209,63 @@ def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) ->
     assert "2 450" in rest.text.replace("\u00a0", " ")
     assert "to-credit" not in awa.get(f"/ui/journal/{seq[1]}").text
     assert len(certified(shop)) == before + 2
+
+
+def test_a_credit_note_is_not_made_again_while_it_is_under_way(awa: httpx.Client, shop: Shop) -> None:
+    """The tax server takes its time, and the person loads the form again and sends it: refused, as after the end of the first one, until the lines
+    were looked at again. The first form, repeated, is the first credit note."""
+    shop.machines[0].order("options", credit_check=1.0)
+    assert shop.certify(invoice("TWO", 1000, 1000)).status_code == 200
+    seq = re.search(r'/ui/journal/(\d+)[^"]*">TWO', awa.get("/ui/journal?q=TWO").text)
+    place = f"/ui/journal/{seq[1]}/credit"
+
+    def sent() -> httpx.Response:
+        return awa.post(place, data=form)
+
+    def loaded() -> dict[str, str]:
+        page = awa.get(place).text
+        return {name: re.search(rf'name="{name}" value="([^"]+)"', page)[1] for name in ("key", "taken")} | ticked
+
+    ticked = {"line0": "1", "nature": "RAM"}
+    before, form = len(certified(shop)), loaded()
+    with ThreadPoolExecutor(1) as thread:
+        first, own = thread.submit(sent), form
+        wait_for(lambda: shop.get("certifications", state="begun").json()["count"], "the credit note under way")
+        form = loaded()
+        assert sent().status_code == 422
+        done = first.result()
+    assert (done.status_code, len(certified(shop))) == (200, before + 1), done.text
+    refused = sent()
+    assert (refused.status_code, "another credit note" in refused.text) == (422, True), refused.text
+    form = own
+    assert sent().url.path == done.url.path
+    form = {**loaded(), "line1": "1"}
+    del form["line0"]
+    assert sent().status_code == 200
+    assert len(certified(shop)) == before + 2
+    shop.machines[0].order("options", credit_check=0.0)
+
+
+def test_a_sale_of_a_replaced_machine_is_credited_by_another_of_its_taxpayer(tmp_path: Path) -> None:
+    """The page offered the credit note, and said that the machine does not answer. Without such a machine it is not offered."""
+    old, new = Machine(tmp_path), Machine(tmp_path, "EL02000016-1")
+    other = Machine(tmp_path, "EL02000017-1", "00099999Z")
+    with running_shop(tmp_path, machines=(old,)) as shop:
+        create_users(shop, ("seller",))
+        assert shop.certify(invoice("OF-THE-OLD", 1000, 500)).status_code == 200
+        for machines, offers in (((other,), False), ((other, new), True)):
+            shop.stop_daemon()
+            for machine in shop.machines:
+                machine.stop()
+            shop.machines = machines
+            shop.start()
+            with Visitor(shop, "seller", "en", follow_redirects=True) as awa:
+                assert ("to-credit" in awa.get(f"/ui/journal/1?m={NIM}").text) is offers
+                form = {"key": "a", "line0": "1", "nature": "RAM"}
+                done = [awa.post(f"/ui/journal/1/credit?m={NIM}", data=form) for _ in range(2)]
+                assert [answer.status_code for answer in done] == ([200] * 2 if offers else [422] * 2), done[0].text
+        assert [(entry["total"], entry["opening"]["reference"]) for entry in new.certified()] == [(1000, f"{NIM}-1")]
+        assert other.certified() == []
 
 
 @pytest.mark.parametrize(

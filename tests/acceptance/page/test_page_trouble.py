@@ -238,6 +238,9 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     tech = person("technician")
     expect(tech.go("/ui/").get_by_test_id("state")).to_have_attribute("data-level", "amber")
     expect(tech.page.get_by_test_id("state")).to_contain_text("le siège a refusé 1 clôture")
+    for screen in ("/ui/closures", f"/ui/closures/{number}"):
+        expect(tech.go(screen).locator("main")).to_contain_text("Refusé par le siège\N{NO-BREAK SPACE}: ")
+    expect(tech.go("/ui/closures/1").locator("main")).not_to_contain_text("Refusé")
     tech.go("/ui/box")
     tech.page.get_by_role("button", name="Renvoyer ce qui a été refusé").click()
     expect(tech.page.get_by_role("status")).to_contain_text("renvoyé")
@@ -319,9 +322,9 @@ def test_the_end_of_a_certificate_is_seen_before_the_tills_refuse_it(
 
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:
     """After a restore onto a new disk no day can be closed before the last Z is entered (decision 30): the banner and the screen that closes say so
-    before anybody counts, and what was counted stays in its form."""
+    before anybody counts, and what was counted stays in its form. Nobody reads a command: a technician enters the number in the page, twice."""
     with running_shop(tmp_path) as shop:
-        create_users(shop, ["manager"])
+        create_users(shop, ["manager", "technician"])
         assert shop.certify(invoice("R-1")).status_code == 200
         shop.closed()
         shop.mcfd("backup", "--into", str(tmp_path / "stick"), check=True)
@@ -331,16 +334,27 @@ def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Pat
         (copy,) = (tmp_path / "stick").glob("*.sqlite3")
         shop.mcfd("restore", str(copy), "--yes", check=True)
         shop.start_daemon()
-        with Visitor(shop, "manager") as manager:
-            remedy = f"mcfd machine last-z {NIM}"
+        with Visitor(shop, "manager") as manager, Visitor(shop, "technician") as technician:
+            remedy = f"le dernier Z de {NIM} n&#39;est pas connu"
             state = manager.look("/ui/state")
             assert 'data-level="amber"' in state, state
-            assert remedy in state
+            assert (remedy in state, "appelez" in state, "mcfd machine" in state) == (True, True, False)
             assert remedy in manager.look("/ui/z").partition("<main")[2]
             closed = manager.post("/ui/z", data={"key": "asks", "n500": "7"})
             assert (closed.status_code, 'value="7"' in closed.text) == (409, True)
-            shop.mcfd("machine", "last-z", NIM, "1", "--yes", check=True)
+            assert '<a href="/ui/attention">' in technician.look("/ui/state")
+            assert 'text-red-fg">1<' in technician.look("/ui/attention")
+            form = {"m": NIM, "decision": "last-z"}
+            for last_z, again in (("12", "21"), ("", ""), ("douze", "douze"), ("0", "0")):
+                wrong = technician.submit("/ui/attention", **form, last_z=last_z, again=again)
+                assert (wrong.status_code, f'value="{last_z}"' in wrong.text) == (422, True), last_z
+            assert manager.submit("/ui/attention", **form, last_z="12", again="12").status_code == 403
+            entered = technician.submit("/ui/attention", **form, last_z=" 1 012", again="1012")
+            assert "Numéro saisi" in technician.look(entered.headers["location"])
             assert 'data-level="good"' in manager.look("/ui/state")
+            assert technician.submit("/ui/attention", **form, last_z="9", again="9").status_code == 422
+            assert audited(shop, "z_number.said") == [("user:technician", f"{NIM} live")]
+            assert shop.close_period().json()["z_number"] == 1013
 
 
 def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> None:

@@ -57,9 +57,10 @@ async def test_by_number_and_state(store: Store, till: Till) -> None:
     assert [[record.id for record in records] for records in found] == [[begun], [disputed]]
     assert await store.journal.page(till.book, Page(0, ALWAYS, number="F-2")) == []
     await till.certify(invoice("C-1", type_="FA", reference="RRR"))
+    sandbox = await Till.of(store, mode="test")
     sales = [
         store.journal.peek(attempts.sales_of_number, *wanted)
-        for wanted in (("live", "F-1"), ("test", "F-1"), ("live", "C-1"))
+        for wanted in ((till.book, "F-1"), (sandbox.book, "F-1"), (till.book, "C-1"))
     ]
     assert sales == [[certified], [], []]
     assert [r.id for r in await store.journal.page(till.book, Page(0, ALWAYS, number="F-2", state="begun"))] == [begun]

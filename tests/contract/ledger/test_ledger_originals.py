@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till, query
+from support.ledgers.ledger import IFU, NIM, Till, invoice, opened, opened_till, query
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
 from daemon.core.invoice.invoice import Invoice
@@ -21,6 +21,7 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts, originals
+from daemon.store.tables.book.epochs import book_of_taxpayer
 from daemon.store.tables.journal import credits_on
 
 OTHER = "EL02000099-1"
@@ -138,10 +139,10 @@ async def test_an_activation_that_never_was_is_refused(store: Store, till: Till)
     till.book = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-3", at=till.at)
     name = read_reference("EL02000015-2-1")
     assert name
-    assert store.ledger.peek(originals.places, "live", name) == ()
+    assert store.ledger.peek(originals.places, till.book.id, name) == ()
     note = credit("C-2", "EL02000015-2-1", 20_000)
-    assert not store.ledger.peek(originals.exists, till.book, note)
-    assert store.ledger.peek(originals.exists, till.book, credit("C-3", "EL02000015-1-1", 1))
+    assert not store.ledger.peek(originals.find, till.book, note)
+    assert store.ledger.peek(originals.find, till.book, credit("C-3", "EL02000015-1-1", 1))
     assert not await store.ledger.write(originals.claim, till.book, await till.begin(note), note)
 
 
@@ -237,6 +238,42 @@ async def test_a_credit_note_that_has_not_had_its_turn_takes_nothing(store: Stor
     await till.certify(credit("C-2", reference_to(sale), 6_000))
     with pytest.raises(CreditExceedsOriginal):
         await store.ledger.write(originals.claim, other.book, waiting, note)
+
+
+async def test_sales_of_another_taxpayer_are_not_credited(store: Store, till: Till) -> None:
+    """Two machines of two taxpayers on one box: by reference, or by a number that both have used. A credit note of the one took the sale of the
+    other, whose own was refused then."""
+    other = await Till.of(store, OTHER)
+    for each, ifu in ((till, IFU), (other, "00099999Z")):
+        state = msgspec.structs.replace(each.state(), ifu=ifu)
+        await store.ledger.reconcile(each.book, state, unexplained=0, at=each.at)
+    sale, theirs = await till.sell(10_000), await other.sell(500)
+    assert sale.number == theirs.number
+    assert store.ledger.peek(attempts.sales_of_number, till.book, sale.number) == [sale]
+    assert store.ledger.peek(attempts.sales_of_number, other.book, sale.number) == [theirs]
+    with pytest.raises(InvalidRequest, match="another taxpayer"):
+        await other.begin(credit("C-1", reference_to(sale), 10_000))
+    await till.certify(credit("C-2", reference_to(sale), 10_000))
+    assert [note.number for note in await store.journal.read(credits_on, sale.id)] == ["C-2"]
+
+
+async def test_sales_of_a_taxpayer_that_the_machine_had_before(store: Store, till: Till) -> None:
+    """Its IFU may have been wrong: they are credited up to their totals, by reference, and by a number that was not used since."""
+    for each in (10_000, 300):
+        await till.sell(each)
+    await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+    before, till.book = till.book, await store.decisions.write(book_of_taxpayer, till.book, "EL02000015-2", "00099999Z")
+    state = msgspec.structs.replace(till.state(), ifu="00099999Z")
+    await store.ledger.reconcile(till.book, state, unexplained=0, at=till.at)
+    till.sold, till.counters = 0, FiscalCounters(0, 0, 0)
+    sale = await till.sell(500)
+    numbers = {number: store.ledger.peek(attempts.sales_of_number, till.book, number) for number in ("S-1", "S-2")}
+    assert numbers["S-1"] == [sale]
+    assert [found.total_ttc for found in numbers["S-2"]] == [300]
+    assert [found.total_ttc for found in store.ledger.peek(attempts.sales_of_number, before, "S-1")] == [10_000]
+    await till.certify(credit("C-1", f"{NIM}-1", 10_000))
+    with pytest.raises(CreditExceedsOriginal):
+        await till.begin(credit("C-2", f"{NIM}-1", 1))
 
 
 async def test_a_sandbox_and_the_live_machine_know_nothing_of_each_other(store: Store, till: Till) -> None:

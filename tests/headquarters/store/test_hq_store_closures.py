@@ -45,7 +45,7 @@ def test_migrations_make_the_tables(new_store):
         connection.exec_driver_sql("DROP TABLE alembic_version")
         make_tables(connection, "0001")
     for _ in range(2):
-        database.migrate()
+        new_store.open()
         assert create_all(database) == fresh
 
 
@@ -204,6 +204,22 @@ def test_sales_that_a_restored_ledger_closes_again(store, box, is_late):
         take(store, box, *closures, *box.closures[-2:])
     assert total(store) == (8000 * (2 + 2 + 5 + 1), [3, 4])
     assert ("fork", 5, "replaced", 3) in open_findings(store)
+
+
+def test_sales_that_a_restored_ledger_closed_again_before_the_upgrade(store, box):
+    """Versions before 0.20 did not mark them: the totals of those months count them once from the first start on."""
+    other = PaperBox("EL02000099-1")
+    store.register.add(other.nim, other.key.public, now=1)
+    take(store, box, *(box.close() for _ in range(3)))
+    box.forget(2)
+    take(store, box, box.close(5, z_number=4))
+    take(store, other, *(other.close() for _ in range(3)))
+    with store.database.write() as connection:
+        connection.execute(tables.closure.update().values(replaced_by=None))
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0009'")
+    twice, _ = total(store)
+    store.open()
+    assert total(store) == (twice - 8000 * 2, [3])
 
 
 def test_the_first_closures_of_a_restored_ledger(store, box):

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.cli.command import Command
 from support.receivers.authority import Authority
 
 from daemon.cli.commands import doctor
@@ -68,7 +69,8 @@ def test_what_tills_are_shown(tmp_path: Path) -> None:
     assert check_certificate(settings(tmp_path)).state == "ok"
     assert check_certificate(plain).state == "warn"
     internal = settings(tmp_path, '[server]\ntls = "internal"\ntls_folder = "tls"')
-    assert check_certificate(internal).state == "fail"
+    lost = check_certificate(internal)
+    assert (lost.state, "restore --all" in lost.todo) == ("fail", True)
     now = datetime.now(UTC)
     create(tmp_path / "tls", ("localhost",), now)
     days = {0: "ok", 368: "ok", 375: "warn", 398: "fail", -400: "fail"}
@@ -115,7 +117,8 @@ def test_secrets(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can read what the daemon cannot")
 @pytest.mark.parametrize(("place", "state"), [("s", "fail"), ("credentials/s", "ok")])
 def test_a_file_that_the_daemon_may_not_read(folder: Path, place: str, state: str) -> None:
-    """Root's alone, and root finds nothing wrong. In the folder from which systemd hands files over, it is right."""
+    """Root's alone, and root can read it: doctor and `config check` name it all the same. In the folder from which systemd hands files over,
+    it is right."""
     home, file = folder / "var", folder / place
     for each in (home, file.parent):
         each.mkdir(exist_ok=True)
@@ -123,9 +126,11 @@ def test_a_file_that_the_daemon_may_not_read(folder: Path, place: str, state: st
     file.write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
     file.chmod(0o600)
     section = f'[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "{place}"\n'
-    (folder / "mcfd.toml").write_text(f'{section}[storage]\npath = "var/mcfd.sqlite3"\n{MACHINE}')
-    (found,) = check_secrets(load(folder / "mcfd.toml", {}))
+    mcfd = Command(folder, f'{section}[storage]\npath = "var/mcfd.sqlite3"\n{MACHINE}')
+    (found,) = check_secrets(load(mcfd.config, {}))
     assert (found.state, "upstream.secret_file" in found.todo) == (state, state == "fail")
+    done = mcfd.run("config", "check")
+    assert (done.returncode, "upstream.secret_file" in done.stderr) == ((2, True) if state == "fail" else (0, False))
 
 
 @pytest.mark.parametrize("line", ['recipients = ["age1x"]', 'passphrase_file = "missing"'])
@@ -177,6 +182,8 @@ def test_clock_and_tax_server() -> None:
     """Two minutes and an hour; five days, two before the machine may block itself. Where the box's clock is synchronised, nobody is told to set it."""
     states = {drift: check_clock(NIM, drift).state for drift in (0, -120, 121, -3601, None)}
     assert states == {0: "ok", -120: "ok", 121: "warn", -3601: "fail", None: "warn"}
+    words = [check_clock(NIM, drift).found.partition(" off")[0] for drift in (-90, 7500, 86_400, 12 * 86_400)]
+    assert words == ["90 s", "2 h", "24 h", "12 d"]
     assert "set-ntp" in check_clock(NIM, 7200).todo
     assert check_clock(NIM, 7200, is_box_right=True).todo == (
         "the box's clock is synchronised: have the machine's set by its supplier"

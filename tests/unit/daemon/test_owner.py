@@ -3,12 +3,14 @@
 import os
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.cli.command import CONFIG, NIM, Command
-from support.shop import Shop
+from support.shop import BIN, Shop
+from support.tools import need
 
 from daemon.owner import LEFT, private_folder
 
@@ -132,6 +134,20 @@ def test_a_link_of_roots_to_the_folder_is_followed_as_its_owner(mcfd: Command, e
     (mcfd.folder / "stick").symlink_to("linked/away")
     (home / "away").symlink_to(etc)
     assert mcfd.run("backup", "--into", str(mcfd.folder / "stick")).returncode != 0
+
+
+def test_root_without_its_rights_writes_the_whole_box_onto_a_stick_of_others(mcfd: Command) -> None:
+    """With what `stick-mcfd@.service` leaves to root: the stick's folder, and so the file on it, is another user's."""
+    need("setpriv")
+    stick, phrase = mcfd.folder / "stick", mcfd.folder / "phrase"
+    phrase.write_text("six mots")
+    stick.mkdir(mode=0o700)
+    os.chown(stick, 1000, 1000)
+    mcfd.ok("keys", "create", "--nim", NIM)
+    rights = ("--bounding-set=-all,+setuid,+setgid,+dac_read_search", "--inh-caps=-all", "--no-new-privs")
+    words = ("backup", "--all", "--passphrase-file", str(phrase), "--into", str(stick))
+    subprocess.run(["setpriv", *rights, BIN / "mcfd", *words], env=mcfd.environ(), check=True)
+    assert [(path.stat().st_uid, stat.S_IMODE(path.stat().st_mode)) for path in stick.iterdir()] == [(1000, 0o600)]
 
 
 def test_a_private_folder_is_its_owners_alone_and_goes(mcfd: Command) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from common.language.reasons import from_stored
 from common.numbers import amount, money, parse_integer
 from common.web import formats
 from common.web.formats import days_of, month_after
@@ -20,13 +21,14 @@ from daemon.api.page.screens.files import csv_of
 from daemon.api.page.screens.paper import pdf_answer, printed
 from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
-from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyActs
+from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyActs, without_paths
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
 from daemon.core.report.journal_csv import Cell
 from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title
 from daemon.paper.shop import Style, mark_of_test
+from daemon.store.outbox import refused_closures
 from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.calendar_closures import calendar_closures_of
 from daemon.store.tables.book.closures import closures_between
@@ -64,9 +66,24 @@ async def closures(visit: Visit) -> Reply:
         closures=list(reversed(found)),
         elsewhere=await _elsewhere(visit, (start, end)),
         closed=[*await _closed(visit, "month", month), *await _closed(visit, "year", month[:4])],
+        refused=await _refused(visit),
         before=visit.link("/ui/closures", month=month_after(month, -1)),
         after=visit.link("/ui/closures", month=month_after(month, 1)),
     )
+
+
+async def _refused(visit: Visit) -> dict[str, str]:
+    """Why headquarters refused closures, by report id."""
+    if not any(each.parked for each in await visit.backlogs()):
+        return {}
+    found = await visit.worker.ledger.read(refused_closures, visit.worker.book)
+    return {
+        report_id: visit.say(
+            "Refused by headquarters: {why}",
+            why=without_paths(from_stored(why).in_language(visit.language), visit.language),
+        )
+        for report_id, why in found.items()
+    }
 
 
 async def _closed(visit: Visit, kind: CalendarKind, period: str) -> list[CalendarReport]:
@@ -86,7 +103,10 @@ async def closure(visit: Visit) -> Reply:
             if number := parse_integer(visit.query.get("other", "")):
                 done += " " + visit.say("Closed: Z {number}.", number=f"{number} ({other.book.nim})")
     problem = _other_count(visit, z_report) if visit.query.get("again") else ""
-    return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem)
+    refused = await _refused(visit)
+    return await render(
+        visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem, refused=refused
+    )
 
 
 def count_of(z_report: ZReport) -> int | None:
@@ -261,7 +281,7 @@ async def note(visit: Visit) -> Reply:
     form = visit.form
     body = {
         "kind": form.get("kind", ""),
-        "amount": _whole(form.get("amount", "")),
+        "amount": _whole(visit),
         "reason": form.get("reason", ""),
         "operatorName": visit.session.name,
     }
@@ -272,10 +292,12 @@ async def note(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/cash", noted="1"))
 
 
-def _whole(text: str) -> Any:
-    """A whole number, also with thousands separators ("15 000"); other text is returned unchanged, to be refused."""
-    number = parse_integer(without_thousands(text), 15)
-    return number if number is not None else text or None
+def _whole(visit: Visit) -> int:
+    """The movement's amount, as it may be written ("15 000"); whether it is above 0 is checked for tills too."""
+    number = parse_integer(without_thousands(visit.form.get("amount", "")), 15)
+    if number is None:
+        raise InvalidRequest.at("amount", visit.say("must be a whole number of francs, above 0"))
+    return number
 
 
 @screen("/ui/vat", "report")

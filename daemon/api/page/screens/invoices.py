@@ -16,7 +16,7 @@ from daemon.api.page.downloads import range_of_query
 from daemon.api.page.rendering import PeriodClosed
 from daemon.api.page.screens.paper import is_first, printed
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import Visit, name_of, render, screen, without_thousands
+from daemon.api.page.visit import Visit, name_of, plain_ifu, render, screen, without_thousands
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import OPEN, AttemptState, Record, is_test_code
@@ -28,6 +28,7 @@ from daemon.store.tables.book.closures import periods_of
 from daemon.store.tables.book.deferred import is_number_in_use
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 PER_PAGE: Final = 50
 ALL_CREDITS: Final = " ".join(CREDITS)
@@ -141,7 +142,16 @@ def _form_outcome(visit: Visit) -> str:
 
 
 def can_credit(visit: Visit, record: Record) -> bool:
-    return record.state == "certified" and record.type in SALES and bool(record.invoice.items) and visit.may("certify")
+    is_sale = record.state == "certified" and record.type in SALES and bool(record.invoice.items)
+    return is_sale and visit.may("certify") and not credit_worker(visit).is_retired
+
+
+def credit_worker(visit: Visit) -> MachineWorker:
+    """The machine that certifies credit notes on sales of the selected one: of a spare the one that is in use, and for
+    one that is no longer configured another one of its taxpayer, if there is one."""
+    own = visit.worker
+    others = (each for each in visit.deps.workers.all() if (each.book.mode, each.ifu) == (own.book.mode, own.ifu))
+    return (next(others, own) if own.is_retired else own.first or own).in_use
 
 
 async def record_of(visit: Visit) -> Record:
@@ -174,8 +184,8 @@ async def _search_of(visit: Visit) -> Search:
         start = max(start, await report.period_start(visit.worker))
     state = query.get("state", "")
     return Search(
-        text=query.get("q", "")[:64],
-        amount=_number(query.get("amount", "")),
+        text=plain_ifu(query.get("q", "")[:64]),
+        amount=_whole_amount(query.get("amount", "")),
         type=query.get("type", "") if query.get("type") in (*SALES, *CREDITS, ALL_CREDITS) else "",
         page=Page(
             start,
@@ -187,15 +197,9 @@ async def _search_of(visit: Visit) -> Search:
     )
 
 
-def _number(text: str) -> int | None:
-    digits = "".join(letter for letter in text if letter.isascii() and letter.isdigit())
-    return int(digits[:15]) if digits else None
-
-
 def _whole_amount(text: str) -> int | None:
-    """The amount in the search text, if it may be one: "15 000 F" is."""
-    plain = without_thousands(text.upper().removesuffix("CFA").strip().removesuffix("F"))
-    return _number(plain) if plain.isascii() and plain.isdigit() else None
+    """The amount in the text, if it may be one: "15 000 F" is."""
+    return parse_integer(without_thousands(text), 15)
 
 
 def _query_values(visit: Visit) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
-from daemon.api.page.screens.today import reason_of
+from daemon.api.page.screens.attention import reason_of
 from daemon.api.page.views.machine_view import machine_view
 from daemon.api.page.visit import Visit, name_of, redirect, render, screen
 from daemon.core.clock import DAY, millis, millis_text

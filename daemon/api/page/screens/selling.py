@@ -3,10 +3,12 @@ others, once per form. Also sales that wait for certification, and decisions on 
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 import msgspec
@@ -14,9 +16,9 @@ import msgspec
 from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import FIELDS, NAMED
-from daemon.api.page.screens.invoices import can_credit, record_of
-from daemon.api.page.screens.today import reason_of
-from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
+from daemon.api.page.screens.attention import reason_of
+from daemon.api.page.screens.invoices import can_credit, credit_worker, record_of
+from daemon.api.page.visit import BLANKS, Visit, name_of, plain_ifu, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
 from daemon.core.invoice.number import Series
@@ -27,19 +29,20 @@ from daemon.core.money import divide_half_up
 from daemon.core.report.articles import certified_amounts
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
-from daemon.store.tables.book import deferred
+from daemon.store.tables.book import deferred, originals
 from daemon.usecases.certification.certify import certify
-from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.certification.idempotency import Answered, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, release, withdraw
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import former_workers
 
-LINES: Final = 8
+LINES: Final = 20
 LOOKED_AT: Final = 100
 """Newest invoices that are searched for articles."""
 MAX_ARTICLES: Final = 60
 LONGEST_KEY: Final = 40
+DECIMAL: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
 BY_HAND: Final = "MAIN-{type}-{year}-"
 """What stands before the digits of numbers where the shop has no series: the page's own, beside those of the tills."""
 SHARES: Final = tuple(nature for nature in NATURES if nature != REBATE)
@@ -96,6 +99,7 @@ async def _credit(visit: Visit) -> Reply:
         form=visit.form,
         record=record,
         left=_left(record.invoice, await credits_of(visit.worker, record)),
+        taken=visit.worker.ledger.peek(originals.taken, record.id)[0],
         natures=[(nature, NATURES[nature]) for nature in SHARES],
     )
 
@@ -104,25 +108,40 @@ credit = screen("/ui/journal/{seq:int}/credit", "certify")(_credit)
 
 
 def _left(invoice: Invoice, credit_notes: Sequence[Record]) -> list[int]:
-    """Thousandths of each line that no credit note has, by article and group."""
-    credited: Counter[tuple[str, str]] = Counter()
-    for item in (item for note in credit_notes for item in note.invoice.items):
-        credited[item.name, item.group] += item.printed_quantity
-    found = []
-    for item in invoice.items:
-        part = min(item.printed_quantity, credited[item.name, item.group])
-        credited[item.name, item.group] -= part
-        found.append(item.printed_quantity - part)
-    return found
+    """Thousandths of each line that no credit note has. Of several lines with one article and group, a credit note is on
+    those whose amount for a unit is nearest to its own."""
+    lines = list(certified_amounts(invoice))
+    left = [item.printed_quantity for item, _ in lines]
+    for item, amount in (line for note in credit_notes for line in certified_amounts(note.invoice)):
+        rest, unit = item.printed_quantity, Fraction(amount, item.printed_quantity)
+        same = [at for at, (line, _) in enumerate(lines) if (line.name, line.group) == (item.name, item.group)]
+        for at in sorted(same, key=lambda at: abs(Fraction(lines[at][1], lines[at][0].printed_quantity) - unit)):
+            part = min(left[at], rest)
+            left[at], rest = left[at] - part, rest - part
+    return left
 
 
 @screen("/ui/journal/{seq:int}/credit", "certify", change=True, form=_credit, faults=(McfdError,))
 async def certify_credit(visit: Visit) -> Reply:
     async def body() -> dict[str, Any]:
         record = await _creditable(visit)
+        await _check_unchanged(visit, record)
         return credit_body(visit, record, await credits_of(visit.worker, record))
 
     return await _certified(visit, "AV", body, is_credit=True)
+
+
+async def _check_unchanged(visit: Visit, record: Record) -> None:
+    """InvalidRequest if a credit note other than this form's is under way, or came since the form was shown."""
+    _, taken = visit.worker.ledger.peek(originals.taken, record.id)
+    if visit.form.get("taken", str(taken)) == str(taken):
+        return
+    own = await find_request(credit_worker(visit), f"page AV {_key(visit)}")
+    if own is None or own.status in ("refused", "abandoned"):
+        raise InvalidRequest.at(
+            "invoice",
+            visit.say("another credit note on it was made meanwhile, or is under way: look at its lines again"),
+        )
 
 
 async def _creditable(visit: Visit) -> Record:
@@ -139,17 +158,18 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
     nature = form.get("nature", "")
     if nature not in SHARES:
         raise InvalidRequest.at("nature", say("has to be chosen"))
-    parts = [
-        (item, _quantity(form.get(f"quantity{at}", ""), item, say("above 0, and at most what was sold")), share)
-        for at, (item, share) in enumerate(certified_amounts(invoice))
-        if f"line{at}" in form
-    ]
+    left, parts = _left(invoice, before), []
+    for at, (item, share) in enumerate(certified_amounts(invoice)):
+        if f"line{at}" in form:
+            part = _quantity(form.get(f"quantity{at}", ""), item, say("above 0, and at most what was sold"))
+            left[at] -= part
+            parts.append((item, part, share))
     if not parts:
         raise InvalidRequest.at("lines", say("choose one line at least"))
     is_all = len(parts) == len(invoice.items) and all(part == item.printed_quantity for item, part, _ in parts)
     items = [_credited(item, part, invoice, 0 if is_all else share) for item, part, share in parts]
     if not is_all:
-        _without_rounding(items, record.total_ttc, before)
+        _without_rounding(items, record.total_ttc, before, is_rest=not any(left))
     assert record.counters is not None  # noqa: S101  it is certified
     body: dict[str, Any] = {
         "invoiceType": "FA" if record.type in ("FV", "FT") else "EA",
@@ -167,11 +187,11 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
     return body
 
 
-def _without_rounding(items: Sequence[dict[str, Any]], sold: int, before: Sequence[Record]) -> None:
+def _without_rounding(items: Sequence[dict[str, Any]], sold: int, before: Sequence[Record], *, is_rest: bool) -> None:
     """Takes off the largest line what the rounding of credited parts has added up to beyond the sale, at most a franc
-    for each part."""
+    for each part; if nothing is left of the sale afterwards (`is_rest`), adds what it has left out."""
     excess = sum(item["amountTtc"] for item in items) + sum(note.total_ttc for note in before) - sold
-    if 0 < excess <= len(items) + sum(len(note.invoice.items) for note in before):
+    if (excess > 0 or is_rest) and abs(excess) <= len(items) + sum(len(note.invoice.items) for note in before):
         max(items, key=lambda item: item["amountTtc"])["amountTtc"] -= excess
 
 
@@ -212,7 +232,8 @@ def _credited(item: Item, part: int, invoice: Invoice, share: int) -> dict[str, 
     if is_all:
         body |= {"discount": item.discount or None, "originalPrice": Decimal(item.original_price) / 100 or None}
     is_ht, is_by_price = invoice.price_mode == "HT", _is_by_price(item)
-    is_below_half = 2 * item.printed_price * item.printed_quantity < PRODUCT  # of a franc; certified as one franc
+    # Below half a franc, and certified as one.
+    is_below_half = item.line_amount == 1 and 2 * item.printed_price * item.printed_quantity < PRODUCT
     if not is_ht or (is_all and (item.specific_tax or is_by_price or is_below_half)):
         body["unitPrice"] = Decimal(item.printed_price) / 100
     if not (is_ht and is_all and is_by_price and not item.specific_tax):
@@ -249,7 +270,11 @@ def _customer(visit: Visit) -> dict[str, str]:
     form = visit.form
     if form.get("client") not in CLIENTS:
         raise InvalidRequest.at("customer", visit.say("the kind has to be chosen"))
-    fields = {"clientType": form["client"], "name": form.get("customer", ""), "ifu": form.get("ifu", "")}
+    fields = {
+        "clientType": form["client"],
+        "name": form.get("customer", ""),
+        "ifu": plain_ifu(form.get("ifu", "")),
+    }
     return {name: value for name, value in fields.items() if value}
 
 
@@ -273,14 +298,16 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
     form, say = visit.form, visit.say
     found, faults = [], []
     for line in range(1, LINES + 1):
-        if not (name := form.get(f"name{line}", "")):
+        name, typed = form.get(f"name{line}", ""), without_thousands(form.get(f"price{line}", ""))
+        if not (name or typed):
             continue
         group, hundredths = articles.get(name, ("", 0))
-        typed = without_thousands(form.get(f"price{line}", ""))
         price = _decimal(typed) if typed else Decimal(hundredths) / 100
         quantity = _decimal(form.get(f"quantity{line}", "") or "1")
         group = form.get(f"group{line}") or group
-        if not group:
+        if not name:
+            faults.append(FieldError(say("line {line}", line=line), say("an article is needed")))
+        elif not group:
             message = say("{name}: has to be chosen for an article that was not sold before", name=say("Group"))
             faults.append(FieldError(say("line {line}", line=line), message))
         for field, value in ((say("Price"), price), (say("Quantity"), quantity)):
@@ -295,11 +322,8 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
 
 
 def _decimal(text: str) -> Decimal | None:
-    try:
-        value = Decimal(text.translate(BLANKS).replace(",", "."))
-    except InvalidOperation:
-        return None
-    return value if value.is_finite() and abs(value) < 10**12 else None
+    plain = text.translate(BLANKS).replace(",", ".")
+    return Decimal(plain) if DECIMAL.fullmatch(plain) else None
 
 
 def _key(visit: Visit) -> str:
@@ -309,7 +333,7 @@ def _key(visit: Visit) -> str:
 async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_credit: bool = False) -> Reply:
     """Certifies and redirects to the invoice's screen, or to the sales that wait if it is certified later. A repeated
     form is one invoice even if it was changed in between."""
-    key, worker = _key(visit), visit.worker.in_use
+    key, worker = _key(visit), credit_worker(visit) if is_credit else visit.worker.in_use
     call = visit.call(f"page {prefix} {key}", f"page {prefix} {visit.worker.book.id} {key}")
     if not is_credit:  # of a credit note's lines the price is derived
         call = msgspec.structs.replace(call, strict=True)

@@ -1,40 +1,37 @@
-"""The start screen: today's sales, X and Z. Attention: findings, ledger and machine compared, and possible decisions.
-After the first start: whether the machine answers, and a free test invoice."""
+"""The start screen: today's sales, X and Z. After the first start: whether the machine answers, and a free test
+invoice."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, Sequence
 from heapq import merge
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
-from common.language import Counted, Text, translate
+from common.language import Counted
 from common.language.reasons import from_stored
 from common.numbers import money, parse_integer
-from common.one_line import fault_of_line
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.screens.closures import LONGEST_KEY, certified_too, count_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.cash_count import COINS, NOTES, read_count
-from daemon.api.page.views.machine_view import in_plain_words, machine_view
-from daemon.api.page.views.sales_state import last_z_unknown, sales_state
+from daemon.api.page.views.machine_view import machine_view
+from daemon.api.page.views.sales_state import last_z_unknown, sales_state, without_last_z
 from daemon.api.page.visit import (
     POLICY,
     Visit,
-    cases,
     html,
     name_of,
     redirect,
     render,
     screen,
 )
-from daemon.core.audit import LONGEST_REASON, Call
+from daemon.core.audit import Call
 from daemon.core.clock import HOUR
 from daemon.core.errors import (
-    FieldError,
     InvalidRequest,
     MachineError,
     NotFound,
@@ -43,8 +40,6 @@ from daemon.core.errors import (
     ZNumberUnknown,
 )
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
-from daemon.core.ledger.paper import read_paper
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book.deferred import backlog
@@ -180,7 +175,7 @@ confirm_z = screen("/ui/z", "close")(_dialogue)
 async def _waiting(visit: Visit) -> list[str]:
     """What the Z will not include yet, and what headquarters lacks."""
     worker, say = visit.worker, visit.say
-    found = last_z_unknown(visit, [each.book for each in worker.pair])
+    found = last_z_unknown(visit, [each for each in without_last_z(visit) if each in worker.pair])
     found += [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
     if later := sum([(await each.ledger.read(backlog, each.book)).count for each in worker.pair]):
         one, several = "{count} sale waits for its certification", "{count} sales wait for their certification"
@@ -290,70 +285,6 @@ async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
                 again = (not has_news and patience == AGAIN) or visit.worker is not worker
                 yield CHANGE if has_news or again else b": beat\n\n"
                 patience = AGAIN if has_news else BEAT
-
-
-OBSTACLES: dict[Obstacle, Text] = {
-    "does not fit": Text("this decision does not fit any more, perhaps since another one was made meanwhile"),
-    "machine unknown": Text("it is not known what the machine says: plug it in"),
-    "not its last": Text(
-        "the machine's last invoice is not this one: its code and time have to come from the machine's paper"
-    ),
-    "its last": Text("the machine's last invoice is this one: it did certify it"),
-    **OBSTACLE_TEXTS,
-}
-REASON = Text("a reason is needed; it is kept in the ledger")
-SHORTEST_REASON = 4
-
-
-def reason_of(visit: Visit) -> str:
-    """The reason of a decision, for the ledger. Raises InvalidRequest if it is too short, too long or not one line."""
-    reason = visit.form.get("reason", "").strip()
-    if fault := REASON if len(reason) < SHORTEST_REASON else fault_of_line(reason, LONGEST_REASON):
-        raise InvalidRequest.at("reason", fault)
-    return reason
-
-
-async def _attention(visit: Visit) -> Reply:
-    return await render(
-        visit,
-        "attention.html",
-        meanings=MEANINGS,
-        obstacles=OBSTACLES,
-        done=visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else "",
-        plain=in_plain_words,
-    )
-
-
-attention = screen("/ui/attention", "administer")(_attention)
-
-
-@screen("/ui/attention", "administer", change=True, form=_attention, faults=(InvalidRequest,))
-async def decide(visit: Visit) -> Reply:
-    form = visit.form
-    case_of_form = next((each for each in await cases(visit) if each[1].fingerprint == form.get("case")), None)
-    worker, case = case_of_form or (visit.worker, await visit.page.decisions.case(visit.worker.book))
-    decision = cast("Decision", form.get("decision", ""))
-    fields = form.get("code", ""), form.get("time", ""), form.get("counters", "")
-    as_printed = bool(form.get("as_printed"))
-    paper, errors = read_paper(*fields, as_printed=as_printed) if decision == "certified" else (None, [])
-    if errors:
-        raise InvalidRequest(
-            [FieldError(error.field, str(translate(error.message, visit.language))) for error in errors]
-        )
-    reason = reason_of(visit)
-    if form.get("case") != case.fingerprint:
-        raise _refused("changed" if case.state.attention else "does not fit", visit)
-    at = worker.now()
-    try:
-        async with visit.deps.workers.at_rest((worker.book,)):
-            await visit.page.decisions.carry_out(case, decision, reason=reason, at=at, by=visit.actor, paper=paper)
-    except DecisionRefused as error:
-        raise _refused(error.obstacle, visit) from error
-    return redirect(visit.link("/ui/attention", done="1"))
-
-
-def _refused(obstacle: Obstacle, visit: Visit) -> InvalidRequest:
-    return InvalidRequest.at("decision", OBSTACLES[obstacle].in_language(visit.language))
 
 
 AMOUNT: Final = 100

@@ -1,8 +1,10 @@
-// A form that changes something is sent once, however often its button is pressed, and again where no answer came for so long. One with a key is
-// sent in the background: without an answer what was typed stays, and is sent again under the same key, so that it is done once.
+// A form that changes something is sent once, however often its button is pressed, and again where no answer came for so long. One with a key or a
+// decision is sent in the background: without an answer, or a session, what was typed stays, and sent again it is done once. A print may come twice, and says so.
 const UNANSWERED = 30000;
 const release = (form) => { delete form.dataset.sent; for (const button of form.querySelectorAll("button")) button.removeAttribute("aria-disabled"); };
-const unanswered = document.getElementById("unanswered");
+const [unanswered, ended] = ["unanswered", "ended"].map((id) => document.getElementById(id));
+const isInBackground = (form) => unanswered && form && (form.elements.key || form.elements.decision || "unanswered" in form.dataset);
+const sayOnce = unanswered?.textContent;
 const answered = (text) => {
   const main = new DOMParser().parseFromString(text, "text/html").getElementById("main");
   if (!main) throw new Error("not a screen of this page");
@@ -12,17 +14,25 @@ const answered = (text) => {
   window.scrollTo(0, 0);
   main.querySelector("[autofocus]")?.focus();
 };
-const send = async (form) => {
-  unanswered.hidden = true;
+const stay = (form, why) => {
+  if (!form.isConnected) return;
+  release(form);
+  form.append(why);
+  why.hidden = false;
+  why.focus();
+};
+const send = async (form, button) => {
+  const body = new URLSearchParams(new FormData(form));
+  if (button?.name) body.set(button.name, button.value);
+  unanswered.hidden = ended.hidden = true;
   try {
-    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "text/html" } });
-    if (answer.redirected) location.assign(answer.url); else answered(await answer.text());
+    const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "text/html" } });
+    if (!answer.redirected) answered(await answer.text());
+    else if (new URL(answer.url).pathname === "/ui/login") stay(form, ended);
+    else location.assign(answer.url);
   } catch {
-    if (!form.isConnected) return;
-    release(form);
-    form.append(unanswered);
-    unanswered.hidden = false;
-    unanswered.focus();
+    unanswered.textContent = form.dataset.unanswered || sayOnce;
+    stay(form, unanswered);
     document.dispatchEvent(new Event("htmx:sendError"));
   }
 };
@@ -33,7 +43,15 @@ document.addEventListener("submit", (event) => {
   form.dataset.sent = "1";
   for (const button of form.querySelectorAll("button")) button.setAttribute("aria-disabled", "true");
   setTimeout(release, UNANSWERED, form);
-  if (form.elements.key && unanswered) { event.preventDefault(); send(form); }
+  if (isInBackground(form)) { event.preventDefault(); send(form, event.submitter); }
+});
+// The login does not take the place of a screen on which something is typed.
+document.addEventListener("input", (event) => { if (isInBackground(event.target.form)) event.target.form.dataset.typed = "1"; });
+document.addEventListener("htmx:beforeOnLoad", (event) => {
+  const typed = document.querySelector("form[data-typed]");
+  if (!typed || !event.detail.xhr.getResponseHeader("HX-Redirect")) return;
+  event.preventDefault();
+  if (ended.hidden && !typed.dataset.sent) stay(typed, ended);
 });
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) document.querySelectorAll("form.once").forEach(release);
@@ -127,10 +145,10 @@ document.addEventListener("focusin", (event) => {
   if (event.target.matches(":is(.chips, .tabs, .machines) a:focus-visible")) event.target.scrollIntoView({ block: "nearest", inline: "nearest" });
 });
 for (const chosen of document.querySelectorAll(".tabs [aria-current], .chips [aria-current], main .machines [aria-current]")) chosen.scrollIntoView({ block: "nearest", inline: "center" });
-// As the server reads what people write: three digits behind a point or a comma are thousands.
+// As the server reads what people write: three digits behind a point or a comma are thousands, and the currency is left out.
 const whole = (text) => {
-  const plain = text.replace(/\s/g, "");
-  return /^\d{1,3}([.,]\d{3})+$/.test(plain) ? plain.replace(/[.,]/g, "") : plain;
+  const plain = text.replace(/\s/g, "").replace(/(F|FCFA|XOF)$/i, "");
+  return /^[1-9]\d{0,2}([.,]\d{3})+$/.test(plain) ? plain.replace(/[.,]/g, "") : plain;
 };
 const francs = (sum) => `${String(sum).replace(/\B(?=(\d{3})+$)/g, "\u00a0")}\u00a0F\u00a0CFA`;
 // Of the screen, also where the answer to a form took its place.
@@ -169,6 +187,13 @@ const prepare = () => {
     };
     sale.addEventListener("input", look);
     look();
+  }
+  // A credit note: of many lines few are credited, and a line whose quantity is typed is one of them.
+  const credit = document.getElementById("credit"), untick = document.getElementById("untick");
+  credit?.addEventListener("input", (event) => { if (event.target.name.startsWith("quantity")) event.target.closest(".fields").querySelector("[type=checkbox]").checked = true; });
+  if (untick) {
+    untick.hidden = false;
+    untick.addEventListener("click", () => { for (const box of credit.querySelectorAll("[type=checkbox]")) box.checked = false; });
   }
 };
 prepare();

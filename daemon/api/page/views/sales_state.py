@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from daemon.api.page.visit import Visit
     from daemon.core.keys import ApiKey
-    from daemon.core.ledger.book import Book
     from daemon.usecases.worker.machine_worker import MachineWorker
 
 DRIFT_AMBER = 60
@@ -41,7 +40,7 @@ COPY_DAYS = 3
 """Days without the nightly copy; nothing is said of a box that never had one."""
 PRESENT = frozenset(each.code for each in (OTHER_MACHINE, PORT_BUSY, PORT_HANGS_UP, PORT_PERMISSION))
 ATTENTION, SPARE, WAITING = "/ui/attention", "/ui/spare", "/ui/waiting"
-CLOSE, KEYS = "/ui/z", "/ui/box/keys"
+CLOSE, KEYS, BOX = "/ui/z", "/ui/box/keys", "/ui/box"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
 
@@ -52,7 +51,7 @@ class SalesState(msgspec.Struct, frozen=True):
     detail: str = ""
     """the reason, after a colon"""
     href: str = ""
-    """link to the decision, if the role may make it, or to the sales that wait"""
+    """link to the decision, if the role may make it, to the sales that wait, or to the box's findings"""
 
     @property
     def is_to_decide(self) -> bool:
@@ -73,7 +72,7 @@ async def sales_state(visit: Visit) -> SalesState:
         await live[0].ledger.check_free_space(live[0].book)
     except StorageError as error:
         cause = without_paths(str(translate(error, visit.language)), visit.language)
-        return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
+        return SalesState("bad", say("Sales have stopped"), _call(visit, cause), BOX if visit.may("administer") else "")
     replaced = [each for each in live if each.is_replaced]
     live = [each for each in live if each.is_in_use]
     stopped = [each for each in live if not _sells(each)]
@@ -87,7 +86,7 @@ async def sales_state(visit: Visit) -> SalesState:
         for each in replaced
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
-    warnings += last_z_unknown(visit, [each.book for each in live])
+    warnings += last_z_unknown(visit, asking := without_last_z(visit))
     unclosed = [each for each in visit.retired if (await x_report(each)).certs_count]
     warnings += [
         say("{nim} is no longer in the configuration, and its last day is not closed", nim=each.book.nim)
@@ -96,7 +95,8 @@ async def sales_state(visit: Visit) -> SalesState:
     warnings += await _box_warnings(visit)
     if warnings:
         href = f"{CLOSE}?m={unclosed[0].book.nim}" if unclosed and visit.may("close") else ""
-        href = SPARE if replaced and visit.may("administer") else href
+        if visit.may("administer"):
+            href = SPARE if replaced else ATTENTION if asking else href or BOX
         return SalesState("amber", say("The till can sell"), _call(visit, *warnings), href)
     return SalesState("good", say("The till can sell"))
 
@@ -293,10 +293,15 @@ def _call(visit: Visit, *causes: str) -> str:
     return visit.say("; ").join([*causes, *call]) + "."
 
 
-def last_z_unknown(visit: Visit, books: Sequence[Book]) -> list[str]:
-    """A sentence for each of the books that cannot be closed after a restore (decision 30)."""
-    unknown = [each for each in books if visit.worker.ledger.peek(book_state, each).needs_last_z]
-    return [str(translate(ZNumberUnknown(each.nim), visit.language)) for each in unknown]
+def without_last_z(visit: Visit) -> list[MachineWorker]:
+    """Machines whose book cannot be closed after a restore before somebody enters its last Z (decision 30)."""
+    live = [each for each in visit.workers if each.book.mode == "live"]
+    return [each for each in live if each.ledger.peek(book_state, each.book).needs_last_z]
+
+
+def last_z_unknown(visit: Visit, workers: Sequence[MachineWorker]) -> list[str]:
+    """A sentence for each of them."""
+    return [str(translate(ZNumberUnknown(each.book.nim), visit.language)) for each in workers]
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:

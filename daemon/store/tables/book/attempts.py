@@ -24,7 +24,6 @@ from daemon.core.ledger.attempt import (
     REASONS_NOT_CERTIFIED,
     Attempt,
     DuplicateInvoice,
-    Mode,
     OpenState,
     Outcome,
     Record,
@@ -38,7 +37,15 @@ from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, sh
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import deferred, epochs, take_overs
-from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
+from daemon.store.tables.book.books import (
+    BookHead,
+    advance,
+    advance_certified,
+    book_state,
+    books_of_taxpayer,
+    former_books,
+    read_head,
+)
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
 from daemon.store.tables.book.originals import check_agreed
@@ -267,15 +274,14 @@ def book_of(connection: sqlite3.Connection, attempt_id: int) -> int:
     return int(book_id)
 
 
-def sales_of_number(connection: sqlite3.Connection, mode: Mode, number: str) -> list[Record]:
-    """The certified sales of that number, at any machine and in any year."""
-    found = [
-        sale
-        for book in all_books(connection)
-        if book.mode == mode
-        for sale in certified_numbers(connection, book, number)
-    ]
-    return [sale for sale in found if not sale.invoice.is_credit]
+def sales_of_number(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:
+    """The certified sales of that number, at any machine of the book's taxpayer and in any year; without one, those of
+    the taxpayers that the machine had before."""
+    for books in (books_of_taxpayer(connection, book), former_books(connection, book)):
+        found = [sale for each in books for sale in certified_numbers(connection, each, number)]
+        if sales := [sale for sale in found if not sale.invoice.is_credit]:
+            return sales
+    return []
 
 
 def certified_numbers(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:

@@ -71,6 +71,11 @@ def all_books(connection: sqlite3.Connection) -> list[Book]:
     return list(read_as(Book, connection.execute(_SQL["all"])))
 
 
+def books_of_taxpayer(connection: sqlite3.Connection, book: Book) -> list[Book]:
+    """Those of its mode and taxpayer, itself included, and those of which the taxpayer is not known."""
+    return list(read_as(Book, connection.execute(_SQL["of_taxpayer"], (book.id,))))
+
+
 def books_perhaps_to_decide(connection: sqlite3.Connection) -> list[Book]:
     """All books with an open case, and few others."""
     return list(read_as(Book, connection.execute(_SQL["perhaps_to_decide"])))

@@ -10,6 +10,10 @@ INSERT INTO total (book_id, running, closed) VALUES (?, ?, ?);
 -- name: all
 SELECT id, nim, mode FROM book ORDER BY id;
 
+-- name: of_taxpayer
+SELECT book.id, book.nim, book.mode FROM book JOIN book AS mine ON mine.id = ?
+WHERE book.mode = mine.mode AND (book.ifu = mine.ifu OR '' IN (book.ifu, mine.ifu)) ORDER BY book.id;
+
 -- name: perhaps_to_decide
 -- Every book with an open case (daemon/core/ledger/decision.py) is among them.
 SELECT id, nim, mode FROM book

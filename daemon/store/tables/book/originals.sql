@@ -1,11 +1,15 @@
 -- name: names
--- What a machine was called in each epoch that is over, and is called now.
-SELECT book.id, json_extract(CAST(body AS TEXT), '$.number') - 1, json_extract(CAST(body AS TEXT), '$.was'), 0,
-    json_extract(CAST(body AS TEXT), '$.before') = json_extract(CAST(body AS TEXT), '$.now')
-FROM book JOIN entry ON entry.book_id = book.id AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'
-WHERE book.mode = ?1 AND (book.nim = ?2 OR book.nim GLOB ?3)
+-- What a machine was called in each epoch that is over, and is called now; and whether the book is of the taxpayer or machine of book ?1.
+WITH found AS (
+    SELECT book.*, book.ifu = mine.ifu OR '' IN (book.ifu, mine.ifu) OR substr(book.nim, 1, 10) = substr(mine.nim, 1, 10) AS is_own
+    FROM book JOIN book AS mine ON mine.id = ?1
+    WHERE book.mode = mine.mode AND (book.nim = ?2 OR book.nim GLOB ?3)
+)
+SELECT found.id, json_extract(CAST(body AS TEXT), '$.number') - 1, json_extract(CAST(body AS TEXT), '$.was'), 0,
+    json_extract(CAST(body AS TEXT), '$.before') = json_extract(CAST(body AS TEXT), '$.now'), is_own
+FROM found JOIN entry ON entry.book_id = found.id AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'
 UNION ALL
-SELECT id, epoch, nim, in_use, 0 FROM book WHERE mode = ?1 AND (nim = ?2 OR nim GLOB ?3);
+SELECT id, epoch, nim, in_use, 0, is_own FROM found;
 
 -- name: sales
 SELECT id, number, type, total_ttc, fvc > base_fvc FROM certification
@@ -36,10 +40,10 @@ WHERE credit.id = ?;
 
 -- name: unresolved
 -- One under way that was not claimed yet is none of them: it takes nothing from anybody.
-SELECT certification.id, type, total_ttc, payload FROM certification
+SELECT certification.id, book_id, type, total_ttc, payload FROM certification
 WHERE book_id IN (SELECT book.id FROM book WHERE mode = ?1)
     AND original_id IS NULL AND type IN ('FA', 'EA') AND state IN ('certified', 'disputed') AND certification.id > ?2
 UNION ALL
-SELECT certification.id, type, total_ttc, payload FROM certification
+SELECT certification.id, book_id, type, total_ttc, payload FROM certification
 WHERE book_id IN (SELECT book.id FROM book WHERE mode = ?1) AND seq IS NULL AND original_id = -1 AND certification.id > ?2
 ORDER BY 1 LIMIT ?3;

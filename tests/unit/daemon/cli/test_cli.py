@@ -167,6 +167,8 @@ def test_config_check(mcfd):
     assert "%%%" not in refused.stdout
     secret.write_text("whsec_c2VjcmV0\n")
     assert "a shared secret has 24 to 64 bytes, this one 6" in mcfd.refused(2, "config", "check")
+    in_french = mcfd.run("config", "check", env={"LC_ALL": "fr_FR.UTF-8"}).stderr
+    assert "un secret partagé a 24 à 64 octets, celui-ci 6" in in_french
     secret.write_text("whsec_" + "A" * 32 + "\n")
     assert mcfd.ok("config", "check") == f"{mcfd.config}: all is well (EL02000015-1)\n"
 

@@ -84,7 +84,7 @@ def test_a_key_for_signatures_that_finds_no_room_leaves_no_file(box: Command) ->
     """An empty file would be in the way of the next try, or be taken for the key."""
     file = box.ledger.parent / "upstream.key"
     filler = fill(box.ledger.parent)
-    assert "cannot be written" in box.refused(1, "upstream", "keygen", str(file))
+    assert "cannot be written" in box.refused(3, "upstream", "keygen", str(file))
     assert not file.exists()
     filler.unlink()
     assert box.ok("upstream", "keygen", str(file)).startswith("whpk_")
@@ -95,11 +95,39 @@ def test_a_certificate_for_tills_that_finds_no_room_leaves_no_file(box: Command)
     file = box.ledger.parent / "mcfd-ca.pem"
     box.ok("tls", "init")
     filler = fill(box.ledger.parent)
-    assert "cannot be written" in box.refused(1, "tls", "export-ca", str(file))
+    assert "cannot be written" in box.refused(3, "tls", "export-ca", str(file))
     assert not file.exists()
     filler.unlink()
     box.ok("tls", "export-ca", str(file))
     assert (stat.S_IMODE(file.stat().st_mode), file.read_bytes()) == (0o644, (file.parent / "tls/ca.pem").read_bytes())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("backup",),
+        ("backup", "--into"),
+        ("backup", "--all"),
+        ("journal", "--output"),
+        ("tls", "export-ca"),
+        ("upstream", "keygen"),
+        ("homologation", "make", "--into"),
+    ],
+    ids=" ".join,
+)
+def test_a_file_that_finds_no_room_on_a_stick_is_named(box: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Exit 3 and one sentence for every command: the stick is full, which says nothing about the ledger. Nothing is left on it."""
+    phrase = tmp_path / "phrase"
+    phrase.write_text("six mots")
+    box.ok("tls", "init")
+    with small_disk(tmp_path / "stick", 1) as stick:
+        fill(stick)
+        more = ("--passphrase-file", str(phrase)) if "--all" in words else ()
+        message = box.refused(UNAVAILABLE, *words, *more, str(stick / "new"))
+        assert message.startswith(f"{stick}/new")
+        assert "cannot be written: " in message
+        left = [path.name for path in stick.rglob("*") if path.is_file()]
+        assert left == ["filler"]
 
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])

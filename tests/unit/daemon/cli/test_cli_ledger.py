@@ -4,11 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.cli.command import NIM, Command, terminal_output
+from support.cli.command import CONFIG, NIM, Command, terminal_output
 from support.ledgers.ledger import Till, opened, tamper
 from support.shop import BIN
 
+from common.language.reasons import WRITES_LOST, to_stored
 from daemon.store.sqlite.lock import LedgerLock
+from daemon.store.tables.book.books import open_book
 
 DOCS = Path(__file__).parents[4] / "docs"
 
@@ -44,6 +46,29 @@ def test_a_backup_is_verified_and_put_back(mcfd):
     assert mcfd.json("verify")["records"] == 3
     shutil.move(restored["aside"], mcfd.ledger)
     assert len(mcfd.json("keys", "list")) == 1
+
+
+@pytest.mark.parametrize(
+    ("machine", "is_reported"), [("", False), ("enabled = false", False), ("enabled = true", True)]
+)
+async def test_missing_writes_are_reported_while_the_machine_may_answer(mcfd, machine, is_reported):
+    """A book whose machine has left the configuration, or is switched off in it, is never compared: `verify`, and with it each upgrade, would
+    fail for ever. Doctor advises the decision, and no copy: that would lose what is newer."""
+    if machine:
+        mcfd.config.write_text(f'{CONFIG}\n[[machine]]\nnim = "EL02000099-1"\nport = "/dev/mcf-2"\n{machine}\n')
+    lost = to_stored(WRITES_LOST(count=3))
+    tamper(mcfd.ledger, "INSERT INTO meta VALUES ('lost_writes', ?)", lost)
+    async with opened(mcfd.ledger) as store:
+        await store.ledger.write(open_book, "EL02000099-1", "live")
+    tamper(mcfd.ledger, "UPDATE book SET restored_at = 5 WHERE nim = 'EL02000099-1'")
+    done = mcfd.run("verify")
+    assert (done.returncode, "acknowledged writes are missing" in done.stderr) == (is_reported, is_reported)
+    found = next(
+        each for each in json.loads(mcfd.run("doctor", "--json").stdout)["checks"] if each["check"] == "ledger"
+    )
+    assert (found["state"], "settle" in found["todo"], "restore" in found["todo"]) == (
+        ("fail", True, False) if is_reported else ("ok", False, False)
+    )
 
 
 def test_a_copy_is_verified_where_it_lies(mcfd):
@@ -132,7 +157,7 @@ async def test_it_says_which_certifications_the_copy_lacks(mcfd):
     assert mcfd.json("verify")["records"] == 4
 
 
-async def test_what_a_mended_ledger_has_damaged_is_named(mcfd):
+async def test_what_a_mended_ledger_has_lost_is_named(mcfd):
     """A sale since the copy whose invoice cannot be read."""
     copy = mcfd.folder / "copy.sqlite3"
     mcfd.ok("backup", str(copy))
@@ -141,7 +166,7 @@ async def test_what_a_mended_ledger_has_damaged_is_named(mcfd):
         damaged, _ = [await till.sell() for _ in range(2)]
     tamper(mcfd.ledger, "UPDATE certification SET payload = x'00' WHERE id = ?", damaged.id)
     done = mcfd.run("restore", str(copy), "--yes", "--keep-newer")
-    assert (done.returncode, f"record {damaged.seq} " in done.stderr) == (0, True), done
+    assert (done.returncode, f"has lost the records {damaged.seq} to {damaged.seq}" in done.stdout) == (0, True), done
 
 
 async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):

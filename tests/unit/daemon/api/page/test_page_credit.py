@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.core_samples import RATES, body, read, record
 
-from daemon.api.page.screens.selling import credit_body
+from daemon.api.page.screens.selling import _left, credit_body
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.invoice import TaxLine
 from daemon.core.ledger.attempt import Record
@@ -109,6 +109,29 @@ def test_pieces_that_are_credited_one_by_one_come_to_the_line() -> None:
     assert credited(sale, {"line0": "1", "quantity0": "2"}, *notes[:2]).total_ttc == 1333
 
 
+def test_the_last_piece_of_an_invoice_takes_what_rounding_has_left() -> None:
+    """Four pieces for 2 001 F: three at 500 F leave 501; a franc of the sale could be credited by no form."""
+    sale = record(body({"name": "Riz", "taxGroup": "B", "quantity": 4, "amountTtc": 2001}, pay=2001))
+    notes: list[Record] = []
+    for _ in range(4):
+        notes.append(credited(sale, {"line0": "1", "quantity0": "1"}, *notes))
+    assert [note.total_ttc for note in notes] == [500, 500, 500, 501]
+
+
+def test_of_lines_with_one_name_the_one_is_credited_that_was_chosen() -> None:
+    """A till that calls everything "Divers": the line is recognised by its price, with and without VAT. The first line seemed credited, and the
+    credited one could be credited again."""
+    lines = [
+        {"name": "Divers", "taxGroup": "B", "unitPrice": 10_000, "quantity": 1},
+        {"name": "Divers", "taxGroup": "B", "unitPrice": 500, "quantity": 3},
+    ]
+    for mode, total in (("TTC", 11_500), ("HT", 13_570)):
+        sale = record(body(*lines, priceMode=mode, pay=total))
+        note = credited(sale, {"line1": "1", "quantity1": "2"})
+        assert _left(sale.invoice, [note]) == [1000, 1000]
+        assert _left(sale.invoice, [note, credited(sale, {"line0": "1"}, note)]) == [0, 1000]
+
+
 def test_a_line_without_a_withholding_is_credited_without_one() -> None:
     """Of an invoice whose other line names its group."""
     lines = [
@@ -144,6 +167,10 @@ def test_a_line_without_vat_below_half_a_franc() -> None:
     sale = record(body(*lines, priceMode="HT", pay=2))
     assert [item.line_amount for item in sale.invoice.items] == [1, 1]
     assert credited(sale, ALL).total_ttc == sale.total_ttc == 2
+    taxed = {**lines[1], "specificTax": 5, "specificTaxRate": 5, "amountTtc": 6}
+    sale = record(body(lines[0], taxed, priceMode="HT", pay=7))
+    assert [item.line_amount for item in sale.invoice.items] == [1, 6]  # the tax is folded into the price
+    assert credited(sale, ALL).total_ttc == sale.total_ttc
 
 
 def test_the_machine_s_total_is_a_franc_apart() -> None:

@@ -73,8 +73,8 @@ async def answered(handler: HTTPRouteHandler, logins: NoSession, headers: dict[s
             ZNumberUnknown("EL02000015-1"),
             409,
             (
-                "Le numéro du dernier Z doit d'abord être indiqué (le dernier numéro de Z n'est pas connu après une restauration : "
-                "`mcfd machine last-z EL02000015-1 NUMÉRO`, d'après le dernier Z sur papier)."
+                "Le numéro du dernier Z doit d'abord être saisi (le dernier Z de EL02000015-1 n'est pas connu après une restauration, "
+                "et aucun Z n'est possible tant qu'un technicien n'en a pas saisi le numéro, d'après le papier)."
             ),
         ),
         (MachineOffline("the machine is not there"), 503, "La machine ne répond pas ; rien n'a été fait."),

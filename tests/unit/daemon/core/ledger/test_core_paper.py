@@ -21,14 +21,15 @@ def attempt(kind="FV", base=BEFORE):
 
 @pytest.mark.parametrize("code", [CODE, "7Q2M-K4ZP-ABCD-EFGH-IJKL-MN27", "7q2m k4zp abcd efgh ijkl mn27"])
 @pytest.mark.parametrize(
-    "time", ["20260105120001", "2026-01-05 12:00:01", "2026-01-05T12:00:01", " 05/01/2026 12:00:01 "]
+    "time",
+    ["20260105120001", "2026-01-05 12:00:01", "2026-01-05T12:00:01", " 05/01/2026 12:00:01 ", "05-01-2026 12:00:01"],
 )
 def test_paper_is_read_as_people_type_it(code, time):
     """In groups or not, the date as it is printed."""
     assert read_paper(code, time) == (PaperInvoice(CODE, "20260105120001"), [])
     confirmed = PaperInvoice(CODE, "20260105120001", as_printed=True)
     assert read_paper(code, time, as_printed=True) == (confirmed, [])
-    for counters, read in ((" 291/409  FV", (291, 409)), ("1/1 FV", (1, 1))):
+    for counters, read in ((" 291/409  FV", (291, 409)), ("1/1 FV", (1, 1)), ("291 / 409fv", (291, 409))):
         assert read_paper(code, time, counters) == (PaperInvoice(CODE, "20260105120001", read), [])
 
 

@@ -1,0 +1,134 @@
+"""What people type: it stays in its form, whatever comes between that and the box (no network, a session that has ended), and a long word of it
+leaves the amounts in sight."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from support.browser import FRENCH_PHONE, Person, create_users, session_of, usable
+from support.receivers.receipt_printer import ReceiptPrinter
+from support.shop import Shop, invoice, running_shop, wait_for
+
+from daemon.store.tables.audit import newest_entries
+
+pytestmark = pytest.mark.long
+
+People = Callable[..., Person]
+HAS_ENDED = "Votre session a pris fin"
+
+
+def end_session(awa: Person) -> None:
+    awa.context.request.post(f"{awa.base}/ui/logout", headers={"Origin": awa.base})
+
+
+def log_in_elsewhere(awa: Person, shop: Shop) -> None:
+    cookies = session_of(shop, "manager")
+    awa.context.add_cookies([{"name": name, "value": value, "url": awa.base} for name, value in cookies.items()])
+
+
+def type_movement(page: Page) -> None:
+    page.fill("[name=amount]", "700")
+    page.fill("[name=reason]", "taxi")
+
+
+@pytest.mark.parametrize("is_sent", [True, False], ids=["sent", "typed"])
+def test_a_form_stays_where_its_session_has_ended(person: People, shop: Shop, *, is_sent: bool) -> None:
+    """Logged out elsewhere, or disabled and let in again: the login took the place of what was typed, with the button pressed and without. After a
+    login in another tab it is sent as it stands, once."""
+    awa = person(view=FRENCH_PHONE)
+    log_in_elsewhere(awa, shop)
+    page = awa.go("/ui/cash")
+    before = shop.get("cash").json()["count"]
+    end_session(awa)
+    type_movement(page)
+    if is_sent:
+        awa.press("Note it")
+    note = page.get_by_role("alert").filter(has_text=HAS_ENDED)
+    expect(note).to_be_focused()
+    expect(note.get_by_role("link")).to_have_attribute("href", "/ui/login")
+    expect(page.locator("[name=reason]")).to_have_value("taxi")
+    usable(page)
+    log_in_elsewhere(awa, shop)
+    awa.press("Note it")
+    awa.sees_message("Noted.")
+    assert shop.get("cash").json()["count"] == before + 1
+    awa.complaints.clear()  # Chromium notes the login's answer
+
+
+def test_a_decision_without_an_answer_stays_in_its_form(person: People, shop: Shop) -> None:
+    """Its reason had to be typed again. It is carried out once, with the reason as it was typed."""
+    shop.machines[0].order("counters", tc=0, fvc=0)
+    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+    tech = person("technician", FRENCH_PHONE)
+    page = tech.go("/ui/attention")
+    page.locator("[value=adopt]").check()
+    page.fill("[name=reason]", "machine remplacée")
+    tech.context.set_offline(True)
+    tech.press("Decide")
+    expect(page.get_by_role("alert").filter(has_text="Le boîtier n'a pas répondu")).to_be_focused()
+    expect(page.locator("[name=reason]")).to_have_value("machine remplacée")
+    usable(page)
+    tech.context.set_offline(False)
+    tech.press("Decide")
+    tech.sees_message("Decided. The machine goes on within seconds.")
+    entries = shop.with_store(lambda store: store.ledger.read(newest_entries, limit=100))
+    assert [entry.action for entry in entries].count("attempt.settled") == 1
+    wait_for(lambda: shop.certify(invoice("AFTER")).status_code == 200, "a certification after the decision")
+    tech.complaints.clear()  # Chromium notes what was not answered
+
+
+def test_a_long_word_leaves_the_amounts_in_sight(person: People, shop: Shop) -> None:
+    """An article or a reason without a blank made its table three screens wide, and of every line the amount had to be looked for."""
+    items = [{"name": name, "taxGroup": "B", "unitPrice": 1500, "quantity": 1} for name in ("Riz", "X" * 150)]
+    assert shop.certify(invoice("LONG", items=items, payments=[{"method": "E", "amount": 3000}])).status_code == 200
+    awa = person("manager", FRENCH_PHONE)
+    page = awa.go("/ui/cash")
+    page.fill("[name=amount]", "700")
+    page.fill("[name=reason]", "x" * 200)
+    awa.press("Note it")
+    awa.sees_message("Noted.")
+    for path, row in (("/ui/journal?q=LONG", ".lines tbody tr"), ("/ui/cash", ".moves tbody tr")):
+        awa.go(path)
+        if "LONG" in path:
+            page.get_by_role("link", name="LONG").click()
+        amount = page.locator(f"{row} td.n").last
+        expect(amount).to_be_visible()
+        box = amount.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= FRENCH_PHONE.size["width"], path
+
+
+def test_a_print_without_an_answer_may_have_come(browser: Browser, tmp_path: Path) -> None:
+    """The browser showed its own error, and who went back and pressed again had two papers: a printer cannot be asked what it has printed."""
+    with ReceiptPrinter() as printer, running_shop(tmp_path, config={"printer": {"address": printer.address}}) as shop:
+        create_users(shop, ["seller"])
+        assert shop.certify(invoice("PRINT")).status_code == 200
+        awa = Person(browser, shop, FRENCH_PHONE, session_of(shop, "seller"))
+        page = awa.go("/ui/journal/1")
+        awa.context.set_offline(True)
+        awa.press("Duplicate on the receipt printer")
+        expect(page.get_by_role("alert").filter(has_text="Regardez l'imprimante")).to_be_focused()
+        usable(page)
+        awa.context.set_offline(False)
+        awa.press("Duplicate on the receipt printer")
+        awa.sees_message("Printed.")
+        assert len(printer.jobs) == 1
+        awa.context.close()
+
+
+def test_one_line_of_many_is_credited(person: People, shop: Shop) -> None:
+    """Every line of a wholesaler's invoice had to be unticked but one, and a quantity that was typed at a line without its tick was left out."""
+    items = [{"name": f"Sac {at}", "taxGroup": "B", "unitPrice": 1000, "quantity": 5} for at in range(12)]
+    sold = invoice("MANY", items=items, payments=[{"method": "E", "amount": 60_000}])
+    assert shop.certify(sold).status_code == 200
+    awa = person("manager", FRENCH_PHONE)
+    page = awa.go("/ui/journal?q=MANY")
+    page.get_by_role("link", name="MANY").click()
+    page.get_by_test_id("to-credit").click()
+    awa.press("Untick all lines")
+    page.fill("[name=quantity7]", "2")
+    page.locator("[name=nature]").first.check()
+    page.get_by_test_id("certify").click()
+    awa.sees_message("Certified.")
+    assert shop.machines[0].certified()[-1]["total"] == 2000

@@ -1,0 +1,127 @@
+"""Commands that write a file which a person names, killed by SIGKILL at each of their steps."""
+
+import errno
+import fcntl
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from support.cli.command import CONFIG, Command
+from support.ledgers.ledger import Till, invoice, opened
+
+from common.files import replacing, write_whole
+
+PHRASE = ("--passphrase-file", "phrase")
+OF_SQLITE = ("mcfd.sqlite3-wal", "mcfd.sqlite3-shm")
+WRITING = (
+    ("journal", "--output", "out/journal.csv"),
+    ("upstream", "keygen", "out/upstream.key"),
+    ("tls", "export-ca", "out/ca.pem"),
+    ("backup", "--all", *PHRASE, "out/box.age"),
+)
+
+
+@pytest.fixture
+async def mcfd(tmp_path: Path) -> Command:
+    mcfd = Command(tmp_path, CONFIG)
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        for number in range(3):
+            await till.certify(invoice(f"F-{number}"), key=f"{number}".encode())
+    mcfd.ok("tls", "init")
+    (tmp_path / "phrase").write_text("six mots")
+    (tmp_path / "out").mkdir()
+    return mcfd
+
+
+def words_in(folder: Path, words: tuple[str, ...]) -> list[str]:
+    return [str(folder / word) if word.startswith(("out/", "phrase")) else word for word in words]
+
+
+@pytest.mark.parametrize("words", WRITING, ids=lambda words: "-".join(words[:2]))
+def test_a_killed_command_leaves_no_part_of_its_file(mcfd: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Under the final name is the whole file or none, and there is nothing beside it, so that the same command can be repeated."""
+    out, command = tmp_path / "out", words_in(tmp_path, words)
+    target = out / Path(command[-1]).name
+    killed, sizes = 0, []
+    for number in range(1, 400):
+        first = ("support.cli.killed", "at", {"number": number, "within": str(tmp_path)})
+        done = mcfd.run(*command, first=first)
+        if done.returncode == 0:
+            break
+        assert done.returncode < 0, done.stderr
+        killed += 1
+        assert {path.name for path in out.iterdir()} <= {target.name}
+        if target.exists():
+            assert "exists already" in mcfd.refused(1, *command)
+            sizes.append(target.stat().st_size)
+            target.unlink()
+    whole = target.stat().st_size
+    assert killed > 1
+    assert all(abs(size - whole) < whole // 20 for size in sizes), (sizes, whole)
+
+
+@pytest.mark.parametrize("words", [("backup",), ("backup", "--all", *PHRASE)], ids=lambda words: " ".join(words[:2]))
+def test_a_stopped_command_leaves_nothing(mcfd: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """`systemctl stop` of a backup, as an upgrade or the end of the day does: it ends by the signal, and what it had begun is gone at once, not
+    with the next backup."""
+    command = [*words_in(tmp_path, words), str(tmp_path / "out/copy")]
+    mcfd.ok(*command)
+    (tmp_path / "out/copy").unlink()
+    before = {path.name for path in tmp_path.rglob("*")}
+    stopped = 0
+    for number in range(1, 400):
+        first = ("support.cli.killed", "at", {"number": number, "within": str(tmp_path), "by": signal.SIGTERM})
+        done = mcfd.run(*command, first=first)
+        if done.returncode == 0:
+            break
+        stopped += 1
+        assert done.returncode == -signal.SIGTERM, done.stderr
+        if not (tmp_path / "out/copy").exists():  # else the end of a backup that is made was stopped
+            assert {path.name for path in tmp_path.rglob("*")} - before <= {*OF_SQLITE}, number
+        (tmp_path / "out/copy").unlink(missing_ok=True)
+    assert stopped > 5
+
+
+def test_a_file_system_without_nameless_files_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a stick with vfat: a file is there completely or not at all as well, an existing one stays if a new one was wanted, and what a
+    killed process has left beside it goes with the next one, but not what a living one writes."""
+    real, file, other = os.open, tmp_path / "copy.age", tmp_path / ".copy.age.in_use_1"
+
+    def opened_file(path: Path, flags: int, *mode: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "as vfat")
+        return real(path, flags, *mode)
+
+    def link(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "as vfat")
+
+    monkeypatch.setattr(os, "open", opened_file)
+    monkeypatch.setattr(os, "link", link)
+    (tmp_path / ".copy.age.left_by1").write_text("half")
+    other.write_text("half")
+    with other.open() as used:
+        fcntl.flock(used, fcntl.LOCK_SH)
+        write_whole(file, b"first", 0o600, is_new=True)
+        with pytest.raises(FileExistsError):
+            write_whole(file, b"second", 0o600, is_new=True)
+        with pytest.raises(ZeroDivisionError), replacing(file, 0o600) as written:
+            written.write(b"third" * (1 // 0))
+        assert file.read_bytes() == b"first"
+        write_whole(file, b"fourth", 0o640)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {file.name: "fourth", other.name: "half"}
+
+
+def test_two_who_write_a_new_file_at_once(tmp_path: Path) -> None:
+    """Who is slower is refused, and the file of the other stays whole, with nothing beside it."""
+    file = tmp_path / "copy.age"
+
+    def write_slowly() -> None:
+        with replacing(file, 0o600, is_new=True) as slow:
+            slow.write(b"slow")
+            write_whole(file, b"fast", 0o600, is_new=True)
+
+    with pytest.raises(FileExistsError):
+        write_slowly()
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"fast"]
