@@ -268,7 +268,9 @@ async def test_verify_finds_a_month_with_other_figures(till: Till, path: Path) -
     ],
     ids=["the number of the one before", "its month once more, with no repair of the time", "a month later"],
 )
-async def test_verify_finds_a_month_that_does_not_follow(till: Till, path: Path, stored: str, forged: str, named: str) -> None:
+async def test_verify_finds_a_month_that_does_not_follow(
+    till: Till, path: Path, stored: str, forged: str, named: str
+) -> None:
     for month in (1, 2, 3):
         till.at = at(month, 10)
         await till.sell(5000)
