@@ -123,8 +123,8 @@ def test_a_sale_of_the_spare_is_credited_once_the_machine_is_taken_back(paired: 
         last = shop.machines[0].certified()[-1]
         assert (last["type"], last["total"], last["opening"]["reference"]) == ("FA", 900, f"{SPARE}-{sold['fvc']}")
         line = {"name1": "Natte", "price1": "1250", "group1": "A", "client": "CC", "method": "E"}
-        made = seller.submit("/ui/sale", m=SPARE, key="by hand", **line)
-        assert f"m={NIM}" in made.headers["location"], made.text
+        answer = seller.submit("/ui/sale", m=SPARE, key="by hand", **line)
+        assert f"m={NIM}" in answer.headers["location"], answer.text
 
 
 def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_back(
