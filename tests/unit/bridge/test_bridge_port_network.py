@@ -21,7 +21,6 @@ from bridge.link import Link
 from bridge.machine import handshake
 from bridge.port_network import Rfc2217Port, is_network, open_line
 
-
 # pyserial 3.5 drops its socket and its thread where the other end goes.
 drops = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::pytest.PytestUnhandledThreadExceptionWarning"
