@@ -275,7 +275,7 @@ async def test_verify_finds_a_month_that_does_not_follow(
         till.at = at(month, 10)
         await till.sell(5000)
         await till.close()
-    tamper(path, f"UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '{stored}', '{forged}') AS BLOB)")
+    tamper(path, f"UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '{stored}', '{forged}') AS BLOB)")  # noqa: S608
     assert any(f"{named} does not follow" in str(problem) for problem in verify(path).problems)
 
 
