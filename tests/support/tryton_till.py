@@ -39,7 +39,10 @@ def set_up(config: Any) -> None:
     template.account_category = category
     template.gross_price = Decimal("117.996")
     template.save()
-    Model.get("sale.point.payment.method")(name="Cash", account=accounts["cash"], cash=True).save()
+    for name, letter in (("Cash", "E"), ("Cheque", "B")):
+        Model.get("sale.point.payment.method")(
+            name=name, account=accounts["cash"], cash=letter == "E", mcf_method=letter
+        ).save()
 
 
 def point_of_sale(url: str, nim: str, key: str) -> Any:
@@ -99,6 +102,14 @@ def main() -> None:
         kind, content = _ticket(sales[0])
         found["ticket"] = [kind, content]
         found["locked out"] = locked_out(pos, product, cash)
+        found["change"] = with_change(pos, product, cash)
+        levy = create_tax(Decimal(".02"), config=config)
+        levy.save()
+        category = product.template.account_category
+        category.customer_taxes.append(levy)
+        category.save()
+        taxed_twice = sell(pos, product, cash, 1)
+        found["taxed twice"] = [taxed_twice.mcf_state, taxed_twice.mcf_error]
     sys.stdout.write(json.dumps(found) + "\n")
 
 
@@ -128,6 +139,22 @@ def locked_out(pos: Any, product: Any, cash: Any) -> list[str]:
     retry.click("run_once")
     sale.reload()
     return [*states, sale.mcf_state]
+
+
+def with_change(pos: Any, product: Any, cash: Any) -> list[Any]:
+    """What becomes of a sale at 118 F that is paid by a cheque of 500 F, with change in cash."""
+    (cheque,) = Model.get("sale.point.payment.method").find([("cash", "=", False)])
+    sale = Model.get("sale.point.sale")(point=pos)
+    line = sale.lines.new()
+    line.product, line.quantity = product, 1
+    sale.save()
+    pay = Wizard("sale.point.sale.pay", [sale])
+    pay.form.method, pay.form.amount = cheque, Decimal(500)
+    pay.execute("pay")
+    pay.form.method = cash
+    pay.execute("pay")
+    sale.reload()
+    return [sale.mcf_state, sale.mcf_error]
 
 
 def _ticket(sale: Any) -> tuple[str, str]:

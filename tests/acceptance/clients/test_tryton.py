@@ -101,7 +101,7 @@ class LossyLine:
 
 def test_in_the_shop(own_shop: Shop, tryton: Path) -> None:
     """Straight to the box: the code and the QR code stand on the sale and on its receipt; what mcfd refuses stands on the sale, which is opened, corrected
-    and certified; one that is certified is not opened again. What is no fault of the sale waits, cannot be opened either, and is certified by itself once
+    and certified; one that is certified is not opened again. Change in cash is taken off the cheque. What is no fault of the sale waits, cannot be opened either, and is certified by itself once
     that is put right."""
     found = sold(tryton, f"http://127.0.0.1:{own_shop.port}", own_shop.key(), wrong=True)
     state, error, again = found["wrong"]
@@ -119,7 +119,12 @@ def test_in_the_shop(own_shop: Shop, tryton: Path) -> None:
     assert (waits, later) == ("waiting", "certified"), error
     assert error.startswith("UNAUTHENTICATED")
     assert "certified" in opened
-    check(own_shop, found, more=2)
+    assert found["change"] == ["certified", None]
+    state, error = found["taxed twice"]
+    assert state == "refused", error  # the levy would be certified as if it were price with VAT
+    assert "one tax" in error
+    check(own_shop, found, more=3)
+    assert {each["method"]: each["amount"] for each in own_shop.get("reports/x").json()["by_payment"]}["B"] == 118
 
 
 def test_from_anywhere(tmp_path: Path, tryton: Path) -> None:

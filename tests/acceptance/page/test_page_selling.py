@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from support.browser import PASSWORD, Visitor, create_users
-from support.shop import Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
 
 
 @pytest.fixture
@@ -244,6 +244,28 @@ def test_a_credit_note_is_not_made_again_while_it_is_under_way(awa: httpx.Client
     assert sent().status_code == 200
     assert len(certified(shop)) == before + 2
     shop.machines[0].order("options", credit_check=0.0)
+
+
+def test_a_sale_of_a_replaced_machine_is_credited_by_another_of_its_taxpayer(tmp_path: Path) -> None:
+    """The page offered the credit note, and said that the machine does not answer. Without such a machine it is not offered."""
+    old, new = Machine(tmp_path), Machine(tmp_path, "EL02000016-1")
+    other = Machine(tmp_path, "EL02000017-1", "00099999Z")
+    with running_shop(tmp_path, machines=(old,)) as shop:
+        create_users(shop, ("seller",))
+        assert shop.certify(invoice("OF-THE-OLD", 1000, 500)).status_code == 200
+        for machines, offers in (((other,), False), ((other, new), True)):
+            shop.stop_daemon()
+            for machine in shop.machines:
+                machine.stop()
+            shop.machines = machines
+            shop.start()
+            with Visitor(shop, "seller", "en", follow_redirects=True) as awa:
+                assert ("to-credit" in awa.get(f"/ui/journal/1?m={NIM}").text) is offers
+                form = {"key": "a", "line0": "1", "nature": "RAM"}
+                done = [awa.post(f"/ui/journal/1/credit?m={NIM}", data=form) for _ in range(2)]
+                assert [answer.status_code for answer in done] == ([200] * 2 if offers else [422] * 2), done[0].text
+        assert [(entry["total"], entry["opening"]["reference"]) for entry in new.certified()] == [(1000, f"{NIM}-1")]
+        assert other.certified() == []
 
 
 @pytest.mark.parametrize(

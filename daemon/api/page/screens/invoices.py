@@ -28,6 +28,7 @@ from daemon.store.tables.book.closures import periods_of
 from daemon.store.tables.book.deferred import is_number_in_use
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 PER_PAGE: Final = 50
 ALL_CREDITS: Final = " ".join(CREDITS)
@@ -141,7 +142,16 @@ def _form_outcome(visit: Visit) -> str:
 
 
 def can_credit(visit: Visit, record: Record) -> bool:
-    return record.state == "certified" and record.type in SALES and bool(record.invoice.items) and visit.may("certify")
+    is_sale = record.state == "certified" and record.type in SALES and bool(record.invoice.items)
+    return is_sale and visit.may("certify") and not certifier(visit).is_retired
+
+
+def certifier(visit: Visit) -> MachineWorker:
+    """The machine that certifies for the selected one: of a pair the one that is in use, and for one that is no longer
+    configured another one of its taxpayer, if there is one."""
+    own = visit.worker
+    others = (each for each in visit.deps.workers.all() if (each.book.mode, each.ifu) == (own.book.mode, own.ifu))
+    return (next(others, own) if own.is_retired else own.first or own).in_use
 
 
 async def record_of(visit: Visit) -> Record:

@@ -188,5 +188,12 @@ const prepare = () => {
     sale.addEventListener("input", look);
     look();
   }
+  // A credit note: of many lines few are credited, and a line whose quantity is typed is one of them.
+  const credit = document.getElementById("credit"), untick = document.getElementById("untick");
+  credit?.addEventListener("input", (event) => { if (event.target.name.startsWith("quantity")) event.target.closest(".fields").querySelector("[type=checkbox]").checked = true; });
+  if (untick) {
+    untick.hidden = false;
+    untick.addEventListener("click", () => { for (const box of credit.querySelectorAll("[type=checkbox]")) box.checked = false; });
+  }
 };
 prepare();
