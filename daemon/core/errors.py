@@ -264,6 +264,17 @@ class EntryDamaged(LedgerUnusable):
         )
 
 
+class KeyUseLost(LedgerUnusable):
+    """A damaged ledger has lost what was done with an Idempotency-Key."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            Text(
+                "what was done with this Idempotency-Key is lost in a damaged ledger: look for it on the machine's paper"
+            )
+        )
+
+
 def without_paths(text: str, language: Language = "en") -> str:
     """No path of the box leaves in a body (decision 11)."""
     return _PATH.sub(_NAMELESS.in_language(language), str(text))

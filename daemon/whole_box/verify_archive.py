@@ -3,7 +3,7 @@
 Needs Python 3.9 or newer and nothing else; no part of mcfd, no network. What it checks: every byte of the file stands
 where it belongs (tar headers and padding too), each part has the SHA-256 of the manifest, the manifest is signed
 (Ed25519), every certification, closure and entry continues the hash chain, and Z, months and years are what their
-invoices come to. Each fault is named with its part. The signature says that all of it is of one box; whose box that is,
+invoices come to. Records that a disk had lost are named; the box says what they came to. Each fault is named with its part. The signature says that all of it is of one box; whose box that is,
 the fingerprint says: compare it with that on the shop's papers, or give it as FINGERPRINT.
 
 Exit status: 0 all is right, 1 something is not, 2 the file cannot be read.
@@ -208,21 +208,31 @@ class Chain:
     def __init__(self, manifest: Line, note: Callable[[str], None]) -> None:
         self.note = note
         self.hash = bytes.fromhex(manifest["chain"]["start"])
-        self.counts = dict.fromkeys(("certification", "closure", "entry"), 0)
+        self.counts = dict.fromkeys(manifest["chain"]["counts"], 0)
+        self.is_after_loss = self.is_unsure = self.is_closed_unsure = False
         self.open = dict.fromkeys(FIGURES, 0)
-        self.days: list[tuple[int, str, dict[str, int]]] = []
+        self.days: list[tuple[int, str, dict[str, int], bool]] = []
         self.after_z = manifest["chain"]["after_z"]
         self.closed: dict[str, tuple[Line, Line]] = {}
         self.year = manifest["year"], manifest["number"]
 
     def take(self, line: Line) -> None:
         kind = line["kind"]
+        self.counts[kind] += 1
+        if kind == "lost":
+            self.take_lost(line)
+            return
         link, name = getattr(self, "take_" + kind)(line)
         found = hashlib.sha256(self.hash + pack(link)).digest()
-        if found.hex() != line["hash"]:
+        if found.hex() != line["hash"] and not self.is_after_loss:
             self.note(f"{name} does not continue the chain")
-        self.hash = bytes.fromhex(line["hash"])
-        self.counts[kind] += 1
+        self.hash, self.is_after_loss = bytes.fromhex(line["hash"]), False
+
+    def take_lost(self, line: Line) -> None:
+        """Without figures: they are in those of the next such line, and the totals in between cannot be checked."""
+        self.is_after_loss, self.is_unsure = True, line["figures"] is None
+        for figure, value in (line["figures"] or {}).items():
+            self.open[figure] += value
 
     def take_certification(self, line: Line) -> tuple[list[Any], str]:
         name = f"invoice {line['number']} (record {line['seq']})"
@@ -254,8 +264,11 @@ class Chain:
         name, body = f"Z {line['z_number']}", line["body"].encode()
         fields = ("z_number", "report_id", "period_start", "period_end", "created_at", "certs_count", "total_ttc")
         rest = ("counters", "unexplained", "first_seq", "last_seq")
-        self.compare(name, json.loads(body), self.open)
-        self.days.append((line["z_number"], line["hash"], self.open))
+        is_sure = not (self.is_unsure or self.is_closed_unsure)
+        self.is_closed_unsure = self.is_unsure
+        if is_sure:
+            self.compare(name, json.loads(body), self.open)
+        self.days.append((line["z_number"], line["hash"], self.open, is_sure))
         self.open = dict.fromkeys(FIGURES, 0)
         return ["closure", *(line[each] for each in fields + rest), body], name
 
@@ -272,12 +285,13 @@ class Chain:
         if entry["after_z"] < self.after_z:  # of the previous year
             return
         days = [day for day in self.days if entry["after_z"] < day[0] <= entry["upto_z"]]
-        sums = {figure: sum(day[2][figure] for day in days) for figure in FIGURES}
+        is_sure = all(day[3] for day in days)
+        sums = {figure: sum(day[2][figure] for day in days) for figure in FIGURES if is_sure}
         ends: Line = {"z_chain_head": days[-1][1] if days else "", "z_count": len(days)}
         ends.update(first_z=days[0][0] if days else None, last_z=days[-1][0] if days else None)
         self.compare(name, report, {**sums, **ends, "number": entry["number"], "period": entry["period"]})
         if before is not None:
-            grand = {figure: before[1]["grand_total"][figure] + sums[figure] for figure in FIGURES}
+            grand = {figure: before[1]["grand_total"][figure] + value for figure, value in sums.items()}
             self.compare(f"grand total of {entry['period']}", report["grand_total"], grand)
 
     def compare(self, name: str, found: Line, expected: Line) -> None:
@@ -372,6 +386,10 @@ def main(arguments: list[str]) -> int:
     print(
         f"All is right: {manifest['nim']}, {manifest['year']}, {counts['certification']} attempts, {counts['closure']} Z"
     )
+    if counts.get("lost"):
+        print(
+            f"Records that a disk had lost are missing in {counts['lost']} place(s); its Z, months and years count them"
+        )
     print(f"Signed by the box with the fingerprint {fingerprint(key)}")
     return 0
 

@@ -180,8 +180,8 @@ class Ticket(Report):
 
 
 def _item(line):
-    groups = [tax.mcf_group for tax in line.taxes if tax.mcf_group]
-    if len(groups) != 1:
+    groups = [tax.mcf_group for tax in line.taxes]
+    if len(groups) != 1 or not groups[0]:  # a second tax would be certified as if it were price with VAT
         raise ValueError(gettext("mcf.msg_line_group", product=line.product.rec_name))
     price = line.unit_gross_price  # with more decimals than the machine takes, mcfd derives it from the amount
     return {

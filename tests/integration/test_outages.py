@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.memory_shop import MemoryShop, around_write
+from support.memory_shop import LAST, MemoryShop, around_write
 from support.spare import paired
 
-from daemon.core.errors import MachineOffline, MachineRefused, StorageFull
+from daemon.core.errors import MachineAttention, MachineOffline, MachineRefused, StorageFull
 from daemon.core.ledger.outage import Outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
@@ -311,6 +311,22 @@ async def test_attention_is_an_outage(tmp_path: Path) -> None:
         shop.worker.apply_state(shop.store.ledger.peek(book_state, shop.worker.book))
         outage = await begun(shop)
         assert outage.reason == "attention"
+
+
+async def test_a_till_that_asks_again_for_an_outcome_and_is_refused_begins_an_outage(tmp_path: Path) -> None:
+    """A crash has left its sale begun, and a person has to decide: it could sell nothing meanwhile."""
+    async with selling(tmp_path) as shop:
+        lost = asyncio.ensure_future(shop.certify("B", key="b"))
+        await shop.stop_at(LAST)
+        await shop.intents(1)
+        await shop.store.ledger.set_attention(shop.worker.book, "somebody has to look", at=shop.worker.now())
+        await shop.disk(writable=False)
+    await asyncio.gather(lost, return_exceptions=True)
+    shop.session.cut_power(0.0, 0.5)
+    async with shop_of(tmp_path, on=shop.session) as shop:
+        with pytest.raises(MachineAttention):
+            await shop.certify("B", key="b")
+        assert await begun(shop)
 
 
 @pytest.mark.parametrize("refused", [0, 2])

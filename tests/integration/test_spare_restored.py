@@ -22,7 +22,7 @@ from daemon.core.ledger.take_over import PairNotCompared
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.audit import newest_entries
-from daemon.store.tables.book import deferred, entries, settlements, take_overs
+from daemon.store.tables.book import deferred, entries, settlements, take_overs, uniqueness
 from daemon.store.tables.book.books import book_state, open_book
 
 pytestmark = pytest.mark.quick_timers
@@ -368,6 +368,19 @@ async def test_a_machine_that_leaves_the_configuration_keeps_its_numbers(tmp_pat
             await spare.begin(invoice("F-1"))
         with pytest.raises(MachineBusy):
             await spare.begin(invoice("F-2"))
+
+
+async def test_a_number_that_two_machines_gave_before_they_became_a_pair_hides_none_that_is_free(
+    tmp_path: Path,
+) -> None:
+    """Each had its own series until then; the lowest free number of the common one is the next."""
+    async with opened(tmp_path / "ledger") as store:
+        first, spare = await Till.of(store), await Till.of(store, SPARE)
+        for till, numbers in ((first, ("FV-1", "FV-3")), (spare, ("FV-1", "FV-4"))):
+            for number in numbers:
+                await till.certify(invoice(number))
+        await store.ledger.open_pairs([(NIM, SPARE)], (NIM, SPARE))
+        assert store.ledger.peek(uniqueness.count_numbers, first.book, "FV-", 1) == (3, 4)
 
 
 async def test_what_waits_at_a_machine_that_becomes_the_spare_is_certified(tmp_path: Path) -> None:

@@ -103,6 +103,13 @@ def main() -> None:
         found["ticket"] = [kind, content]
         found["locked out"] = locked_out(pos, product, cash)
         found["change"] = with_change(pos, product, cash)
+        levy = create_tax(Decimal(".02"), config=config)
+        levy.save()
+        category = product.template.account_category
+        category.customer_taxes.append(levy)
+        category.save()
+        taxed_twice = sell(pos, product, cash, 1)
+        found["taxed twice"] = [taxed_twice.mcf_state, taxed_twice.mcf_error]
     sys.stdout.write(json.dumps(found) + "\n")
 
 

@@ -88,7 +88,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
 
 
 def _write(ledger: Path, file: BinaryIO, target: Path, year: ArchiveYear, key: BoxKey) -> None:
-    counts = dict.fromkeys(("certification", "closure", "entry"), 0)
+    counts = dict.fromkeys(("certification", "closure", "entry", "lost"), 0)
 
     def counted(lines: Lines) -> Iterator[dict[str, Any]]:
         for line in lines:

@@ -370,6 +370,8 @@ def _print_restored(path: Path, restored: Restored, files: Iterable[Path]) -> No
             say("nothing was taken over from the ledger it replaces ({why})", why=restored.why_not)
     for problem in restored.findings.problems:
         complain(problem)
+    for note in restored.findings.notes:
+        say(note)
     for file in files:
         say("put back: {path}", path=file)
     if restored.aside:

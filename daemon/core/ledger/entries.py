@@ -1,5 +1,5 @@
-"""Entries of a book beside its records, in the same chain: activations, lost numbers, time repairs, cash movements,
-copies, reports, closed months and years, deferred sales, outages, decisions on a spare.
+"""Entries of a book beside its records, in the same chain: activations, lost numbers and records, time repairs, cash
+movements, copies, reports, closed months and years, deferred sales, outages, decisions on a spare.
 
 An entry follows the record `after_seq` and the closure `after_z`; entries at one place are in the order of writing."""
 
@@ -49,6 +49,17 @@ class Gap(msgspec.Struct, frozen=True, tag="gap"):
     first: int
     last: int
     known_from: str
+
+
+class RecordsLost(msgspec.Struct, frozen=True, tag="lost"):
+    """A restore mended the ledger without the records `first_seq` to `last_seq`, which a disk has lost. What follows them
+    in the chain has the hash `next_hash` (hex; empty for this entry), and nothing confirms it. `tally`: what they
+    counted, by the totals; None if it is in that of the next such entry."""
+
+    first_seq: int
+    last_seq: int
+    next_hash: str
+    tally: Tally | None
 
 
 class TimeRepair(msgspec.Struct, frozen=True, tag="time"):
@@ -171,6 +182,7 @@ class SpareDecided(msgspec.Struct, frozen=True, tag="spare"):
 Entry = (
     Epoch
     | Gap
+    | RecordsLost
     | TimeRepair
     | CashMove
     | CopyAct

@@ -21,10 +21,10 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.continuation import (
     invoices_text,
-    is_usable_continuation,
     lacking,
     sound_continuation,
     take_over_newer,
+    usable_continuation,
 )
 from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.lost_writes import count_missing, ledger_name
@@ -160,9 +160,9 @@ def _fill(
     with _copy_errors(source, NO_LEDGER), closing(open_to_read(source)) as saved:
         _copy(saved, copy, prepare, progress)
     findings = verify(copy, progress)
-    if not (with_newer and is_usable_continuation(copy, findings, source, target)):
-        _sound(findings, target if with_newer else source)
-    return msgspec.structs.replace(findings, problems=(*unread, *findings.problems))
+    if not (with_newer and (usable := usable_continuation(copy, findings, source, target, progress))):
+        usable = _sound(findings, target if with_newer else source)
+    return msgspec.structs.replace(usable, problems=(*unread, *usable.problems))
 
 
 def _copy(

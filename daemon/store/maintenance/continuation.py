@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,13 @@ from typing import Final
 
 from common.language import Counted, Text
 from daemon.core.errors import LedgerUnusable
-from daemon.store.maintenance.verify import OLDER, VerifyResult, examine_shape, is_room, verify
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import RecordsLost
+from daemon.store.maintenance.verify import OLDER, Progress, VerifyResult, examine_shape, is_room, verify
 from daemon.store.sqlite.disk_failure import as_storage_error
-from daemon.store.sqlite.file import UNREADABLE, load, open_to_read, value_of
+from daemon.store.sqlite.file import UNREADABLE, load, open_file, open_to_read, value_of
 from daemon.store.sqlite.migrations import is_current, migrations
+from daemon.store.tables.book import entries
 from daemon.store.tables.book.settlements import has_code
 from daemon.store.tables.meta import LEDGER_ID, Damage, read_damage, read_meta, write_damage
 
@@ -144,16 +147,33 @@ def sound_continuation(source: Path, target: Path, progress: Callable[[int, int]
 def _continues(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
     """Whether the chains of the present ledger contain those of the copy."""
     return _is_same_ledger(copy, present) and all(
-        value_of(present.execute(f"SELECT hash FROM {table} WHERE id = ?", (row_id,)), b"") == link  # noqa: S608  of our own schema
-        for table, row_id, link in copy.execute(_SQL["newest_links"])
+        _has_link(copy, present, table, row_id) for table, row_id in copy.execute(_SQL["newest_links"]).fetchall()
     )
 
 
-def is_usable_continuation(copy: Path, findings: VerifyResult, source: Path, target: Path) -> bool:
-    """Whether mcfd can work with a `copy` of `source` that has the newer rows of `target`: at most single ones of them
-    are damaged. LedgerUnusable if they do not continue the copy."""
+def _has_link(copy: sqlite3.Connection, present: sqlite3.Connection, table: str, row_id: int) -> bool:
+    """Whether both have the same row, or if the present one is lost the same row before it."""
+    sql = f"SELECT hash FROM {table} WHERE id = ?"  # noqa: S608  of our own schema
+    for each in range(row_id, 0, -1):
+        link = value_of(copy.execute(sql, (each,)))
+        try:
+            found = value_of(present.execute(sql, (each,)))
+            is_older = found is None and value_of(present.execute(f"SELECT max(id) FROM {table}"), 0) < row_id  # noqa: S608  of our own schema
+        except UNREADABLE:
+            continue
+        if link is not None and (is_older or found is not None):
+            return bool(found == link)
+    return False
+
+
+def usable_continuation(
+    copy: Path, findings: VerifyResult, source: Path, target: Path, progress: Progress
+) -> VerifyResult | None:
+    """The findings if mcfd can work with a `copy` of `source` that has the newer rows of `target`: at most single ones
+    of them are damaged, or missing, as entries of the chain say from now on. LedgerUnusable if they do not continue the
+    copy."""
     if findings.clean:
-        return True
+        return findings
     with (
         contextlib.suppress(*UNREADABLE),
         closing(_open_damaged(target)) as present,
@@ -161,10 +181,23 @@ def is_usable_continuation(copy: Path, findings: VerifyResult, source: Path, tar
     ):
         if not _continues(saved, present):
             raise LedgerUnusable(Text("it lacks what the copy has: it is older, or both were in use since"))
+        if findings.losses:
+            _name_losses(copy, findings.losses)
+            findings = verify(copy, progress)
         with contextlib.suppress(LedgerUnusable):
             examine_shape(copy)
-            return not findings.of_file
-    return False
+            return None if findings.of_file else findings
+    return None
+
+
+def _name_losses(copy: Path, losses: Iterable[tuple[Book, RecordsLost]]) -> None:
+    """With an entry for each in its book's chain the ledger is sound, and so are its backups."""
+    with closing(open_file(copy, "rw")) as connection:
+        connection.execute("BEGIN")
+        with connection:
+            # The one for the end of a book has to follow it.
+            for book, loss in sorted(losses, key=lambda each: bool(each[1].next_hash)):
+                entries.append(connection, book, loss, 0)
 
 
 def _is_same_ledger(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
@@ -246,9 +279,10 @@ def _take_later(copy: sqlite3.Connection, table: str, condition: str, newest: in
     sql = f"INSERT INTO main.{table} SELECT * FROM present.{table} NOT INDEXED WHERE {condition} AND id"  # noqa: S608  of our own schema
 
     def by_id() -> None:
-        most = newest + value_of(copy.execute("PRAGMA present.page_count")) * ROWS_OF_PAGE
-        last = value_of(copy.execute(f"SELECT max(id) FROM present.{table}"))  # noqa: S608  of our own schema
-        for row_id in range(newest + 1, min(last, most) + 1):
+        last = newest + value_of(copy.execute("PRAGMA present.page_count")) * ROWS_OF_PAGE
+        with contextlib.suppress(*UNREADABLE):  # the page of the newest rows may be the damaged one
+            last = min(last, value_of(copy.execute(f"SELECT max(id) FROM present.{table}")))  # noqa: S608  of our own schema
+        for row_id in range(newest + 1, last + 1):
             _is_read(partial(copy.execute, f"{sql} = ?", (row_id,)))
 
     is_whole = _is_read(partial(copy.execute, f"{sql} > ?", (newest,)))

@@ -24,12 +24,12 @@ WHERE mode = 'live' AND state IN ('waiting', 'begun', 'doubtful') ORDER BY defer
 SELECT address FROM deferred;
 
 -- name: newest_links
-SELECT 'certification', certification.id, hash FROM book JOIN certification ON book_id = book.id AND seq = last_seq WHERE mode = 'live'
+SELECT 'certification', certification.id FROM book JOIN certification ON book_id = book.id AND seq = last_seq WHERE mode = 'live'
 UNION ALL
-SELECT 'closure', id, hash FROM closure
+SELECT 'closure', id FROM closure
 WHERE id IN (SELECT max(closure.id) FROM closure JOIN book ON book.id = book_id WHERE mode = 'live' GROUP BY book_id)
 UNION ALL
-SELECT 'entry', id, hash FROM entry
+SELECT 'entry', id FROM entry
 WHERE id IN (SELECT max(entry.id) FROM entry JOIN book ON book.id = book_id WHERE mode = 'live' GROUP BY book_id);
 
 -- name: unended

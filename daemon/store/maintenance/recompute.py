@@ -14,18 +14,19 @@ from daemon.core.invoice.number import number_key
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
-from daemon.core.ledger.entries import NO_CASH, Epoch, Gap, Placed, TimeRepair, repaired
+from daemon.core.ledger.entries import NO_CASH, Epoch, Gap, Placed, RecordsLost, TimeRepair, repaired
 from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.ledger.tally import contribution
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_counters import CountersCheck, OriginalCheck, is_number_year
+from daemon.store.maintenance.recompute_losses import LossCheck
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import NUMBER, PAYLOAD, RECORD_COLUMNS, SEQ, read_tally, record_of, unpack
-from daemon.store.tables.book.entries import entries, in_order
+from daemon.store.tables.book.entries import entries, in_order, is_end_loss
 from daemon.store.tables.book.totals import STRIDE, read_totals
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
@@ -46,7 +47,8 @@ def count_records(connection: sqlite3.Connection) -> int:
 
 
 class BookRecomputation:
-    """`run` tells every problem to `note`; afterwards `records` and `z_number` say how far the book goes."""
+    """`run` tells every problem to `note`; afterwards `records` and `z_number` say how far the book goes, and `losses`
+    which records are missing that no entry of the chain names."""
 
     def __init__(
         self,
@@ -67,10 +69,11 @@ class BookRecomputation:
         self._totals = read_totals(connection, book.id)
         self._entries = [placed for placed in entries(connection, book) if placed.id > start.entry_id]
         self._repairs = [(placed, entry) for placed in self._entries if isinstance(entry := placed.entry, TimeRepair)]
+        self._losses = LossCheck(self._entries, note)
         epochs = [entry for placed in self._entries if isinstance(entry := placed.entry, Epoch)]
         self._nim = epochs[0].was if epochs else book.nim
         self._epoch = epochs[0].number - 1 if epochs else book_state(connection, book).epoch
-        self._original = OriginalCheck(connection, book)
+        self._original = OriginalCheck(connection, book, has_lost=bool(self._losses.named))
         self._counters = CountersCheck()
         self._calendar = CalendarCheck(book, start)
         self._outages = RegisterOfOutages()
@@ -81,16 +84,22 @@ class BookRecomputation:
     def z_number(self) -> int:
         return self._now.z_number
 
+    @property
+    def losses(self) -> list[RecordsLost]:
+        return self._losses.found
+
     def run(self) -> None:
         if self._book.mode == "live" and not self._is_whole:
             self._note(Text("a live book has lost its beginning"))
         self._check_totals()
         records = ((row[SEQ], row) for row in self._record_rows())
-        for _, item in in_order(records, map(closure_of, self._rows("closures")), self._entries):
+        for (seq, *_), item in in_order(records, map(closure_of, self._rows("closures")), self._entries):
             match item:
                 case Closure():
+                    self._pass_missing(seq, item.hash.hex())
                     self._take_closure(item)
                 case Placed():
+                    self._pass_missing(seq, "" if is_end_loss(item) else item.hash.hex())
                     self._take_entry(item)
                 case _:
                     self._try_record(item)
@@ -129,6 +138,10 @@ class BookRecomputation:
         except Exception as error:
             if isinstance(error, sqlite3.Error) and isinstance(storage_error(error), StorageFull):
                 raise
+            if isinstance(row[_HASH], bytes):
+                self._now.hash = row[_HASH]
+            if self._losses.take_unreadable(row[SEQ]):
+                return
             self._note(
                 Text(
                     "record {seq} (invoice {number!r}) cannot be read: {error}",
@@ -137,17 +150,13 @@ class BookRecomputation:
                     error=error.with_traceback(None),  # its frames have cursors, which would keep the file locked
                 )
             )
-            self._now.seq = row[SEQ]
-            if isinstance(row[_HASH], bytes):
-                self._now.hash = row[_HASH]
 
     def _take_record(self, row: tuple[Any, ...]) -> None:
         *columns, stored_tally, epoch, original_id, _, number_year = row
         content = unpack(row[PAYLOAD]) if isinstance(row[PAYLOAD], bytes) else b""
         record = record_of(tuple(columns), content)
-        if record.seq != self._now.seq + 1:
-            self._note(Text("records {first} to {last} are missing", first=self._now.seq + 1, last=record.seq - 1))
-        if chain.record_hash(self._now.hash, record, content) != record.hash:
+        self._pass_missing(record.seq - 1, record.hash.hex())
+        if not self._losses.is_after_loss and chain.record_hash(self._now.hash, record, content) != record.hash:
             self._note(
                 Text(
                     "record {seq} (invoice {number!r}) does not continue the chain",
@@ -200,6 +209,14 @@ class BookRecomputation:
                 Text("record {seq} (invoice {number!r}) is looked for under another number", seq=seq, number=number)
             )
 
+    def _pass_missing(self, last: int, next_hash: str) -> None:
+        first = self._now.seq + 1
+        self._losses.pass_missing(
+            self._now, last, next_hash, self._totals.running if first <= self._totals.seq <= last else None
+        )
+        while first <= last and self._checkpoint is not None and self._checkpoint[0] <= last:
+            self._checkpoint = next(self._checkpoints, None)
+
     def _check_checkpoint(self) -> None:
         due = self._now.seq % STRIDE == 0 and self._now.seq <= self._totals.seq
         if self._checkpoint is None or self._checkpoint[0] != self._now.seq:
@@ -207,12 +224,12 @@ class BookRecomputation:
                 self._note(Text("the checkpoint at record {seq} is missing", seq=self._now.seq))
             return
         _, at, running = self._checkpoint
-        if at != self._now.at or read_tally(running) != self._now.running:
+        if not self._losses.is_sum(self._now, read_tally(running)) or at != self._now.at:
             self._note(Text("the checkpoint at record {seq} is not the sum of what came before it", seq=self._now.seq))
         self._checkpoint = next(self._checkpoints, None)
 
     def _check_totals(self) -> None:
-        if self._totals.seq == self._now.seq and self._totals.running != self._now.running:
+        if self._totals.seq == self._now.seq and not self._losses.is_sum(self._now, self._totals.running):
             self._note(Text("the running totals are not the sum of the records up to {seq}", seq=self._now.seq))
 
     # -- closures ---------------------------------------------------------------------------------------------------
@@ -221,7 +238,7 @@ class BookRecomputation:
         entry, name = placed.entry, Text("entry {number}", number=placed.id)
         if (placed.after_seq, placed.after_z) != (self._now.seq, self.z_number):
             self._note(Text("{name} is not in its place", name=name))
-        if chain.entry_hash(self._now.hash, placed) != placed.hash:
+        if not self._losses.is_after_loss and chain.entry_hash(self._now.hash, placed) != placed.hash:
             self._note(Text("{name} does not continue the chain", name=name))
         self._check_entry_time(name, placed)
         if placed.at < self._now.at:
@@ -266,16 +283,21 @@ class BookRecomputation:
         if (closure.first_seq, closure.last_seq) != (self._now.closed_seq + 1, self._now.seq):
             self._note(Text("{name} does not hold exactly the records since the Z before it", name=name))
         self._check_time(name, closure.created_at, closure.chained_at, (0, closure.z_number))
-        if chain.closure_hash(self._now.hash, closure) != closure.hash:
+        if not self._losses.is_after_loss and chain.closure_hash(self._now.hash, closure) != closure.hash:
             self._note(Text("{name} does not continue the chain", name=name))
         if closure.period_start != (self._now.period_start or closure.period_end):
             self._note(Text("{name} does not begin where the Z before it ended", name=name))
         if closure.created_at < self._now.at or closure.period_end != closure.created_at:
             self._note(Text("{name} is older than what it holds", name=name))
-        for figure in self._wrong_figures(closure):
+        for figure in (
+            self._wrong_figures(closure) if not (self._losses.is_unsure or self._losses.is_closed_unsure) else ()
+        ):
             self._note(Text("{name} reports another {figure} than its records give", name=name, figure=figure))
-        self._calendar.take_closure(closure, dict(self._now.running), self._now.cash)
+        self._calendar.take_closure(
+            closure, None if self._losses.is_unsure else dict(self._now.running), self._now.cash
+        )
         self._now.pass_closure(closure.z_number, closure.created_at, closure.hash, closure.period_end)
+        self._losses.pass_closure()
         self._counters.check(closure.counters)
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
@@ -298,7 +320,8 @@ class BookRecomputation:
             stored.setdefault("cash", ours["cash"])
         for figure in _FIGURES:
             expected = list(ours[figure]) if isinstance(ours[figure], tuple) else ours[figure]
-            if figure == "fvc_start" and self._now.fvc_start and stored.get(figure) == self._first_fvc:
+            is_first = self._now.fvc_start and stored.get(figure) == self._first_fvc
+            if figure == "fvc_start" and (is_first or self._losses.is_start_lost):
                 continue
             if stored.get(figure) != expected or row.get(figure, expected) != expected:
                 yield figure
@@ -319,6 +342,8 @@ class BookRecomputation:
     def _check_end(self) -> None:
         book = self._connection.execute(_SQL["book"], (self._book.id,)).fetchone()
         last_seq, last_at, head, z_number = book
+        self._pass_missing(last_seq, "")
+        self._losses.end({})
         if (last_seq, head) != (self._now.seq, self._now.hash):
             self._note(
                 Text("the head of the chain is not its last record: the end of the book is missing or was changed")
@@ -330,14 +355,15 @@ class BookRecomputation:
         if self._checkpoint is not None:
             self._note(Text("there is a checkpoint at record {seq} that belongs to nothing", seq=self._checkpoint[0]))
         totals = self._totals
-        if totals.seq > self._now.seq or (totals.closed, totals.closed_seq) != (self._now.closed, self._now.closed_seq):
+        closed = totals.closed if self._losses.is_closed_unsure else self._now.closed
+        if totals.seq > self._now.seq or (totals.closed, totals.closed_seq) != (closed, self._now.closed_seq):
             self._note(Text("the totals were not closed where the last Z ends"))
         # 0: the numbers begin with a gap, and no tick has come since the first sale.
         starts = {self._now.period_start, 0 if totals.seq < self._now.seq else self._now.period_start}
         if self.z_number and totals.period_start not in starts:
             self._note(Text("the open period does not begin where the last Z ended"))
         first = {self._now.fvc_start, self._first_fvc if self._now.fvc_start else 0}
-        if totals.seq == self._now.seq and totals.fvc_start not in first:
+        if totals.seq == self._now.seq and totals.fvc_start not in first and not self._losses.is_start_lost:
             self._note(Text("the open period does not begin with its first sale"))
         for problem in self._counters.problems(book_state(self._connection, self._book), totals):
             self._note(problem)

@@ -26,7 +26,7 @@ class _Passed(NamedTuple):
     z_number: int
     seq: int
     hash: bytes
-    running: Tally
+    running: Tally | None
     cash: CashTotal
 
 
@@ -40,7 +40,8 @@ class CalendarCheck:
         self._last: dict[CalendarKind, CalendarClosed] = {}
         self._repaired: set[CalendarKind] = set()
 
-    def take_closure(self, closure: Closure, running: Tally, cash: CashTotal) -> None:
+    def take_closure(self, closure: Closure, running: Tally | None, cash: CashTotal) -> None:
+        """`running`: None where lost records leave it open, until a month or year says it."""
         self._passed.append(_Passed(closure.z_number, closure.last_seq, closure.hash, running, cash))
 
     def problems(self, entry: Entry, placed: Placed, nim: str, previous: bytes) -> Iterator[str]:
@@ -67,8 +68,9 @@ class CalendarCheck:
         upto = closed.upto_z if closed.kind == "month" else december.upto_z
         closures = [z for z in self._passed if before.upto_z < z.z_number <= upto]
         end = closures[-1] if closures else _Passed(before.upto_z, before.upto_seq, b"", before.running, CashTotal())
+        running = closed.running if end.running is None else end.running
         place = (closed.after_z, closed.upto_z, closed.upto_seq, closed.running)
-        if place != (before.upto_z, end.z_number, end.seq, end.running):
+        if place != (before.upto_z, end.z_number, end.seq, running):
             yield Text("{name} does not hold exactly the Zs since the one before it", name=name)
         ours = calendar_report(
             msgspec.structs.replace(self._book, nim=nim),
@@ -80,7 +82,7 @@ class CalendarCheck:
             bounds=("", ""),
             zs=[(z.z_number, z.hash) for z in closures],
             before=before.running,
-            running=end.running,
+            running=running,
             cash=CashTotal(sum(z.cash.deposits for z in closures), sum(z.cash.withdrawals for z in closures)),
             labels={},
             isfs=(),

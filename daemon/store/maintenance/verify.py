@@ -21,11 +21,12 @@ from common.language import Text
 from common.language.reasons import to_stored
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import RecordsLost
 from daemon.store.maintenance.beside_chain import check_beside_chain
 from daemon.store.maintenance.health import examine, file_faults
 from daemon.store.maintenance.lost_writes import find_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
-from daemon.store.maintenance.verify_notes import equal_numbers, series_gaps
+from daemon.store.maintenance.verify_notes import equal_numbers, lost_records, series_gaps
 from daemon.store.sqlite.disk_failure import DAMAGED, as_storage_error, is_unreadable, storage_error
 from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.lock import read_mark
@@ -39,7 +40,7 @@ OLDER = Text("{path}: the ledger is of an older version; start mcfd once to brin
 MAX_PROBLEMS = 100
 """Findings reported; one damaged page can spoil a thousand records."""
 
-NOTES = (equal_numbers, series_gaps)
+NOTES = (equal_numbers, series_gaps, lost_records)
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -56,6 +57,8 @@ class VerifyResult(msgspec.Struct, frozen=True):
     of_file: int = 0
     """The first of them are of the file itself: with it nothing is certified until it is repaired."""
     notes: tuple[str, ...] = ()
+    losses: tuple[tuple[Book, RecordsLost], ...] = ()
+    """Missing records, which are problems too; an entry of the chain makes them notes."""
 
     @property
     def clean(self) -> bool:
@@ -130,6 +133,7 @@ class Verification:
         self._progress = progress
         self._of_file: list[str] = []
         self._problems: list[str] = []
+        self._losses: list[tuple[Book, RecordsLost]] = []
         self._books = self._records = self._closures = 0
 
     def note(self, problem: str) -> None:
@@ -144,7 +148,8 @@ class Verification:
             self._try(partial(self._check_book, book, total))
         notes = self._try(lambda: tuple(islice(chain(*(find(self._connection) for find in NOTES)), MAX_PROBLEMS))) or ()
         problems = (*self._of_file, *self._problems)[:MAX_PROBLEMS]
-        return VerifyResult(problems, self._books, self._records, self._closures, len(self._of_file), notes)
+        counts = (self._books, self._records, self._closures)
+        return VerifyResult(problems, *counts, len(self._of_file), notes, tuple(self._losses))
 
     def _try(self, check: Callable[[], T]) -> T | None:
         """Whatever damage makes of a value is a finding, and what comes after it is looked at all the same."""
@@ -188,6 +193,7 @@ class Verification:
         finally:
             self._records += recomputation.records
             self._closures += recomputation.z_number
+            self._losses += [(book, loss) for loss in recomputation.losses]
         check_beside_chain(self._connection, book, note)
 
 

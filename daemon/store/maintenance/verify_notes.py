@@ -1,4 +1,4 @@
-"""Notes of `mcfd verify`, which are no damage. Duplicates of 0.1.0, which stay: two spellings of one number, and a code
+"""Notes of `mcfd verify`, which are no damage. Records that a disk has lost and a restore has named. Duplicates of 0.1.0, which stay: two spellings of one number, and a code
 entered for two invoices. And numbers missing in a till's own series (SFE 2.18: without gaps), if a series can be
 recognised: many numbers with the same prefix and nearly all digits in use. A missing number may be a sale that was
 given up."""
@@ -14,8 +14,10 @@ from itertools import pairwise
 from typing import Final
 
 from common.language import Text
+from daemon.core.ledger.entries import RecordsLost
 from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import all_books
+from daemon.store.tables.book.entries import entries
 
 _SQL = load(__name__)
 LEAST: Final = 20
@@ -60,6 +62,20 @@ def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:
                     nim=book.nim,
                     series=name,
                     missing=", ".join(ranges) + (", …" if len(gaps) > MAX_RANGES else ""),
+                )
+
+
+def lost_records(connection: sqlite3.Connection) -> Iterator[str]:
+    """A sentence for each group."""
+    for book in all_books(connection):
+        for placed in entries(connection, book):
+            if isinstance(entry := placed.entry, RecordsLost):
+                yield Text(
+                    "{nim} ({mode}): a disk has lost the records {first} to {last}, which are missing since a restore; the totals count them",
+                    nim=book.nim,
+                    mode=book.mode,
+                    first=entry.first_seq,
+                    last=entry.last_seq,
                 )
 
 

@@ -15,7 +15,8 @@ import msgspec
 from daemon.core.audit import GENESIS as AUDIT_GENESIS
 from daemon.core.ledger.book import Book, Closure
 from daemon.core.ledger.chain import GENESIS, closure_link, record_link
-from daemon.core.ledger.entries import CalendarClosed, Placed
+from daemon.core.ledger.entries import NO_CASH, CalendarClosed, Placed, RecordsLost
+from daemon.core.report.fiscal_reports import totals_of
 from daemon.core.report.journal import journal_record
 from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import all_books, book_state
@@ -23,7 +24,7 @@ from daemon.store.tables.book.calendar_closures import find_calendar_closure
 from daemon.store.tables.book.closures import COLUMNS, closure_of, find_closure
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, record_of, unpack
 from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
-from daemon.store.tables.book.entries import in_order
+from daemon.store.tables.book.entries import in_order, losses
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS, entry=ENTRY_COLUMNS)
 Line = dict[str, Any]
@@ -64,7 +65,9 @@ def _archive_year(connection: sqlite3.Connection, book: Book, number: int) -> Ar
 
 
 def chain_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
-    """Each with its hash, as the chain holds it; a certification with what the journal says of it beside."""
+    """Each with its hash, as the chain holds it; a certification with what the journal says of it beside. Before what
+    follows lost records, a line says which these are and what they counted."""
+    lost = losses(connection, year.book)
     records = connection.execute(_SQL["records"], (year.book.id, year.after_seq, year.end.after_seq))
     closures = connection.execute(_SQL["closures"], (year.book.id, year.after_z, year.end.after_z))
     found = read_as(Placed, connection.execute(_SQL["entries"], (year.book.id, year.after_seq, year.end.after_seq)))
@@ -72,14 +75,26 @@ def chain_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[L
     placed = (
         each for each in found if (each.after_seq, each.after_z, each.id) <= last and each.after_z >= year.after_z
     )
-    for _, item in in_order(((row[SEQ], row) for row in records), map(closure_of, closures), placed):
+    readable = (
+        (row[SEQ], row) for row in records if not any(e.first_seq <= row[SEQ] <= e.last_seq for e in lost.values())
+    )
+    for _, item in in_order(readable, map(closure_of, closures), placed):
         match item:
             case Closure():
-                yield _closure_line(item)
+                line = _closure_line(item)
             case Placed():
-                yield _entry_line(item)
+                line = _entry_line(item)
             case _:
-                yield _record_line(item)
+                line = _record_line(item)
+        if line["hash"] in lost:
+            yield _lost_line(year.book, lost[line["hash"]])
+        yield line
+
+
+def _lost_line(book: Book, lost: RecordsLost) -> Line:
+    totals = totals_of(book, lost.tally, NO_CASH, {}) if lost.tally is not None else None
+    figures = totals and {name: totals[name] for name in ("certs_count", "total_ttc", "total_ht", "total_tva")}
+    return {"kind": "lost", "first_seq": lost.first_seq, "last_seq": lost.last_seq, "figures": figures}
 
 
 def _record_line(row: tuple[Any, ...]) -> Line:

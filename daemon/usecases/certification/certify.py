@@ -33,10 +33,10 @@ async def certify(
     arrived = asyncio.get_running_loop().time()
 
     async def run() -> Record:
-        with registering_refusal(worker):
-            return await certify_body(worker, body, call, credit=credit, arrived=arrived, series=series)
+        return await certify_body(worker, body, call, credit=credit, arrived=arrived, series=series)
 
-    return await worker.run_to_end(once(worker, call, run, lambda use: use.record), "certify")
+    work = once(worker, call, run, lambda use: use.record)
+    return await worker.run_to_end(registering_refusal(worker, work), "certify")
 
 
 async def certify_body(

@@ -43,21 +43,21 @@ async def certify_or_defer(
         raise KeyRequired.at("Idempotency-Key", NO_KEY)
 
     async def run() -> Record | DeferredSale:
-        with registering_refusal(worker):
-            if is_async and not worker.is_retired:
-                return await _defer(worker, book, body, call, out_of_order(worker), series=series)
-            reason = out_of_order(worker) if worker.defers else None
-            if reason is None:
-                try:
-                    return await certify_body(worker, body, call, arrived=arrived, series=series)
-                except (MachineOffline, NothingDone):
-                    if not worker.defers:
-                        raise
-                    reason = out_of_order(worker) or "line_lost"
-            return await _defer(worker, book, body, call, reason, series=series)
+        if is_async and not worker.is_retired:
+            return await _defer(worker, book, body, call, out_of_order(worker), series=series)
+        reason = out_of_order(worker) if worker.defers else None
+        if reason is None:
+            try:
+                return await certify_body(worker, body, call, arrived=arrived, series=series)
+            except (MachineOffline, NothingDone):
+                if not worker.defers:
+                    raise
+                reason = out_of_order(worker) or "line_lost"
+        return await _defer(worker, book, body, call, reason, series=series)
 
     arrived, book = asyncio.get_running_loop().time(), worker.book
-    return await worker.run_to_end(once(worker, call, run, lambda use: use.sale or use.record), "certify")
+    work = once(worker, call, run, lambda use: use.sale or use.record)
+    return await worker.run_to_end(registering_refusal(worker, work), "certify")
 
 
 async def _defer(

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Final, TypeVar
 
 from common.language import Text, reasons
-from daemon.core.errors import LineLost, MachineAttention, MachineOffline, MachineRefused, McfdError, StorageError
+from daemon.core.errors import (
+    EntryDamaged,
+    KeyUseLost,
+    LineLost,
+    MachineAttention,
+    MachineOffline,
+    MachineRefused,
+    McfdError,
+    StorageError,
+)
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
@@ -19,6 +28,8 @@ from daemon.core.machine.state import short_nim
 from daemon.store.tables.book import deferred
 from daemon.store.tables.book.books import book_state, former_books
 from daemon.usecases.worker.machine_worker import MachineWorker
+
+T = TypeVar("T")
 
 REST_PATIENCE: Final = 100.0
 """Seconds to wait for the attempt on a line; its own time limits are shorter."""
@@ -141,14 +152,13 @@ def outage_of(reason: object) -> OutageReason:
     return next((OUTAGES[code] for code in reasons.codes_of(reason) if code in OUTAGES), "line_lost")
 
 
-@contextmanager
-def registering_refusal(worker: MachineWorker) -> Iterator[None]:
-    """A till refused because machine or box is out of order (503, 507; 422 if it refuses all) begins an outage. The
-    till does not wait for the register."""
+async def registering_refusal(worker: MachineWorker, work: Awaitable[T]) -> T:
+    """Runs a till's request. If it is refused because machine or box is out of order (503, 507; 422 if it refuses all),
+    an outage begins. The till does not wait for the register."""
     try:
-        yield
-    except (NotInUse, NumberReserved, UnknownElsewhere):  # about the other machine of the pair
-        raise
+        return await work
+    except (NotInUse, NumberReserved, UnknownElsewhere, EntryDamaged, KeyUseLost):
+        raise  # about the other machine of the pair, or about one entry
     except (MachineOffline, MachineAttention, MachineRefused, LineLost, StorageError) as error:
         is_of_invoice = isinstance(error, MachineRefused) and not worker.refuses_all
         if not (worker.closing or is_of_invoice):

@@ -120,6 +120,9 @@ def test_in_the_shop(own_shop: Shop, tryton: Path) -> None:
     assert error.startswith("UNAUTHENTICATED")
     assert "certified" in opened
     assert found["change"] == ["certified", None]
+    state, error = found["taxed twice"]
+    assert state == "refused", error  # the levy would be certified as if it were price with VAT
+    assert "one tax" in error
     check(own_shop, found, more=3)
     assert {each["method"]: each["amount"] for each in own_shop.get("reports/x").json()["by_payment"]}["B"] == 118
 

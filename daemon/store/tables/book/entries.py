@@ -21,7 +21,7 @@ from daemon.core.clock import HOUR
 from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import Entry, Placed, TimeRepair, entry_bytes
+from daemon.core.ledger.entries import Entry, Placed, RecordsLost, TimeRepair, entry_bytes
 from daemon.store.sqlite.file import load, read_as, value_of
 from daemon.store.tables.book.books import BookHead, advance, book_state, read_head, read_start
 
@@ -67,6 +67,17 @@ def in_order(
         (((each.after_seq, each.after_z, each.id), each) for each in placed),
     )
     return merge(*parts, key=itemgetter(0))
+
+
+def is_end_loss(placed: Placed) -> bool:
+    """Whether it names records that were lost right before it."""
+    return isinstance(placed.entry, RecordsLost) and not placed.entry.next_hash
+
+
+def losses(connection: sqlite3.Connection, book: Book) -> dict[str, RecordsLost]:
+    """The entries for lost records, by the hash (hex) of what follows these."""
+    found = ((placed.hash.hex(), placed.entry) for placed in entries(connection, book))
+    return {entry.next_hash or link: entry for link, entry in found if isinstance(entry, RecordsLost)}
 
 
 def last_entry(connection: sqlite3.Connection, book: Book) -> Placed | None:

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from common.language import Text
-from daemon.core.errors import LedgerUnusable, NotFound
+from daemon.core.errors import KeyUseLost, NotFound
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book, KeyUse
@@ -23,13 +22,12 @@ _SQL = load(__name__)
 PLACES = "places"
 """In `meta`: the highest place of each series in a ledger that was replaced."""
 _ENDS_WITH_DIGITS = re.compile(r"(.*[^0-9]|)([0-9]{1,18})")
-LOST = Text("what was done with this Idempotency-Key is lost in a damaged ledger: look for it on the machine's paper")
 
 
 def find_key(connection: sqlite3.Connection, book: Book, key_hash: bytes, *, failed: bool = False) -> KeyUse | None:
     """The use of a key in this book or in one that shares keys; None if there is none. A request that failed without a
-    change (decision 6) counts only with `failed`. LedgerUnusable where a damaged ledger has lost what the key stands for: "not found" would have
-    a till send it again."""
+    change (decision 6) counts only with `failed`. KeyUseLost where a damaged ledger has lost what the key stands for:
+    "not found" would have a till send it again."""
     row = connection.execute(_SQL["find_key"], (book.id, key_hash)).fetchone()
     if row is None:
         return None
@@ -44,7 +42,7 @@ def find_key(connection: sqlite3.Connection, book: Book, key_hash: bytes, *, fai
         if z_number is not None:
             return KeyUse(fingerprint, closure=closures.find_closure(connection, Book(*of), z_number))
     except NotFound as error:
-        raise LedgerUnusable(LOST) from error
+        raise KeyUseLost from error
     return KeyUse(fingerprint, answer=answer or b"")
 
 

@@ -11,8 +11,8 @@ WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND key_h
 ORDER BY has_failed, sale_id DESC, is_elsewhere LIMIT 1;
 
 -- name: count_numbers
--- As many digits as the series has, so that text order is that of the numbers.
-SELECT count(*), coalesce(max(coalesce(number_key, number)), '') FROM certification
+-- As many digits as the series has, so that text order is that of the numbers. Two machines may have given the same before they became a pair.
+SELECT count(DISTINCT coalesce(number_key, number)), coalesce(max(coalesce(number_key, number)), '') FROM certification
 WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
     AND state NOT IN ('refused', 'abandoned') AND twin & 1 = 0;
 

@@ -80,7 +80,7 @@ CHANGES = [
     ("UPDATE certification SET state = 'disputed' WHERE seq = 70 AND book_id = 1", "record 70"),
     ("DELETE FROM certification WHERE seq = 70 AND book_id = 1", "records 70 to 70 are missing"),
     ("DELETE FROM certification WHERE seq BETWEEN 70 AND 75 AND book_id = 1", "records 70 to 75 are missing"),
-    ("DELETE FROM certification WHERE seq = 150 AND book_id = 1", "the head of the chain"),
+    ("DELETE FROM certification WHERE seq = 150 AND book_id = 1", "records 150 to 150 are missing"),
     ("UPDATE certification SET fc = 7 WHERE number = 'S-70'", "record 70 (invoice 'S-70') does not continue the chain"),
     (
         "UPDATE certification SET fc = NULL WHERE number = 'S-70'",
@@ -148,7 +148,7 @@ CHANGES = [
     ("UPDATE total SET seq = seq + 1 WHERE book_id = 1", "not closed where the last Z ends"),
     ("UPDATE total SET closed_seq = closed_seq - 1 WHERE book_id = 1", "not closed where the last Z ends"),
     ("UPDATE book SET head = zeroblob(32) WHERE id = 1", "the head of the chain is not its last record"),
-    ("UPDATE book SET last_seq = last_seq + 1 WHERE id = 1", "the head of the chain is not its last record"),
+    ("UPDATE book SET last_seq = last_seq + 1 WHERE id = 1", "records 151 to 151 are missing"),
     # beside the chain
     ("UPDATE certification SET original_id = 2 WHERE number = 'C-1'", "credit of another sale than it names"),
     ("UPDATE certification SET original_id = 150 WHERE number = 'C-1'", "credit of another sale than it names"),

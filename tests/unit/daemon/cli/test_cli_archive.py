@@ -17,11 +17,12 @@ from typing import Any
 import msgspec
 import pytest
 from support.cli.command import Command
-from support.ledgers.ledger import IFU, Till, invoice, opened
+from support.ledgers.ledger import IFU, Till, invoice, opened, tamper
 
 from daemon.core.clock import DAY, millis
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.decisions import DecisionNote
+from daemon.store.maintenance.backup import backup
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book.entries import repair_time
 from daemon.whole_box import verify_archive
@@ -35,7 +36,7 @@ def at(year: int, month: int, day: int = 10) -> int:
 
 
 async def two_years(path: Path) -> None:
-    """2025 and 2026, with a credit note, cash, a refusal, and a sale after the last Z of each year."""
+    """2025 and 2026, with a credit note, cash, a refusal, and a sale after the last Z of each year; and a copy of 2025."""
     async with opened(path) as store:
         till = await Till.of(store)
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 10))
@@ -51,6 +52,8 @@ async def two_years(path: Path) -> None:
                 await till.move_cash(500 * month)
             await till.close()
             await till.sell(70)
+            if month == 12:
+                backup(path, path.with_name("copy"), at=1)
 
 
 @pytest.fixture
@@ -142,6 +145,23 @@ async def test_a_year_in_which_something_happened_has_an_archive_as_well(
     for archive in into.glob("*.tar"):
         done = checked_elsewhere(archive, tmp_path / archive.stem)
         assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("first", "last", "places"), [(20, 21, 1), (28, 33, 2), (40, 41, 1)])
+async def test_a_year_of_which_a_disk_has_lost_records_has_an_archive_that_says_so(
+    box: Command, tmp_path: Path, first: int, last: int, places: int
+) -> None:
+    """Within a period, around two Zs, and the sale of a credit note. The program checks the rest, and the totals of the year."""
+    tamper(box.ledger, "DELETE FROM certification WHERE seq BETWEEN ? AND ?", first, last)
+    box.ok("restore", str(box.ledger.with_name("copy")), "--keep-newer", "--yes")
+    assert verify(box.ledger).clean
+    into = tmp_path / "stick"
+    box.ok("archive", "2026", "--into", str(into))
+    [archive] = into.glob("*.tar")
+    done = checked_elsewhere(archive, tmp_path / "elsewhere")
+    assert done.returncode == 0, done.stdout
+    assert f"Records that a disk had lost are missing in {places} place(s)" in done.stdout
+    assert f", {47 - (last - first + 1)} attempts" in done.stdout
 
 
 async def test_a_year_that_a_fast_clock_closed_and_its_supplement_have_an_archive_each(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ async def test_it_says_which_certifications_the_copy_lacks(mcfd):
     assert mcfd.json("verify")["records"] == 4
 
 
-async def test_what_a_mended_ledger_has_damaged_is_named(mcfd):
+async def test_what_a_mended_ledger_has_lost_is_named(mcfd):
     """A sale since the copy whose invoice cannot be read."""
     copy = mcfd.folder / "copy.sqlite3"
     mcfd.ok("backup", str(copy))
@@ -166,7 +166,7 @@ async def test_what_a_mended_ledger_has_damaged_is_named(mcfd):
         damaged, _ = [await till.sell() for _ in range(2)]
     tamper(mcfd.ledger, "UPDATE certification SET payload = x'00' WHERE id = ?", damaged.id)
     done = mcfd.run("restore", str(copy), "--yes", "--keep-newer")
-    assert (done.returncode, f"record {damaged.seq} " in done.stderr) == (0, True), done
+    assert (done.returncode, f"has lost the records {damaged.seq} to {damaged.seq}" in done.stdout) == (0, True), done
 
 
 async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):

@@ -18,7 +18,7 @@ from common.language.reasons import (
     PORT_MISSING,
     SWITCHED_OFF,
 )
-from daemon.core.errors import LineLost, MachineAttention, MachineRefused, McfdError, StorageFull
+from daemon.core.errors import KeyUseLost, LineLost, MachineAttention, MachineRefused, McfdError, StorageFull
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.usecases.worker.machine_workers import OUTAGES, outage_of, registering_refusal
@@ -58,6 +58,7 @@ REFUSED = MachineRefused("ER 11")
         ({"connected": False}, NotInUse(Text("the spare certifies")), []),
         ({"connected": False}, NumberReserved("in doubt"), []),
         ({"connected": False}, UnknownElsewhere(Text("the other one knows")), []),
+        ({}, KeyUseLost(), []),
     ],
 )
 async def test_a_refused_till_begins_an_outage(state: dict[str, object], error: McfdError, expected: list[str]) -> None:
@@ -71,8 +72,12 @@ async def test_a_refused_till_begins_an_outage(state: dict[str, object], error: 
     worker: Any = SimpleNamespace(**{"obstacle": "", "refuses_all": False, "connected": True, "closing": False} | state)
     worker.register_outage = register
     worker.spawn = lambda work, _: tasks.append(asyncio.ensure_future(work))
-    with pytest.raises(type(error)), registering_refusal(worker):
+
+    async def work() -> None:
         raise error
+
+    with pytest.raises(type(error)):
+        await registering_refusal(worker, work())
     await asyncio.gather(*tasks)
     assert registered == expected
 
