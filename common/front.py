@@ -189,7 +189,6 @@ async def _command(place: Path, text: str) -> str:
         reader, writer = await asyncio.open_unix_connection(place)
         try:
             writer.write(text.encode())
-            await writer.drain()
             return (await reader.read()).decode("utf-8", "replace")
         finally:
             writer.close()

@@ -218,7 +218,8 @@ export class Mcf {
         const isMended = AGAIN.has(answer.status) && !FOR_A_PERSON.has(problem.code);
         if (!isMended && !(onceMore && ONCE_MORE.has(problem.code))) throw errorOf(problem, answer.status);
         onceMore = onceMore && !ONCE_MORE.has(problem.code);
-        [wait, last, isLost] = [retryAfter(answer), problem.code, LOST.has(problem.code)];
+        last = `${problem.code}: ${problem.detail}`;
+        [wait, isLost] = [retryAfter(answer), LOST.has(problem.code)];
       }
       await this.#wait(wait, deadline, key, last);
       const found = isLost && key && (path === "/certify" || path === "/credit-note") ? await this.#look(key) : null;

@@ -39,7 +39,6 @@ class Retention(LedgerAccess):
             write_damage(connection, Damage())
 
         await self.write(job)
-        self._open.free_space.reset()
 
     async def note_damage(self, damage: Damage) -> None:
         """`mcfd verify` has found that."""

@@ -178,6 +178,10 @@ async def test_a_person_may_say_that_the_dead_machine_has_not_certified(shop: Pa
         assert (decision.step, decision.number, decision.reason) == ("not certified", "A", "no paper came out")
     assert (await shop.certify("A")).value.nim == SPARE
     assert not (await decisions.case(shop.first.worker.book)).is_open
+    await shop.first_returns()
+    await shop.take_back()
+    with pytest.raises(DuplicateInvoice):  # at the machine that answers again too, which knows of no doubt any more
+        await shop.certify("A")
 
 
 async def test_a_person_may_say_so_of_a_spare_that_has_died_in_its_turn(shop: PairedShop) -> None:

@@ -300,7 +300,7 @@ class Mcf:
                 if not may_pass and not (once_more and problem.code in ONCE_MORE):
                     raise error_of(problem, answer.status_code)
                 once_more = once_more and problem.code not in ONCE_MORE
-                wait, last = _retry_after(answer), problem.code
+                wait, last = _retry_after(answer), f"{problem.code}: {problem.detail}"
             self._wait(wait, deadline, key, last)
             found = self._look(key) if is_lost and key and path in ("/certify", "/credit-note") else None
             if found is not None and found.receipt is not None:  # otherwise the same is sent again, which is as safe

@@ -19,7 +19,7 @@ from common.language.system import reason
 from daemon.core.errors import StorageFull
 from daemon.core.machine.state import short_nim
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
-from daemon.store.sqlite.file import load
+from daemon.store.sqlite.file import load, transaction
 from daemon.store.sqlite.lock import MarkRow
 from daemon.store.tables.meta import begin_epoch, read_lineage, read_meta, read_number, write_meta
 
@@ -92,8 +92,7 @@ def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
 
 def note_lost(connection: sqlite3.Connection, found: str, mark: MarkRow | None) -> None:
     """Every book has to be compared with its machine, and headquarters learns that this is not the ledger it knew."""
-    connection.execute("BEGIN IMMEDIATE")
-    with connection:
+    with transaction(connection):
         (at,) = connection.execute(_SQL["newest"]).fetchone()
         mark_restored(connection, max(at, 1))
         begin_epoch(connection, at, mark)

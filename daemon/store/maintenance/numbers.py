@@ -23,7 +23,7 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import MachineState, same_machine, short_nim
 from daemon.store.maintenance.housekeeping import BACKUP_AT, RESTORED_AT, mark_restored
-from daemon.store.sqlite.file import UNREADABLE, load, open_to_read
+from daemon.store.sqlite.file import UNREADABLE, load, open_to_read, transaction
 from daemon.store.sqlite.high_water import (
     SUFFIX,
     HighWater,
@@ -152,7 +152,7 @@ def question_after_restore(marks: Marks, name: str, ledger_id: str, book: int, n
     if not is_counted_here(marks, name, ledger_id):
         return new
     questions = (open_question(marks.books[each].question, min(book, 0)) for each in names_of(marks, name))
-    return max(questions, default=0)
+    return max((0, *questions))
 
 
 def question_at_first_meeting(marks: Marks, *, is_remembered: bool, is_used: bool, new: int) -> int:
@@ -267,8 +267,7 @@ def restore_numbers(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     for name, mark in water.marks.books.items():
         if mark.reserved and z_numbers.get(name, -1) < mark.highest:
             water.count_number(name, mark.reserved)
-    connection.execute("BEGIN IMMEDIATE")
-    with connection:
+    with transaction(connection):
         if by_hand:
             _take_in(connection, states, water)
         for state in states:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -61,6 +62,14 @@ def _is_still(path: Path) -> bool:
         return is_on_read_only_disk(path) and not path.with_name(f"{path.name}-wal").exists()
     except OSError:
         return False
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; nobody else writes meanwhile."""
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        yield
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from common.language import Text
 from daemon.core.errors import LedgerUnusable
 from daemon.core.invoice.number import number_key
+from daemon.store.sqlite.file import transaction
 
 _SCHEMA = Path(__file__).parents[1] / "schema"
 APPLICATION_ID = int.from_bytes(b"mcfd", "big")
@@ -45,8 +46,7 @@ def migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
 def _apply(connection: sqlite3.Connection, steps: list[Migration]) -> None:
     connection.create_function("number_key", 1, number_key, deterministic=True)  # 0008
     for step in steps:
-        connection.execute("BEGIN IMMEDIATE")
-        with connection:
+        with transaction(connection):
             for statement in statements(step.script):
                 connection.execute(statement)
             _no_orphans(connection)

@@ -178,6 +178,17 @@ def test_what_no_wait_ends_is_said_at_once(code: str) -> None:
     assert seen == ["POST", "POST"]
 
 
+def test_the_end_of_patience_says_why() -> None:
+    """In the words of the last answer: of a client whose clock is behind each signed request is 410, with both times."""
+    words = "Mcfd-Not-After 10:00: it is 10:02 here"
+    problem = {"code": "REQUEST_EXPIRED", "status": 410, "detail": words}
+    with answering(saying(410, problem, [])) as url:
+        with Mcf(url, "key", NIM, till="py", patience=1) as mcf, pytest.raises(avepay_mcf.NoAnswer, match=words):
+            mcf.certify(invoice("P-1"))
+        script = 'await till({ patience: 1 }).certify(sale("P-1")).catch((error) => { found.words = error.message; });'
+        assert words in in_node(script, url, "key", NIM, {})["words"]
+
+
 def test_a_sale_that_somebody_took_back_is_not_sent_again() -> None:
     """It was accepted for later, and taken back on the page: with the same key it would be certified after all."""
     seen: list[str] = []

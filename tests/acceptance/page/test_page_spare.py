@@ -108,7 +108,7 @@ def test_sales_that_wait_are_named_where_the_day_is_closed(paired: tuple[Shop, M
 
 
 def test_a_sale_of_the_spare_is_credited_once_the_machine_is_taken_back(paired: tuple[Shop, Machine]) -> None:
-    """By the machine that is in use; the page offered it, and said that the spare has not taken over."""
+    """By the machine that is in use; the page offered it, and said that the spare has not taken over. So is an invoice by hand."""
     shop, _ = paired
     with Visitor(shop, "technician") as technician, Visitor(shop, "seller") as seller:
         wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
@@ -120,8 +120,11 @@ def test_a_sale_of_the_spare_is_credited_once_the_machine_is_taken_back(paired: 
         assert found is not None
         credited = seller.submit(f"{found[1]}/credit", m=SPARE, key="of the spare", line0="1", nature="RAM")
         assert f"m={NIM}" in credited.headers["location"], credited.text
-    last = shop.machines[0].certified()[-1]
-    assert (last["type"], last["total"], last["opening"]["reference"]) == ("FA", 900, f"{SPARE}-{sold['fvc']}")
+        last = shop.machines[0].certified()[-1]
+        assert (last["type"], last["total"], last["opening"]["reference"]) == ("FA", 900, f"{SPARE}-{sold['fvc']}")
+        line = {"name1": "Natte", "price1": "1250", "group1": "A", "client": "CC", "method": "E"}
+        answer = seller.submit("/ui/sale", m=SPARE, key="by hand", **line)
+        assert f"m={NIM}" in answer.headers["location"], answer.text
 
 
 def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_back(

@@ -259,13 +259,24 @@ async def test_verify_finds_a_month_with_other_figures(till: Till, path: Path) -
     assert any("2026-01 reports another" in str(problem) for problem in verify(path).problems)
 
 
-async def test_verify_finds_a_month_with_the_number_of_the_one_before(till: Till, path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stored", "forged", "named"),
+    [
+        ('"number":2', '"number":1', "2026-02"),
+        ('"period":"2026-02"', '"period":"2026-01"', "2026-01"),
+        ('"period":"2026-02"', '"period":"2026-03"', "2026-03"),
+    ],
+    ids=["the number of the one before", "its month once more, with no repair of the time", "a month later"],
+)
+async def test_verify_finds_a_month_that_does_not_follow(
+    till: Till, path: Path, stored: str, forged: str, named: str
+) -> None:
     for month in (1, 2, 3):
         till.at = at(month, 10)
         await till.sell(5000)
         await till.close()
-    tamper(path, """UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '"number":2', '"number":1') AS BLOB)""")
-    assert any("2026-02 does not follow" in str(problem) for problem in verify(path).problems)
+    tamper(path, f"UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '{stored}', '{forged}') AS BLOB)")  # noqa: S608
+    assert any(f"{named} does not follow" in str(problem) for problem in verify(path).problems)
 
 
 async def test_the_month_of_a_spare_names_the_machine_in_whose_place_it_has_certified(store: Store, till: Till) -> None:

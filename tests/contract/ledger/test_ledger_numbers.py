@@ -195,6 +195,8 @@ HISTORIES = {
     "an answer on another disk is none here":
         f"{LOST}restore monday 4; close; backup wednesday; close; lose disk; restore monday; start; restore wednesday asks; asks",
     "a copy that was made while it asked": f"{LOST}restore monday; start; backup asking; say 4; close; restore asking knows; close = 6",
+    "what is said with the restore of a copy that was made while it asked":
+        f"{LOST}restore monday; start; backup asking; lose disk; restore asking 4 knows; close = 5",
     "a backup copied by hand onto a new disk": f"{LOST}copy monday; asks; copy tuesday; asks",
     "the ledger's own file copied onto a new disk": "close 2; save file; lose disk; copy file; start; asks; say 4; close = 5",
 }

@@ -31,12 +31,14 @@ async def end(till: Till, *, ago: int = 0) -> Outage | None:
     return await till.store.ledger.end_outage(till.book, at=till.at, until=till.at - ago)
 
 
-async def notify(till: Till, number: int, who: str = "administration", reference: str = "A-1") -> bytes:
+async def notify(
+    till: Till, number: int, who: str = "administration", reference: str = "A-1", on: int | None = None
+) -> bytes:
     return await till.store.ledger.write(
         outages.note_notified,
         till.book,
         number,
-        Notice(who, reference, till.at),
+        Notice(who, reference, till.at if on is None else on),
         at=till.at,
         call=Call(by=Actor("user:awa")),
         answer=lambda outage: str(len(outage.notices)).encode(),
@@ -179,6 +181,11 @@ async def test_outages_are_listed_by_time(till: Till) -> None:
     assert await listed(till, START + 4 * HOUR, START + 5 * HOUR) == []
     assert await listed(till, START + 5 * HOUR + MINUTE, START + 5 * HOUR + 2 * MINUTE) == [3]
     assert await listed(till, till.at + DAY) == [5]
+    till.at += HOUR
+    await end(till)
+    await begin(till, lasted=0)
+    await end(till)
+    assert await listed(till, till.at) == [6]  # without length, and then; 5 had ended
 
 
 def waiting(number: str, total: int, outage: int) -> DeferredSale:
@@ -202,18 +209,19 @@ async def test_what_was_sold_meanwhile_is_counted(store: Store, till: Till, path
 
 
 async def test_a_repair_of_the_time_holds_for_outages(store: Store, till: Till, path: Path) -> None:
-    """An outage of a clock that was ahead, and who was notified of it, is as much earlier as the book."""
+    """An outage of a clock that was ahead, and who was notified of it, is as much earlier as the book; not a right time that a person gave."""
     await till.sell()
     till.at += 100 * DAY + HOUR
     await begin(till)
     till.at += HOUR
     await notify(till, 1)
+    await notify(till, 1, "distributor", on=START)
     await end(till)
     await store.decisions.write(repair_time, till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
     (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
     assert only.until - only.since == HOUR + 5 * MINUTE
     assert only.until < START + DAY
-    assert [notice.at for notice in only.notices] == [only.until]
+    assert [notice.at for notice in only.notices] == [only.until, START]
     assert verify(path).problems == ()
 
 

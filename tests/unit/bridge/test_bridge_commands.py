@@ -146,6 +146,7 @@ def test_the_state_with_and_without_a_last_invoice() -> None:
         ("EL02000015-1", "mysterious"),
         (",13,", ",-13,"),
         ("18.00", "x"),
+        (RATES, f"{RATES.rpartition(',')[0]},x"),
         (f",13,7,2,{LAST},{RATES}", ""),
     ],
 )

@@ -21,6 +21,11 @@ from bridge.link import Link
 from bridge.machine import handshake
 from bridge.port_network import Rfc2217Port, is_network, open_line
 
+# pyserial 3.5 drops its socket and its thread where the other end goes.
+drops = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+)
+
 
 class Ears:
     """What a port delivered."""
@@ -59,9 +64,7 @@ def place(server):
     return f"tcp://127.0.0.1:{server.getsockname()[1]}"
 
 
-# pyserial 3.5 drops its socket and its thread where the other end goes while they negotiate.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@drops
 @pytest.mark.parametrize(("scheme", "telnet"), [("tcp", False), ("rfc2217", True)])
 async def test_a_machine_behind_ser2net_answers(tmp_path, machine, scheme, telnet):
     """Through a real device server, raw and by RFC 2217, the machine tells its state; and again after a new connection."""
@@ -199,6 +202,14 @@ async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
             await asyncio.sleep(0)
         assert len(reads) == seen  # nobody listens there any more, be it closed or not
         line.close()
+
+
+@drops
+async def test_an_rfc2217_server_that_hangs_up_is_a_loss(tmp_path, machine):
+    with ser2net(tmp_path, machine.link, telnet=True) as port:
+        ears = Ears(await open_line(f"rfc2217://127.0.0.1:{port}"))
+    assert isinstance(await asyncio.wait_for(ears.lost, 60), PortVanished)
+    gc.collect()  # what pyserial dropped is told here, and not in the next test
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "rfc2217"])

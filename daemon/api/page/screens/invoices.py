@@ -143,12 +143,12 @@ def _form_outcome(visit: Visit) -> str:
 
 def can_credit(visit: Visit, record: Record) -> bool:
     is_sale = record.state == "certified" and record.type in SALES and bool(record.invoice.items)
-    return is_sale and visit.may("certify") and not credit_worker(visit).is_retired
+    return is_sale and visit.may("certify") and not certifier(visit).is_retired
 
 
-def credit_worker(visit: Visit) -> MachineWorker:
-    """The machine that certifies credit notes on sales of the selected one: of a spare the one that is in use, and for
-    one that is no longer configured another one of its taxpayer, if there is one."""
+def certifier(visit: Visit) -> MachineWorker:
+    """The machine that certifies for the selected one: of a pair the one that is in use, and for one that is no longer
+    configured another one of its taxpayer, if there is one."""
     own = visit.worker
     others = (each for each in visit.deps.workers.all() if (each.book.mode, each.ifu) == (own.book.mode, own.ifu))
     return (next(others, own) if own.is_retired else own.first or own).in_use

@@ -17,7 +17,7 @@ from common.numbers import parse_integer
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import FIELDS, NAMED
 from daemon.api.page.screens.attention import reason_of
-from daemon.api.page.screens.invoices import can_credit, credit_worker, record_of
+from daemon.api.page.screens.invoices import can_credit, certifier, record_of
 from daemon.api.page.visit import BLANKS, Visit, name_of, plain_ifu, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
@@ -136,7 +136,7 @@ async def _check_unchanged(visit: Visit, record: Record) -> None:
     _, taken = visit.worker.ledger.peek(originals.taken, record.id)
     if visit.form.get("taken", str(taken)) == str(taken):
         return
-    own = await find_request(credit_worker(visit), f"page AV {_key(visit)}")
+    own = await find_request(certifier(visit), f"page AV {_key(visit)}")
     if own is None or own.status in ("refused", "abandoned"):
         raise InvalidRequest.at(
             "invoice",
@@ -333,7 +333,7 @@ def _key(visit: Visit) -> str:
 async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_credit: bool = False) -> Reply:
     """Certifies and redirects to the invoice's screen, or to the sales that wait if it is certified later. A repeated
     form is one invoice even if it was changed in between."""
-    key, worker = _key(visit), credit_worker(visit) if is_credit else visit.worker.in_use
+    key, worker = _key(visit), certifier(visit)
     call = visit.call(f"page {prefix} {key}", f"page {prefix} {visit.worker.book.id} {key}")
     if not is_credit:  # of a credit note's lines the price is derived
         call = msgspec.structs.replace(call, strict=True)

@@ -116,6 +116,8 @@ async def test_what_was_noticed_stays_until_an_operator_has_looked(
     assert "settle" in from_stored(first.lost)
     again = await state_of(killed.path)
     assert again.lost == first.lost
+    async with opened(killed.path) as store:
+        assert len(store.ledger.peek(read_lineage).epochs) == 1  # by which headquarters learns of it
     assert len(list(killed.path.parent.glob("*.damaged-*"))) == 1
 
 

@@ -6,6 +6,8 @@ import errno
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
 from functools import partial
@@ -100,6 +102,27 @@ def test_the_copy_is_another_file_with_everything(ledger: Path) -> None:
     assert ledger.stat().st_ino == new.st_ino
     assert [failure.cause for failure in read_failures(ledger)] == ["code 1034"]
     assert verify(ledger).clean
+
+
+READER = """
+import sqlite3, sys
+old = sqlite3.connect(sys.argv[1])
+print(old.execute("SELECT count(*) FROM certification").fetchone(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_command_that_still_reads_the_old_file_does_not_disturb_the_new_one(ledger: Path) -> None:
+    """It has the old one's index of the log in its memory, which is a file of a name that the new one uses too."""
+    with subprocess.Popen(
+        [sys.executable, "-c", READER, str(ledger)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == f"({SOLD},)\n"
+        fail(ledger)
+        assert sold(ledger) == SOLD
+        assert verify(ledger).clean
+        reader.communicate("")
 
 
 @pytest.mark.parametrize("step", range(6))

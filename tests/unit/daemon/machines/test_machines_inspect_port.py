@@ -76,6 +76,18 @@ async def test_only_what_reads_is_sent(
         assert (found.link.documents, found.link.state) == (7, "DIS")
 
 
+@pytest.mark.parametrize(("answer", "why"), [(b"", "silent"), (b"OK\r\n", "stranger")])
+async def test_what_does_not_speak_the_protocol_is_told_from_silence(answer: bytes, why: str) -> None:
+    terminal = Terminal()
+    terminal.react = lambda _: terminal.say(answer)
+    try:
+        found = await inspect(Path(terminal.path), timers=QUICK)
+    finally:
+        terminal.hang_up()
+    assert isinstance(found, Silence)
+    assert (found.why, bool(found.reason)) == (why, True)
+
+
 async def test_a_device_server_that_hangs_up_is_busy() -> None:
     """It takes one connection at a time: another program has it, and no machine is missing."""
 
