@@ -88,7 +88,6 @@ def main() -> int:
     try:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
     except Stopped:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
         raise
     except (click.ClickException, click.Abort, KeyboardInterrupt, McfdError) as error:
@@ -108,12 +107,12 @@ def main() -> int:
         return WRONG_USE
 
 
-class Stopped(BaseException):
-    """By SIGTERM: what was begun is removed before the process ends by the signal."""
+class Stopped(SystemExit):
+    """By SIGTERM: what was begun is removed before the process ends by the signal. asyncio lets no other exception out of a task."""
 
 
 def _stop(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     raise Stopped
 
 

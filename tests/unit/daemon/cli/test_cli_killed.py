@@ -4,11 +4,14 @@ import errno
 import fcntl
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from support.cli.command import CONFIG, Command
 from support.ledgers.ledger import Till, invoice, opened
+from support.ports import free_port
+from support.shop import BIN
 
 from common.files import replacing, write_whole
 
@@ -82,6 +85,20 @@ def test_a_stopped_command_leaves_nothing(mcfd: Command, tmp_path: Path, words: 
             assert {path.name for path in tmp_path.rglob("*")} - before <= {*OF_SQLITE}, number
         (tmp_path / "out/copy").unlink(missing_ok=True)
     assert stopped > 5
+
+
+def test_the_page_of_the_first_start_ends_when_it_is_stopped(tmp_path: Path) -> None:
+    """By the signal, within seconds: mcfd.service stops it before it takes its port."""
+    words = ("setup", "--page", f"127.0.0.1:{free_port()}", "--config", str(tmp_path / "mcfd.toml"))
+    page = subprocess.Popen([BIN / "mcfd", *words], stdout=subprocess.PIPE, text=True)
+    try:
+        assert page.stdout
+        assert "http://127.0.0.1" in page.stdout.readline()
+        page.terminate()
+        assert page.wait(20) == -signal.SIGTERM
+    finally:
+        page.kill()
+        page.communicate()
 
 
 def test_a_file_system_without_nameless_files_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
