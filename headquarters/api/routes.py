@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from difflib import get_close_matches
 from typing import TypeVar
 
 import msgspec
@@ -31,6 +32,8 @@ from headquarters.store.findings import MAX_ID, StoredFinding, for_programs
 from headquarters.store.store import HqStore
 
 MAX_ROWS = 1000
+ALIKE = 0.7
+"""Likeness of letters from which a parameter's name is misspelt."""
 CURSOR = "c"
 FOREIGN_CURSOR = "not what an answer has given"
 MILLI = timedelta(milliseconds=1)
@@ -82,7 +85,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
     `mode=test` for the sandbox. At most 1 000; `next` is the `from` of the next page. With `after` (initially empty)
     in order of arrival: the answer's `after` returns later arrivals, even if created earlier."""
     await authenticate(request, store, threads)
-    query = request.query_params
+    query = _query(request, "nim", "from", "to", "mode", "after")
     order: Order = "arrived" if "after" in query else "made"
     after = _place(query.get("after" if order == "arrived" else "from") or "")
     start = 0 if order == "made" and after else _instant(query.get("from"), "from", zone, 0)
@@ -110,7 +113,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
 async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dict[str, object]:
     """`open=true` or `open=false`, `nim`; newest first. At most 1 000; `next` is the `before` of the next page."""
     await authenticate(request, store, threads)
-    query = request.query_params
+    query = _query(request, "open", "nim", "before")
     is_open = _choice(query, "open", {"": None, "true": True, "false": False})
     before = parse_integer(query.get("before") or str(MAX_ID), 10)
     if before is None:
@@ -151,6 +154,18 @@ async def _message(request: AnyRequest) -> Message:
 
 def _signature(request: AnyRequest) -> dict[str, str]:
     return {name: text for name, text in request.headers.items() if name.startswith("webhook-")}
+
+
+def _query(request: AnyRequest, *names: str) -> Mapping[str, str]:
+    """The parameters of the URL. Raises 422 for a misspelt one, which would be ignored, and for one given twice."""
+    query = request.query_params
+    for name in query:
+        if name in names:
+            if len(query.getall(name)) > 1:
+                raise BadQuery(name, "is given twice")
+        elif near := get_close_matches(name.lower(), names, n=1, cutoff=ALIKE):
+            raise BadQuery(name, f"is not a known parameter; did you mean {near[0]}?")
+    return query
 
 
 def _choice(query: Mapping[str, str], name: str, values: Mapping[str, T]) -> T:

@@ -110,6 +110,11 @@ async def test_who_ends_later_counts_later(store, box):
         ("/v1/closures?from=c5b5d", 422),
         ("/v1/closures?from=yesterday", 422),
         ("/v1/closures?nim=%00", 422),
+        ("/v1/closures?form=2026-01-01", 422),  # all closures, otherwise
+        ("/v1/closures?NIM=EL02000015-1", 422),
+        ("/v1/closures?nim=EL02000015-1&nim=EL02000016-1", 422),
+        ("/v1/closures?_=1764400000", 200),
+        ("/v1/findings?opne=true", 422),
         ("/v1/findings?nim=%00", 422),
         ("/v1/findings?before=x", 422),
         (f"/ui/?page={'9' * 20}", 200),

@@ -44,7 +44,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts, outages
-from daemon.store.tables.book.books import former_books
+from daemon.store.tables.book.books import book_state, former_books
 from daemon.store.tables.book.closures import closures_between
 
 T = TypeVar("T")
@@ -172,6 +172,8 @@ class History:
         for tills in self.tills:
             await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
         if any(event.what == "activate_for" for event in self.script.events):
+            for tills in self.tills:
+                await self._former_books_are_decided(tills.world)
             await self.box.stop(0.0)  # what was decided in a former book is closed at the next start
         # An outage that is over now is so in the register at the next look; a machine that was off may be back only now (seed 9731178).
         back = max((event.at + event.how.get("seconds", 0.0) for event in self.script.events), default=0.0)
@@ -197,6 +199,16 @@ class History:
         lane = self.box.lane
         while lane is not None and (lane.server.on_their_way or lane.server.waiting):  # noqa: ASYNC110  it costs nothing here
             await asyncio.sleep(1.0)
+
+    async def _former_books_are_decided(self, world: World) -> None:
+        """A person decides there too, at some time (seed 9806364)."""
+        while True:
+            with suppress(Unreachable, MachineError, StorageError):
+                seat = world.serving()
+                books = seat.store.ledger.peek(former_books, seat.worker.book)
+                if not any(seat.store.ledger.peek(book_state, each).attention for each in books):
+                    return
+            await asyncio.sleep(0.5)
 
     async def _happen(self, event: Event) -> None:
         await asyncio.sleep(event.at)

@@ -136,6 +136,11 @@ class SetupInPage:
                     raise BoxFailed(str(error)) from error
             return self.result
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a person has begun the setup."""
+        return self._line.locked() or bool(self._found or self.result)
+
     def leave(self) -> None:
         self.left.set()
 

@@ -1,7 +1,7 @@
-"""Notes of `mcfd verify`, which are no damage. Records that a disk has lost and a restore has named. Duplicates of 0.1.0, which stay: two spellings of one number, and a code
-entered for two invoices. And numbers missing in a till's own series (SFE 2.18: without gaps), if a series can be
-recognised: many numbers with the same prefix and nearly all digits in use. A missing number may be a sale that was
-given up."""
+"""Notes of `mcfd verify`, which are no damage: records that a disk has lost and a restore has named; duplicates of 0.1.0,
+which stay (two spellings of one number, a code entered for two invoices); and numbers missing in a till's own series
+(SFE 2.18: without gaps), if a series can be recognised: many numbers with the same prefix and nearly all digits in use.
+A missing number may be a sale that was given up."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from itertools import pairwise
 from typing import Final
 
 from common.language import Text
-from daemon.core.ledger.entries import RecordsLost
 from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import all_books
-from daemon.store.tables.book.entries import entries
+from daemon.store.tables.book.entries import losses
 
 _SQL = load(__name__)
 LEAST: Final = 20
@@ -68,15 +67,14 @@ def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:
 def lost_records(connection: sqlite3.Connection) -> Iterator[str]:
     """A sentence for each group."""
     for book in all_books(connection):
-        for placed in entries(connection, book):
-            if isinstance(entry := placed.entry, RecordsLost):
-                yield Text(
-                    "{nim} ({mode}): a disk has lost the records {first} to {last}, which are missing since a restore; the totals count them",
-                    nim=book.nim,
-                    mode=book.mode,
-                    first=entry.first_seq,
-                    last=entry.last_seq,
-                )
+        for entry in losses(connection, book).values():
+            yield Text(
+                "{nim} ({mode}): a disk has lost the records {first} to {last}, which are missing since a restore; the totals count them",
+                nim=book.nim,
+                mode=book.mode,
+                first=entry.first_seq,
+                last=entry.last_seq,
+            )
 
 
 def gaps_of(numbers: Sequence[int]) -> list[tuple[int, int]]:

@@ -23,15 +23,16 @@ class ZPapers(msgspec.Struct, frozen=True):
 
 def unprinted(connection: sqlite3.Connection, book: Book) -> tuple[int, ...]:
     """By number; none while no Z prints itself."""
-    return _read(connection, book).unprinted
+    before = _read(connection, book)
+    return before.unprinted if before else ()
 
 
 def resume(connection: sqlite3.Connection, book: Book) -> tuple[int, ...]:
     """At a start: the Zs whose printing has not ended, which are unprinted from now on. None at the first start with
     `[printer] z`."""
     last = book_state(connection, book).z_number
-    before = _read(connection, book)
-    found = tuple(range(before.upto + 1, last + 1)[-MAX_UNPRINTED:]) if before.upto >= 0 else ()
+    before = _read(connection, book) or ZPapers(last)
+    found = tuple(range(before.upto + 1, last + 1)[-MAX_UNPRINTED:])
     _write(connection, book, ZPapers(last, (*before.unprinted, *found)[-MAX_UNPRINTED:]))
     return found
 
@@ -39,7 +40,7 @@ def resume(connection: sqlite3.Connection, book: Book) -> tuple[int, ...]:
 def note(connection: sqlite3.Connection, book: Book, z_number: int, *, is_printed: bool) -> None:
     """The end of a printing, or paper of a Z that was made on request."""
     before = _read(connection, book)
-    if before.upto < 0:
+    if before is None:
         return
     rest = [each for each in before.unprinted if each != z_number]
     unprinted = tuple(sorted(rest if is_printed else [*rest, z_number])[-MAX_UNPRINTED:])
@@ -50,13 +51,13 @@ def note(connection: sqlite3.Connection, book: Book, z_number: int, *, is_printe
 
 def forget(connection: sqlite3.Connection, book: Book) -> None:
     """While no Z prints itself, none is missing."""
-    if _read(connection, book).upto >= 0:
+    if _read(connection, book) is not None:
         write_meta(connection, _name(book), "")
 
 
-def _read(connection: sqlite3.Connection, book: Book) -> ZPapers:
+def _read(connection: sqlite3.Connection, book: Book) -> ZPapers | None:
     text = read_meta(connection, _name(book))
-    return msgspec.json.decode(text, type=ZPapers) if text else ZPapers(-1)
+    return msgspec.json.decode(text, type=ZPapers) if text else None
 
 
 def _write(connection: sqlite3.Connection, book: Book, papers: ZPapers) -> None:

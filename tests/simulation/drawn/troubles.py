@@ -127,7 +127,8 @@ class Troubles:
                 world = expected.world
                 world.wrong_box_times += 1
                 world.clock_was_wrong = True
-                world.box_was_wrong_at_first |= not world.session.machine.fiscal.log
+                machine = world.session.machine  # of another taxpayer, whose book may begin now (seed 9806579)
+                world.box_was_wrong_at_first |= not machine.fiscal.log or machine.options.ifu != world.options.ifu
             self.box.jump = jump
             await asyncio.sleep(seconds)
             self.box.jump = 0.0
@@ -217,6 +218,7 @@ class Troubles:
         short, _, suffix = machine.options.nim.partition("-")
         machine.reboot(f"{short}-{int(suffix) + 1}")
         machine.change(ifu=ifu or world.options.ifu)
+        world.box_was_wrong_at_first |= self.box.jump != 0
 
     async def daily_report(self) -> None:
         """The machine writes its report of the day: TC moves alone."""

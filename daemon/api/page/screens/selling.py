@@ -126,7 +126,7 @@ async def certify_credit(visit: Visit) -> Reply:
     async def body() -> dict[str, Any]:
         record = await _creditable(visit)
         await _check_unchanged(visit, record)
-        return credit_body(visit, record, await credits_of(visit.worker, record))
+        return credit_body(visit, record, await credits_of(visit.worker, record), certifier(visit).rates)
 
     return await _certified(visit, "AV", body, is_credit=True)
 
@@ -151,9 +151,9 @@ async def _creditable(visit: Visit) -> Record:
     return record
 
 
-def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> dict[str, Any]:
-    """Body for the selected lines and quantities; if all is selected, with the original's prices and payments.
-    `before`: the credit notes that the sale has."""
+def credit_body(visit: Visit, record: Record, before: Sequence[Record], rates: Mapping[str, int]) -> dict[str, Any]:
+    """Body for the selected lines and quantities; if all is selected, with the original's prices and payments, unless
+    prices without VAT come to another total at the machine's present `rates`. `before`: the sale's credit notes."""
     invoice, form, say = record.invoice, visit.form, visit.say
     nature = form.get("nature", "")
     if nature not in SHARES:
@@ -166,7 +166,8 @@ def credit_body(visit: Visit, record: Record, before: Sequence[Record] = ()) -> 
             parts.append((item, part, share))
     if not parts:
         raise InvalidRequest.at("lines", say("choose one line at least"))
-    is_all = len(parts) == len(invoice.items) and all(part == item.printed_quantity for item, part, _ in parts)
+    is_comparable = invoice.price_mode == "TTC" or all(rates.get(each.group) == each.rate for each in invoice.items)
+    is_all = is_comparable and not before and not any(left)
     items = [_credited(item, part, invoice, 0 if is_all else share) for item, part, share in parts]
     if not is_all:
         _without_rounding(items, record.total_ttc, before, is_rest=not any(left))

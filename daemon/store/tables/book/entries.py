@@ -76,8 +76,9 @@ def is_end_loss(placed: Placed) -> bool:
 
 def losses(connection: sqlite3.Connection, book: Book) -> dict[str, RecordsLost]:
     """The entries for lost records, by the hash (hex) of what follows these."""
-    found = ((placed.hash.hex(), placed.entry) for placed in entries(connection, book))
-    return {entry.next_hash or link: entry for link, entry in found if isinstance(entry, RecordsLost)}
+    found = read_as(Placed, connection.execute(_SQL["lost"], (book.id,)))
+    entries = [(placed.hash.hex(), placed.entry_of(RecordsLost)) for placed in found]
+    return {entry.next_hash or link: entry for link, entry in entries}
 
 
 def last_entry(connection: sqlite3.Connection, book: Book) -> Placed | None:

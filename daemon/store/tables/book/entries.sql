@@ -15,6 +15,10 @@ SELECT hash FROM (
     WHERE book_id = ?1 AND after_seq = ?2 AND (after_z < ?3 OR after_z = ?3 AND id < ?4)
 ) ORDER BY z DESC, kind DESC, id DESC LIMIT 1;
 
+-- name: lost
+SELECT {columns} FROM entry
+WHERE book_id = ? AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'lost', 0) ORDER BY id;
+
 -- name: record_link
 SELECT hash FROM certification WHERE book_id = ? AND seq = ?;
 

@@ -24,6 +24,7 @@ from daemon.store.maintenance.backup import backup, complete_copy, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import disk_failure, high_water
 from daemon.store.sqlite.disk_failure import DiskFailure, disk_trouble, ending_on_failure, read_failures, storage_error
+from daemon.store.sqlite.file import BUSY_SECONDS, open_file
 from daemon.store.sqlite.lock import CommitMark
 from daemon.store.sqlite.writer import checkpoint_all
 from daemon.store.tables.book.books import book_state
@@ -297,6 +298,18 @@ def refused(number: int):
         raise OSError(number, os.strerror(number))
 
     return call
+
+
+def test_a_log_that_is_brought_in_at_a_start_waits_for_no_reader(ledger: Path) -> None:
+    """One of an older view goes on reading; later locks of the file are waited for as before."""
+    with closing(sqlite3.connect(ledger)) as reader, closing(open_file(ledger, "rw")) as connection:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM certification").fetchone()
+        limit = connection.execute("PRAGMA busy_timeout").fetchone()
+        began = time.monotonic()
+        checkpoint_all(connection, ledger)
+        assert time.monotonic() - began < BUSY_SECONDS / 2
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == limit
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,11 @@ def test_what_is_written_is_read_again(events) -> None:
     assert [problem for problem in found.problems if "goes back" not in problem.what] == []
 
 
+def test_a_line_whose_words_are_empty_is_read_with_and_without_the_blank_before_them() -> None:
+    """An editor may take a blank at the end of a line away."""
+    assert [event.data for event in read(header({}) + "5 # \n6 #").events] == [b"", b""]
+
+
 def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     """And the others are read: a recording is cut short by a kill, or edited by hand."""
     text = header({}) + f"5 > A\n{'x' * 21} > B\n7 {'?' * 21} C\n6 < D\n7\n8 < é\n9 > \\u1234\n10 < \\x01A"

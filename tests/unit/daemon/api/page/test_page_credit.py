@@ -84,10 +84,10 @@ def _total(lines: list[dict[str, Any]], mode: str) -> int:
         return int(found[0].rpartition(" ")[2])
 
 
-def credited(sale: Record, form: dict[str, str], *before: Record) -> Record:
-    """The credit note of a form, after others on that sale."""
+def credited(sale: Record, form: dict[str, str], *before: Record, rates: dict[str, int] = RATES) -> Record:
+    """The credit note of a form, after others on that sale; `rates`: the machine's VAT rates now."""
     visit = SimpleNamespace(form={**form, "nature": "RAN"}, say=str, session=SimpleNamespace(name="awa"))
-    return record({**credit_body(cast("Any", visit), sale, before), "invoiceNumber": "AV-1"}, credit=True)
+    return record({**credit_body(cast("Any", visit), sale, before, rates), "invoiceNumber": "AV-1"}, credit=True)
 
 
 @given(sales())
@@ -171,6 +171,15 @@ def test_a_line_without_vat_below_half_a_franc() -> None:
     sale = record(body(lines[0], taxed, priceMode="HT", pay=7))
     assert [item.line_amount for item in sale.invoice.items] == [1, 6]  # the tax is folded into the price
     assert credited(sale, ALL).total_ttc == sale.total_ttc
+
+
+def test_a_sale_without_vat_is_credited_whole_after_a_change_of_the_rates() -> None:
+    """In prices with VAT, at the total that was paid: at the new rate the prices come to another one, and the form was refused."""
+    sale = record(body({"name": "Riz", "taxGroup": "B", "unitPrice": 1000}, priceMode="HT", pay=1180))
+    for rate in (1000, 2000):
+        credit = credited(sale, ALL, rates={**RATES, "B": rate})
+        assert (credit.invoice.price_mode, credit.total_ttc) == ("TTC", 1180)
+    assert credited(sale, ALL).invoice.price_mode == "HT"
 
 
 def test_the_machine_s_total_is_a_franc_apart() -> None:
