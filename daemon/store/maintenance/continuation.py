@@ -17,7 +17,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import RecordsLost
 from daemon.store.maintenance.verify import OLDER, Progress, VerifyResult, examine_shape, is_room, verify
 from daemon.store.sqlite.disk_failure import as_storage_error
-from daemon.store.sqlite.file import UNREADABLE, load, open_file, open_to_read, value_of
+from daemon.store.sqlite.file import UNREADABLE, load, open_file, open_to_read, transaction, value_of
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.settlements import has_code
@@ -192,12 +192,10 @@ def usable_continuation(
 
 def _name_losses(copy: Path, losses: Iterable[tuple[Book, RecordsLost]]) -> None:
     """With an entry for each in its book's chain the ledger is sound, and so are its backups."""
-    with closing(open_file(copy, "rw")) as connection:
-        connection.execute("BEGIN")
-        with connection:
-            # The one for the end of a book has to follow it.
-            for book, loss in sorted(losses, key=lambda each: bool(each[1].next_hash)):
-                entries.append(connection, book, loss, 0)
+    with closing(open_file(copy, "rw")) as connection, transaction(connection):
+        # The one for the end of a book has to follow it.
+        for book, loss in sorted(losses, key=lambda each: bool(each[1].next_hash)):
+            entries.append(connection, book, loss, 0)
 
 
 def _is_same_ledger(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
