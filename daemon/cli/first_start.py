@@ -20,8 +20,15 @@ from common import logs
 from common.files import write_whole
 from common.front import BadCertificate, FrontError, withdraw
 from common.sockets import is_loopback
-from daemon.app.page.first_start import FirstAddress, FirstAuthority, SetupInPage, link, serve_first_start
-from daemon.cli.output import Unavailable, complain, say
+from daemon.app.page.first_start import (
+    FirstAddress,
+    FirstAuthority,
+    SetupInPage,
+    is_clock_wrong,
+    link,
+    serve_first_start,
+)
+from daemon.cli.output import UNAVAILABLE, Unavailable, complain, say
 from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
 from daemon.tls import AuthorityError
@@ -48,15 +55,17 @@ def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, addres
 
 def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, address: str) -> int:
     """For the package's unit (systemd/first-start-mcfd.service). The links are in a file for the box's own users; the
-    unit installs the result from `folder`. Ends if the box is set up in another way meanwhile."""
+    unit installs the result from `folder`. Ends if the box is set up in another way meanwhile, and, to be started again, once a clock is right
+    that kept the page from the network."""
     front = Path(os.environ["FRONT_FOLDER"])
-    at = _address(plan, address, folder, front)
+    at, waits_for_clock = _address(plan, address, folder, front), False
     try:
         if at.authority:
             at.authority.pem()
     except (AuthorityError, BadCertificate, OSError) as error:
         # For example on a box whose clock begins in 1970: without encryption the page stays on the box.
         complain("the page is on this box alone, because it cannot be encrypted: {why}", why=error)
+        waits_for_clock = is_clock_wrong()
         at = FirstAddress(LOOPBACK, at.port)
     if at.authority is None:
         asyncio.run(withdraw(front, at.host, at.port))
@@ -67,8 +76,11 @@ def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, a
         write_whole(folder / LINK.name, links.encode(), 0o600)
         _show(first, urls)
 
-    _serve(first, at, announce, SERVICE_CONFIG.exists)
-    return 0
+    def is_over() -> bool:
+        return SERVICE_CONFIG.exists() or (waits_for_clock and not first.is_used and not is_clock_wrong())
+
+    _serve(first, at, announce, is_over)
+    return 0 if first.result or SERVICE_CONFIG.exists() else UNAVAILABLE
 
 
 def _address(plan: SetupPlan, address: str, scratch: Path, front: Path | None = None) -> FirstAddress:

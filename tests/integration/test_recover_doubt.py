@@ -25,6 +25,21 @@ async def test_nothing_is_certified_over_a_doubt_that_the_machine_answers_with_r
     assert [r.code for r in await shop.certified()] == [i.code for i in shop.on_machine]
 
 
+async def test_what_the_machine_says_of_a_doubt_is_stored_for_the_person_who_decides(shop: MemoryShop) -> None:
+    """Somebody else's invoice was certified behind ours before its outcome could be read; the line is never lost."""
+    shop.session.plan.add("nonsense@38#1")
+    sale = asyncio.ensure_future(shop.certify("A"))
+    await shop.stop_at(LAST, "after")
+    shop.session.machine.certify_foreign(number="X-1", total=500)
+    shop.resume()
+    with pytest.raises(MachineAttention):
+        await sale
+    case = await shop.store.decisions.case(shop.worker.book)
+    assert case.evidence is not None
+    assert case.evidence.state.last is not None
+    assert (case.evidence.state.last.number, len(shop.ports)) == ("X-1", 1)
+
+
 async def test_nothing_is_certified_over_a_doubt_that_cannot_be_stored(shop: MemoryShop) -> None:
     """The disk is full at the moment when the outcome of a doubtful 38h is to be written: the next invoice waits."""
     shop.session.plan.add("nonsense@38#1")

@@ -104,7 +104,7 @@ async def read_bytes(headers: Headers, receive: Receive, most: int = MAX_BODY) -
                     raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=most))
                 chunks.append(chunk)
                 if not message.get("more_body", False):
-                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+                    return b"".join(chunks)
     except TimeoutError:
         raise BodyTimeout from None
 

@@ -52,6 +52,13 @@ NARROW: Final = 32
 """Columns that every receipt printer has."""
 
 
+def is_clock_wrong() -> bool:
+    """Whether no certificate can be made at this time."""
+    from daemon.tls.authority import YOUNGEST_CLOCK  # noqa: PLC0415  # loopback needs no cryptography
+
+    return datetime.now(UTC) < YOUNGEST_CLOCK
+
+
 class FirstAuthority:
     """The certificate authority for the page on the shop's network: the one in `home` or, if the box has none, a new
     one in `scratch`. Setup makes the new one the box's own, so that browsers continue to accept its certificate. Until
@@ -135,6 +142,11 @@ class SetupInPage:
                 except (AuthorityError, SettingsError, OSError, McfdError) as error:
                     raise BoxFailed(str(error)) from error
             return self.result
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a person has begun the setup."""
+        return self._line.locked() or bool(self._found or self.result)
 
     def leave(self) -> None:
         self.left.set()

@@ -1,7 +1,9 @@
 """First start on the shop's network: what `first-start-mcfd.service` serves. In a network namespace of its own, as a program (`python
 test_first_start_on_the_network.py FOLDER`): it listens on every address of its box."""
 
+import os
 import re
+import signal
 import socket
 import ssl
 import subprocess
@@ -15,8 +17,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from support.browser import PASSWORD
 from support.empty_box import EmptyBox
-from support.shop import NIM, PLAIN, invoice, wait_for
+from support.ports import free_port
+from support.shop import NIM, PLAIN, invoice, start_program, wait_for
 from support.tools import cannot, need
+
+from daemon.cli.output import UNAVAILABLE
 
 FIRST, SECOND = "192.168.7.20", "10.9.0.1"
 IN_A_NETWORK = f'ip link set lo up && ip addr add {FIRST}/24 dev lo && exec "$@"'
@@ -32,6 +37,28 @@ def test_a_phone_of_the_shop_sets_the_box_up(tmp_path: Path) -> None:
     command = ["unshare", "-rn", "sh", "-c", IN_A_NETWORK, "sh", sys.executable, __file__, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_box_whose_clock_begins_in_1970(tmp_path: Path) -> None:
+    """No certificate can be made: the page is on the box alone. Once the network has set the clock it ends, and its unit starts it again, on the
+    network; a box without a screen would be out of reach for ever."""
+    front, folder, log, right = (tmp_path / name for name in ("front", "run", "log", "right"))
+    front.mkdir()
+    folder.mkdir()
+    log.touch()
+    words = ["setup", "--page", "0.0.0.0", "--hand-over", str(folder), "--http-port", str(free_port())]  # noqa: S104  not listened on
+    words += ["--port", str(tmp_path / "none"), "--ledger", str(tmp_path / "ledger")]
+    environ = {**os.environ, "LC_ALL": "en_US.UTF-8", "FRONT_FOLDER": str(front)}
+    first = ("support.empty_box", "set_clock_back", {"right": str(right)})
+    process = start_program("mcfd", words, log, environ, first)
+    try:
+        wait_for(lambda: "http://127.0.0.1" in log.read_text(), "the page", 60)
+        assert "this box alone" in log.read_text()
+        right.touch()
+        assert process.wait(20) == UNAVAILABLE
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
 
 
 class Phone(httpx.Client):

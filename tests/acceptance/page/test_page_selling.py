@@ -237,6 +237,7 @@ def test_a_credit_note_is_not_made_again_while_it_is_under_way(awa: httpx.Client
     assert (done.status_code, len(certified(shop))) == (200, before + 1), done.text
     refused = sent()
     assert (refused.status_code, "another credit note" in refused.text) == (422, True), refused.text
+    assert [f'name="line{at}" value="1" checked' in refused.text for at in range(2)] == [False, True]  # what is left
     form = own
     assert sent().url.path == done.url.path
     form = {**loaded(), "line1": "1"}

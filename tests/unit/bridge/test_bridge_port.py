@@ -9,6 +9,7 @@ import selectors
 import subprocess
 import termios
 from collections.abc import AsyncIterator
+from contextlib import closing
 
 import pytest
 import serial
@@ -75,16 +76,23 @@ async def test_every_byte_passes_unchanged_both_ways(terminal: Terminal, port: S
     assert not listener.losses
 
 
-async def test_the_line_is_set_as_the_protocol_wants_it(port: SerialPort) -> None:
-    """115 200 bit/s, 8 data bits, no parity, 1 stop bit, no flow control; a break is no signal."""
-    iflag, _, cflag, lflag, ispeed, ospeed, cc = termios.tcgetattr(port._fd)
+async def test_the_line_is_set_as_the_protocol_wants_it(terminal: Terminal) -> None:
+    """115 200 bit/s, 8 data bits, no parity, 1 stop bit, no flow control; a break is no signal, where it was one before."""
+    before = os.open(terminal.path, os.O_RDWR | os.O_NOCTTY)
+    attributes = termios.tcgetattr(before)
+    attributes[0] |= termios.BRKINT
+    termios.tcsetattr(before, termios.TCSANOW, attributes)
+    with closing(open_port(terminal.path)) as port:
+        iflag, _, cflag, lflag, ispeed, ospeed, cc = termios.tcgetattr(port._fd)
+        is_blocking = os.get_blocking(port._fd)
+    os.close(before)
     assert ispeed == ospeed == termios.B115200
     assert cflag & termios.CSIZE == termios.CS8
     assert not cflag & (termios.PARENB | termios.CSTOPB | termios.CRTSCTS)
     assert not iflag & (termios.BRKINT | termios.IXON | termios.IXOFF | termios.ICRNL | termios.PARMRK)
     assert not lflag & (termios.ECHO | termios.ICANON | termios.ISIG)
     assert cc[termios.VMIN] in {1, b"\x01"}
-    assert not os.get_blocking(port._fd)
+    assert not is_blocking
 
 
 async def test_writing_never_blocks_and_loses_nothing(terminal: Terminal, port: SerialPort) -> None:

@@ -119,8 +119,10 @@ def test_stamp_duty_of_the_till_is_checked():
     for payment, duty, code in ((CASH, 99, "STAMP_DUTY_DIFFERS"), (BANK, 0, "STAMP_DUTY_LEFT_OUT")):
         invoice = charged(payment, stampDuty=99, is_charged=False)
         assert (invoice.stamp_duty, [warn.code for warn in invoice.warnings]) == (duty, [code])
-    with pytest.raises(InvalidRequest, match="stampDuty"):
-        charged(CASH, stampDuty=99_999_999)
+    assert charged(CASH, stampDuty=CASH["amount"]).stamp_duty == CASH["amount"]
+    for beyond in (CASH["amount"] + 1, 99_999_999):
+        with pytest.raises(InvalidRequest, match="stampDuty"):
+            charged(CASH, stampDuty=beyond)
 
 
 def test_stamp_duty_is_in_the_drawer():
