@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -21,7 +20,14 @@ from common import logs
 from common.files import write_whole
 from common.front import BadCertificate, FrontError, withdraw
 from common.sockets import is_loopback
-from daemon.app.page.first_start import FirstAddress, FirstAuthority, SetupInPage, link, serve_first_start
+from daemon.app.page.first_start import (
+    FirstAddress,
+    FirstAuthority,
+    SetupInPage,
+    is_clock_wrong,
+    link,
+    serve_first_start,
+)
 from daemon.cli.output import UNAVAILABLE, Unavailable, complain, say
 from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
@@ -59,7 +65,7 @@ def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, a
     except (AuthorityError, BadCertificate, OSError) as error:
         # For example on a box whose clock begins in 1970: without encryption the page stays on the box.
         complain("the page is on this box alone, because it cannot be encrypted: {why}", why=error)
-        waits_for_clock = _is_clock_wrong()
+        waits_for_clock = is_clock_wrong()
         at = FirstAddress(LOOPBACK, at.port)
     if at.authority is None:
         asyncio.run(withdraw(front, at.host, at.port))
@@ -71,16 +77,10 @@ def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, a
         _show(first, urls)
 
     def is_over() -> bool:
-        return SERVICE_CONFIG.exists() or (waits_for_clock and not first.is_used and not _is_clock_wrong())
+        return SERVICE_CONFIG.exists() or (waits_for_clock and not first.is_used and not is_clock_wrong())
 
     _serve(first, at, announce, is_over)
     return 0 if first.result or SERVICE_CONFIG.exists() else UNAVAILABLE
-
-
-def _is_clock_wrong() -> bool:
-    from daemon.tls.authority import YOUNGEST_CLOCK  # cryptography, for TLS only
-
-    return datetime.now(UTC) < YOUNGEST_CLOCK
 
 
 def _address(plan: SetupPlan, address: str, scratch: Path, front: Path | None = None) -> FirstAddress:

@@ -1,10 +1,13 @@
 """A box that knows nothing yet: `mcfd setup --page` runs instead of a daemon, and becomes it."""
 
 import re
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 import httpx
 from support.shop import Machine, Shop, start_program, wait_for
+
+from daemon.app.page import first_start
 
 
 class EmptyBox(Shop):
@@ -37,3 +40,14 @@ class EmptyBox(Shop):
             return self.http.get("/ui/setup/code").status_code in {200, 308}
         except httpx.HTTPError:
             return False
+
+
+def set_clock_back(right: str) -> None:
+    """To 1970, as on a box without a battery, until there is a file `right`."""
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime.now(tz) if Path(right).exists() else datetime(1970, 1, 2, tzinfo=UTC)
+
+    first_start.datetime = Clock  # type: ignore[attr-defined]

@@ -52,6 +52,13 @@ NARROW: Final = 32
 """Columns that every receipt printer has."""
 
 
+def is_clock_wrong() -> bool:
+    """Whether no certificate can be made at this time."""
+    from daemon.tls.authority import YOUNGEST_CLOCK  # noqa: PLC0415  # loopback needs no cryptography
+
+    return datetime.now(UTC) < YOUNGEST_CLOCK
+
+
 class FirstAuthority:
     """The certificate authority for the page on the shop's network: the one in `home` or, if the box has none, a new
     one in `scratch`. Setup makes the new one the box's own, so that browsers continue to accept its certificate. Until

@@ -8,7 +8,6 @@ import socket
 import ssl
 import subprocess
 import sys
-from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 import httpx
@@ -22,8 +21,6 @@ from support.ports import free_port
 from support.shop import NIM, PLAIN, invoice, start_program, wait_for
 from support.tools import cannot, need
 
-from daemon.app.page import first_start as page
-from daemon.cli import first_start
 from daemon.cli.output import UNAVAILABLE
 
 FIRST, SECOND = "192.168.7.20", "10.9.0.1"
@@ -42,18 +39,6 @@ def test_a_phone_of_the_shop_sets_the_box_up(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def set_clock_back(right: str) -> None:
-    """To 1970, as on a box without a battery, until there is a file `right`."""
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:
-            return datetime.now(tz) if Path(right).exists() else datetime(1970, 1, 2, tzinfo=UTC)
-
-    for module in (first_start, page):
-        module.datetime = Clock  # type: ignore[attr-defined]
-
-
 def test_a_box_whose_clock_begins_in_1970(tmp_path: Path) -> None:
     """No certificate can be made: the page is on the box alone. Once the network has set the clock it ends, and its unit starts it again, on the
     network; a box without a screen would be out of reach for ever."""
@@ -64,7 +49,7 @@ def test_a_box_whose_clock_begins_in_1970(tmp_path: Path) -> None:
     words = ["setup", "--page", "0.0.0.0", "--hand-over", str(folder), "--http-port", str(free_port())]  # noqa: S104  not listened on
     words += ["--port", str(tmp_path / "none"), "--ledger", str(tmp_path / "ledger")]
     environ = {**os.environ, "LC_ALL": "en_US.UTF-8", "FRONT_FOLDER": str(front)}
-    first = (__name__, "set_clock_back", {"right": str(right)})
+    first = ("support.empty_box", "set_clock_back", {"right": str(right)})
     process = start_program("mcfd", words, log, environ, first)
     try:
         wait_for(lambda: "http://127.0.0.1" in log.read_text(), "the page", 60)

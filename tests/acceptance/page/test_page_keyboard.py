@@ -163,3 +163,22 @@ def test_an_ifu_of_another_form_is_refused_in_words(person: People) -> None:
     page.get_by_test_id("certify").click()
     expect(page.get_by_role("alert").last).to_contain_text("huit chiffres et d'une majuscule, comme 00012345X")
     awa.complaints.clear()  # Chromium notes the 422
+
+
+def test_enter_in_a_field_closes_and_certifies_nothing(person: People, shop: Shop) -> None:
+    """Who typed the count to see the difference, or an article of several, and pressed Enter as on a calculator, had closed the day or certified."""
+    awa = person("technician")
+    page = awa.go("/ui/z")
+    before = len(shop.machines[0].certified()), shop.get("reports").json()["count"]
+    page.fill("#counted", "5000")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/ui/z"))
+    awa.go("/ui/sale")
+    page.locator("[name=client]").select_option("CC")
+    page.locator("[name=group1]").select_option("B")
+    page.fill("[name=price1]", "500")
+    page.fill("[name=name1]", "Riz")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(300)
+    expect(page).to_have_url(re.compile("/ui/sale"))
+    assert (len(shop.machines[0].certified()), shop.get("reports").json()["count"]) == before

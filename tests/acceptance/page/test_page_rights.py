@@ -146,6 +146,11 @@ def test_every_path_with_every_role(client: httpx.Client, as_role: BecomeRole, r
         assert {client.get(f"/ui/paper/{each}").status_code for each in ("x/x", "z/1")} == {403}
 
 
+def test_a_name_with_a_capital_letter_logs_in(client: httpx.Client) -> None:
+    """As a phone's keyboard begins each word; no name has one, and the answer was that name or password is wrong."""
+    assert log_in(client, "Reader").status_code == 303
+
+
 def test_a_form_whose_session_has_ended_says_that_nothing_was_done(client: httpx.Client, shop: Shop) -> None:
     """At the login to which it leads: else a person cannot know whether the money was noted."""
     headers = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "fr"}
