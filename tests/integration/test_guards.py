@@ -28,9 +28,7 @@ pytestmark = pytest.mark.quick_timers
 
 
 @pytest.mark.parametrize(("key", "times"), [("k", 1), ("", 2)])
-async def test_what_is_done_outside_the_ledger_is_done_once_under_its_key(
-    tmp_path: Path, key: str, times: int
-) -> None:
+async def test_what_is_done_outside_the_ledger_is_done_once_under_its_key(tmp_path: Path, key: str, times: int) -> None:
     """A print, say, whose request is repeated; over a restart too."""
     done: list[bytes] = []
 
