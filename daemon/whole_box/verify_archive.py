@@ -3,8 +3,9 @@
 Needs Python 3.9 or newer and nothing else; no part of mcfd, no network. What it checks: every byte of the file stands
 where it belongs (tar headers and padding too), each part has the SHA-256 of the manifest, the manifest is signed
 (Ed25519), every certification, closure and entry continues the hash chain, and Z, months and years are what their
-invoices come to. Records that a disk had lost are named; the box says what they came to. Each fault is named with its part. The signature says that all of it is of one box; whose box that is,
-the fingerprint says: compare it with that on the shop's papers, or give it as FINGERPRINT.
+invoices come to. Records that a disk had lost are named; the box says what they came to. Each fault is named with its
+part. The signature says that all of it is of one box; whose box that is, the fingerprint says: compare it with that on
+the shop's papers, or give it as FINGERPRINT.
 
 Exit status: 0 all is right, 1 something is not, 2 the file cannot be read.
 """

@@ -6,6 +6,7 @@ All that can fail comes before the configuration is put in place: a setup that w
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from click.core import ParameterSource
 
 from common.language import tr
 from daemon.cli.options import check_line, check_name, check_nim, examples, json_option
-from daemon.cli.output import FOUND_WRONG, Failure, complain, print_json
+from daemon.cli.output import FOUND_WRONG, Failure, complain, not_written, print_json
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.core.invoice.request import LONGEST_DEFAULT
 from daemon.core.keys import LONGEST_LABEL
@@ -71,6 +72,8 @@ def check_place(wanted: SetupOptions) -> Path:
         exists = is_writable = False
     if exists and not wanted.force:
         raise Failure("{path} exists already; --force replaces it and keeps the old one beside it", path=place)
+    if not is_writable and os.geteuid() == 0:  # nothing else keeps root from it
+        raise not_written(place, OSError(errno.EROFS, os.strerror(errno.EROFS)))
     if not is_writable:
         raise Failure("{folder} cannot be written to: run it with sudo", folder=place.parent)
     return place

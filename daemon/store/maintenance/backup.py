@@ -149,7 +149,7 @@ def _fill(
     with_newer: bool,
 ) -> VerifyResult:
     """Makes `copy` of `source`, `with_newer` rows of the ledger in place. LedgerUnusable if mcfd cannot work with it."""
-    unread: list[Text] = []
+    unread: list[str] = []
 
     def prepare(connection: sqlite3.Connection) -> None:
         migrate(connection, migrations())
@@ -162,7 +162,12 @@ def _fill(
     findings = verify(copy, progress)
     if not (with_newer and (usable := usable_continuation(copy, findings, source, target, progress))):
         usable = _sound(findings, target if with_newer else source)
-    return msgspec.structs.replace(usable, problems=(*unread, *usable.problems))
+    lacking_rows = (  # records that are missing are named by themselves
+        Text("rows of the table {table} cannot be read in the ledger that was replaced", table=table)
+        for table in unread
+        if table != "certification"
+    )
+    return msgspec.structs.replace(usable, problems=(*lacking_rows, *usable.problems))
 
 
 def _copy(

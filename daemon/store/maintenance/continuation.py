@@ -7,6 +7,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,12 +15,14 @@ from typing import Final
 from common.language import Counted, Text
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import RecordsLost
+from daemon.core.ledger.entries import NO_CASH, RecordsLost
+from daemon.core.ledger.tally import subtract
+from daemon.core.report.fiscal_reports import totals_of
 from daemon.store.maintenance.verify import OLDER, Progress, VerifyResult, examine_shape, is_room, verify
 from daemon.store.sqlite.disk_failure import as_storage_error
-from daemon.store.sqlite.file import UNREADABLE, load, open_file, open_to_read, value_of
+from daemon.store.sqlite.file import UNREADABLE, load, open_file, open_to_read, transaction, value_of
 from daemon.store.sqlite.migrations import is_current, migrations
-from daemon.store.tables.book import entries
+from daemon.store.tables.book import books, entries, totals
 from daemon.store.tables.book.settlements import has_code
 from daemon.store.tables.meta import LEDGER_ID, Damage, read_damage, read_meta, write_damage
 
@@ -182,7 +185,13 @@ def usable_continuation(
         if not _continues(saved, present):
             raise LedgerUnusable(Text("it lacks what the copy has: it is older, or both were in use since"))
         if findings.losses:
-            _name_losses(copy, findings.losses)
+            with closing(open_file(copy, "rw")) as mended:
+                with transaction(mended):  # the totals then show what all have counted
+                    for book, _ in findings.losses:
+                        totals.add_new(mended, book, UTC)
+                losses = verify(copy, progress).losses
+                with transaction(mended):
+                    _name_losses(mended, losses)
             findings = verify(copy, progress)
         with contextlib.suppress(LedgerUnusable):
             examine_shape(copy)
@@ -190,23 +199,24 @@ def usable_continuation(
     return None
 
 
-def _name_losses(copy: Path, losses: Iterable[tuple[Book, RecordsLost]]) -> None:
-    """With an entry for each in its book's chain the ledger is sound, and so are its backups."""
-    with closing(open_file(copy, "rw")) as connection:
-        connection.execute("BEGIN")
-        with connection:
-            # The one for the end of a book has to follow it.
-            for book, loss in sorted(losses, key=lambda each: bool(each[1].next_hash)):
-                entries.append(connection, book, loss, 0)
+def _name_losses(connection: sqlite3.Connection, losses: Iterable[tuple[Book, RecordsLost]]) -> None:
+    """With an entry for each in its book's chain the ledger is sound, and so are its backups. Of the newest records of a
+    book, what no totals have counted is `unexplained`: the machine has counted it since the last Z."""
+    for book, loss in sorted(losses, key=lambda each: bool(each[1].next_hash)):
+        if not loss.next_hash:  # the first one, since it has to follow the end of its book
+            row, state = totals.read_totals(connection, book.id), books.book_state(connection, book)
+            counted = totals_of(book, subtract(row.running, row.closed), NO_CASH, {})["certs_count"]
+            connection.execute(_SQL["uncounted"], {"book": book.id, "z": state.z_number, "counted": counted})
+        entries.append(connection, book, loss, 0)
 
 
 def _is_same_ledger(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
     return bool(read_meta(copy, LEDGER_ID)) and read_meta(copy, LEDGER_ID) == read_meta(present, LEDGER_ID)
 
 
-def take_over_newer(copy: sqlite3.Connection, target: Path) -> list[Text]:
+def take_over_newer(copy: sqlite3.Connection, target: Path) -> list[str]:
     """Takes what the ledger in place has since into its copy, whose schema is the present one. Only `verify` shows
-    whether the chains go on. Returns what cannot be read, and so is as in the copy. LedgerUnusable if it is another
+    whether the chains go on. Returns the tables of which rows cannot be read, and so are as in the copy. LedgerUnusable if it is another
     ledger, of an older version, or cannot be read at all."""
     try:
         with closing(_open_damaged(target)) as present:
@@ -223,7 +233,7 @@ def take_over_newer(copy: sqlite3.Connection, target: Path) -> list[Text]:
         raise LedgerUnusable(Text("it cannot be read: {error}", error=error)) from error
 
 
-def _take_rows(copy: sqlite3.Connection) -> list[Text]:
+def _take_rows(copy: sqlite3.Connection) -> list[str]:
     newest = {table: value_of(copy.execute(f"SELECT coalesce(max(id), 0) FROM main.{table}")) for table in BY_ROW}  # noqa: S608  of our own schema
     unended = copy.execute(_SQL["unended"]).fetchall()
     live = "book_id IN (SELECT id FROM main.book WHERE mode = 'live')"
@@ -241,10 +251,7 @@ def _take_rows(copy: sqlite3.Connection) -> list[Text]:
         _take_repaired(copy, newest, live)
     for tables, condition in ((OF_BOOK, live), (OF_BOX, "true")):
         unread += [table for table in tables if not _is_read(partial(_replace, copy, table, condition))]
-    return [
-        Text("rows of the table {table} cannot be read in the ledger that was replaced", table=table)
-        for table in unread
-    ]
+    return unread
 
 
 def _is_read(take: Callable[[], object]) -> bool:

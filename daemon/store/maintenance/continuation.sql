@@ -38,3 +38,7 @@ SELECT certification.id FROM main.certification JOIN main.book ON book.id = book
 -- name: repairs
 SELECT 1 FROM main.entry
 WHERE id > ? AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'time', 0) LIMIT 1;
+
+-- name: uncounted
+UPDATE book SET unexplained = max(unexplained, fvc + frc - :counted - (SELECT fvc + frc FROM closure WHERE book_id = :book AND z_number = :z))
+WHERE id = :book AND EXISTS (SELECT 1 FROM closure WHERE book_id = :book AND z_number = :z);

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import segno
+from support.box.mounts import read_only, small_disk
 from support.cli.command import Command, terminal_output
 from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import BIN, IFU, NIM, Machine, Shop, invoice
@@ -149,7 +150,14 @@ def test_no_machine_at_all(box: Box, tmp_path: Path) -> None:
 def test_a_clock_that_is_off_is_told(box: Box, machine: Machine) -> None:
     """More than two minutes between box and machine."""
     machine.order("clock", offset=7200)
-    assert "s off the machine's: set it" in box.setup(machine.link).stderr
+    assert " h off the machine's: set it" in box.setup(machine.link).stderr
+
+
+def test_a_folder_that_is_read_only(box: Box, machine: Machine, tmp_path: Path) -> None:
+    """Root is not sent to `sudo`: what is wrong is the disk."""
+    with small_disk(tmp_path / "etc", 1) as disk, read_only(disk):
+        done = box.setup(machine.link, more=("--config", str(disk / "mcfd.toml")))
+    assert (done.returncode, "can only be read" in done.stderr, "sudo" in done.stderr) == (1, True, False)
 
 
 def test_a_configuration_is_not_lost(box: Box, machine: Machine) -> None:

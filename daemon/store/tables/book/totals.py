@@ -67,10 +67,9 @@ def add_new(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int
     totals = read_totals(connection, book.id)
     last_seq, last_fvc = connection.execute(_SQL["head"], (book.id,)).fetchone()
     rows = connection.execute(_SQL["ended"], (book.id, totals.seq, limit))
-    _fold(connection, book.id, totals, rows, zone)
-    complete = totals.seq == last_seq
+    complete = _fold(connection, book.id, totals, rows, zone) != limit
     if complete:
-        totals.fvc_end = max(totals.fvc_end, last_fvc)
+        totals.seq, totals.fvc_end = last_seq, max(totals.fvc_end, last_fvc)  # also where the newest rows are lost
     write_totals(connection, book.id, totals)
     return totals, complete
 
@@ -174,9 +173,10 @@ def _fold(
     totals: TotalRow,
     rows: Iterable[tuple[int, int, str, int | None, bytes]],
     zone: tzinfo,
-) -> None:
-    midnight = day_end(totals.at, zone)
-    for seq, ended_at, kind, fvc, tally in rows:
+) -> int:
+    """How many there were."""
+    midnight, count = day_end(totals.at, zone), 0
+    for count, (seq, ended_at, kind, fvc, tally) in enumerate(rows, 1):  # noqa: B007  counted
         if ended_at >= midnight:
             if totals.seq % STRIDE:  # else it has one already
                 _checkpoint(connection, book_id, totals)
@@ -187,6 +187,7 @@ def _fold(
             _note_certified(connection, book_id, totals, kind, fvc)
         if seq % STRIDE == 0:
             _checkpoint(connection, book_id, totals)
+    return count
 
 
 def _note_certified(connection: sqlite3.Connection, book_id: int, totals: TotalRow, kind: str, fvc: int) -> None:

@@ -159,7 +159,7 @@ def test_whichever_page_cannot_be_read(path: Path, copy: Path, image: bytes) -> 
             continue
         after = all_rows(path)
         lost = {table for table in before if after[table] != before[table]}
-        assert (not lost) or done.findings.problems, name
+        assert (not lost) or done.findings.problems or done.findings.notes, name
         assert verify(path).of_file == 0
         assert len(done.newer) == 64 or "certification" in lost
         harmless += "certification" not in lost
@@ -205,9 +205,7 @@ def test_records_that_a_disk_has_lost_are_named_in_the_chain(
     spoil(path, leaves[leaf][0], *(() if sector is None else (sector * SECTOR, bytes(SECTOR))))
     done = restore(copy, path, at=START, keep_newer=True)
     assert 0 < len(set(before) - set(rows(path, "certification"))) <= 16
-    assert set(done.findings.problems) <= {
-        "rows of the table certification cannot be read in the ledger that was replaced"
-    }
+    assert not done.findings.problems
     assert query(path, "SELECT running FROM total") == running
     for _ in range(2):
         assert "a disk has lost the records" in backup(path, copy, at=START).notes[0]
