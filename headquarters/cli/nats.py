@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
@@ -23,7 +23,7 @@ KEYS = "operator-keys.json"
 REVOKED = "revoked.json"
 ISSUED = "issued.json"
 """Public keys of boxes, each with its NIMs."""
-PROGRAMS = ("reader", "administrator")
+PROGRAMS: Final = ("reader", "administrator")
 OF_INIT = ("users.conf", *(f"{program}.creds" for program in PROGRAMS))
 T = TypeVar("T")
 DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
