@@ -118,7 +118,8 @@ def test_a_print_without_an_answer_may_have_come(browser: Browser, tmp_path: Pat
 
 
 def test_one_line_of_many_is_credited(person: People, shop: Shop) -> None:
-    """Every line of a wholesaler's invoice had to be unticked but one, and a quantity that was typed at a line without its tick was left out."""
+    """Every line of a wholesaler's invoice had to be unticked but one, and a quantity that was typed at a line without its tick was left out. The total is
+    seen before it is certified."""
     items = [{"name": f"Sac {at}", "taxGroup": "B", "unitPrice": 1000, "quantity": 5} for at in range(12)]
     sold = invoice("MANY", items=items, payments=[{"method": "E", "amount": 60_000}])
     assert shop.certify(sold).status_code == 200
@@ -126,9 +127,11 @@ def test_one_line_of_many_is_credited(person: People, shop: Shop) -> None:
     page = awa.go("/ui/journal?q=MANY")
     page.get_by_role("link", name="MANY").click()
     page.get_by_test_id("to-credit").click()
+    expect(page.locator("#credited")).to_contain_text("60\N{NO-BREAK SPACE}000")
     awa.press("Untick all lines")
-    page.fill("[name=quantity7]", "2")
+    page.fill("[name=quantity7]", "2,5")
+    expect(page.locator("#credited")).to_contain_text("2\N{NO-BREAK SPACE}500\N{NO-BREAK SPACE}F")
     page.locator("[name=nature]").first.check()
     page.get_by_test_id("certify").click()
     awa.sees_message("Certified.")
-    assert shop.machines[0].certified()[-1]["total"] == 2000
+    assert shop.machines[0].certified()[-1]["total"] == 2500

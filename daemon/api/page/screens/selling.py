@@ -99,6 +99,7 @@ async def _credit(visit: Visit) -> Reply:
         form=visit.form,
         record=record,
         left=_left(record.invoice, await credits_of(visit.worker, record)),
+        shares=[share for _, share in certified_amounts(record.invoice)],
         taken=visit.worker.ledger.peek(originals.taken, record.id)[0],
         natures=[(nature, NATURES[nature]) for nature in SHARES],
     )

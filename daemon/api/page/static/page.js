@@ -150,6 +150,7 @@ const whole = (text) => {
   const plain = text.replace(/\s/g, "").replace(/(F|FCFA|XOF)$/i, "");
   return /^[1-9]\d{0,2}([.,]\d{3})+$/.test(plain) ? plain.replace(/[.,]/g, "") : plain;
 };
+const decimal = (text) => Number(text.replace(/\s/g, "").replace(",", ".")) || 0;
 const francs = (sum) => `${String(sum).replace(/\B(?=(\d{3})+$)/g, "\u00a0")}\u00a0F\u00a0CFA`;
 // Of the screen, also where the answer to a form took its place.
 const prepare = () => {
@@ -172,7 +173,6 @@ const prepare = () => {
   const sale = document.getElementById("sale");
   if (sale) {
     const known = new Map([...document.querySelectorAll("#articles option")].map((each) => [each.value, each.dataset]));
-    const number = (text) => Number(text.replace(/\s/g, "").replace(",", ".")) || 0;
     const lines = [...sale.querySelectorAll(".line")];
     const look = (event) => {
       let total = 0, last = 0;
@@ -180,7 +180,7 @@ const prepare = () => {
         const [name, price, quantity] = line.querySelectorAll("input");
         const before = known.get(name.value);
         if (before && event && event.target === name) { price.value = before.price; line.querySelector("select").value = before.group; }
-        if (name.value) { last = at + 1; total += Math.round(number(whole(price.value)) * number(quantity.value)); }
+        if (name.value) { last = at + 1; total += Math.round(decimal(whole(price.value)) * decimal(quantity.value)); }
       });
       lines.forEach((line, at) => { line.hidden = at > last; });
       document.getElementById("total").textContent = francs(total);
@@ -188,12 +188,29 @@ const prepare = () => {
     sale.addEventListener("input", look);
     look();
   }
-  // A credit note: of many lines few are credited, and a line whose quantity is typed is one of them.
+  // A credit note: of many lines few are credited, a line whose quantity is typed is one of them, and the total is seen before it is certified.
   const credit = document.getElementById("credit"), untick = document.getElementById("untick");
-  credit?.addEventListener("input", (event) => { if (event.target.name.startsWith("quantity")) event.target.closest(".fields").querySelector("[type=checkbox]").checked = true; });
-  if (untick) {
-    untick.hidden = false;
-    untick.addEventListener("click", () => { for (const box of credit.querySelectorAll("[type=checkbox]")) box.checked = false; });
+  if (credit) {
+    const credited = document.getElementById("credited"), boxes = [...credit.querySelectorAll("[data-amount]")];
+    const look = () => {
+      let total = 0, isAll = true;
+      for (const box of boxes) {
+        const typed = box.closest(".fields").querySelector("[inputmode]").value, whole = Number(box.dataset.whole);
+        const part = typed ? Math.round(decimal(typed) * 1000) : whole;
+        if (box.checked) total += Math.floor((2 * box.dataset.amount * part + whole) / (2 * whole));
+        isAll = isAll && box.checked && part === whole;
+      }
+      credited.textContent = francs(isAll ? credited.dataset.whole : total);
+    };
+    credit.addEventListener("input", (event) => {
+      if (event.target.name.startsWith("quantity")) event.target.closest(".fields").querySelector("[data-amount]").checked = true;
+      look();
+    });
+    look();
+    if (untick) {
+      untick.hidden = false;
+      untick.addEventListener("click", () => { for (const box of boxes) box.checked = false; look(); });
+    }
   }
 };
 prepare();
