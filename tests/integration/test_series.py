@@ -187,9 +187,9 @@ async def test_what_a_replaced_ledger_has_given_in_another_year_is_none_of_this_
     async with MemoryShop(tmp_path / "ledger", defaults=msgspec.structs.replace(DEFAULTS, series=series)) as shop:
         await shop.connected()
         year = int(series.prefix("", shop.worker.book.nim, shop.worker.now()))
-        given = uniqueness.place_of(shop.worker.book.nim, f"FV{year + years}000007")
-        assert given is not None
-        stored = msgspec.json.encode(dict([given])).decode()
+        series_place = uniqueness.place_of(shop.worker.book.nim, f"FV{year + years}000007")
+        assert series_place is not None
+        stored = msgspec.json.encode(dict([series_place])).decode()
         await shop.store.retention.write(write_meta, uniqueness.PLACES, stored)
         assert await place(shop.worker, shop) == next_place
 
