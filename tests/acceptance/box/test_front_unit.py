@@ -129,7 +129,7 @@ def test_a_certificate_that_is_new_at_the_start_is_what_a_running_haproxy_shows(
         shop.mcfd("tls", "init", "--force", check=True)
         shop.launch_daemon()
         wait_for(shop.is_ready, "the daemon")
-        wait_for(lambda: is_shown(shop), "the new certificate", 20)
+        wait_for(lambda: is_served(shop), "the new certificate", 20)
 
         shop.mcfd("tls", "init", "--force", check=True)
         os.kill(unit.pid, signal.SIGSTOP)
@@ -137,10 +137,10 @@ def test_a_certificate_that_is_new_at_the_start_is_what_a_running_haproxy_shows(
         wait_for(lambda: shop.events("front.unreachable"), "that HAProxy does not answer", 60)
         os.kill(unit.pid, signal.SIGCONT)
         os.kill(shop.pid, signal.SIGHUP)
-        wait_for(lambda: is_shown(shop), "the newest certificate", 20)
+        wait_for(lambda: is_served(shop), "the newest certificate", 20)
 
 
-def is_shown(shop: Shop) -> bool:
+def is_served(shop: Shop) -> bool:
     present = (shop.folder / "tls/server.pem").read_text()
     return ssl.get_server_certificate(("127.0.0.1", shop.port)).strip() in present
 
