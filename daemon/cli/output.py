@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -55,6 +56,21 @@ class Unavailable(Failure):
     """It cannot be done now."""
 
     exit_code = UNAVAILABLE
+
+
+class Stopped(SystemExit):
+    """By SIGTERM. asyncio lets no other exception out of a task."""
+
+
+def clean_up_when_stopped() -> None:
+    """From now on SIGTERM removes what this process has begun before it ends by the signal. Without this it ends at once, also within a long
+    call of SQLite, which is better where nothing is left."""
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Stopped
+
+    signal.signal(signal.SIGTERM, stop)
 
 
 def not_written(path: Path, error: OSError) -> Failure:

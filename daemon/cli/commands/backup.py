@@ -19,6 +19,7 @@ from daemon.cli.options import examples, file_option, folder_option, json_option
 from daemon.cli.output import (
     Failure,
     Progress,
+    clean_up_when_stopped,
     complain,
     counts,
     figures,
@@ -110,6 +111,7 @@ def command(
     if new_key:
         print_new_key(settings)
         return
+    clean_up_when_stopped()
     if (file is None) == (into is None):
         raise click.UsageError(tr("FILE or --into FOLDER is needed"))
     if into is None and (keep_daily or keep_monthly):
