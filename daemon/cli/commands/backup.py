@@ -172,7 +172,8 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
 
 
 def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResult:
-    with writing(target), by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
+    room = ledger.stat().st_size
+    with writing(target), by_owner(target, ledger.parent, room) as copy, as_owner(ledger.parent):
         return backup(ledger, copy, at=now_millis(), progress=progress)
 
 
@@ -245,7 +246,7 @@ def back_up_box(
     ledger, at = existing(settings), now_millis()
     try:
         key = signing_key(settings)
-        with private_folder(ledger.parent) as scratch:
+        with private_folder(ledger.parent, ledger.stat().st_size) as scratch:
             copy = scratch / "ledger"
             with as_owner(scratch):
                 findings = backup(ledger, copy, at=at, progress=progress)
