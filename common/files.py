@@ -88,8 +88,7 @@ def _read_back(file: BinaryIO) -> None:
         while piece := file.read(PIECE):
             digest.update(piece)
         digests.append(digest.digest())
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # what is read next is from the medium
+        drop_from_memory(file.fileno())
     if digests[0] != digests[1]:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -122,6 +121,12 @@ def _link(file: BinaryIO, path: Path) -> None:
     """Gives a file without a name that one. FileExistsError."""
     descriptor = file.fileno()  # also as a folder: without one Python does not follow the link in /proc
     os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+
+
+def drop_from_memory(descriptor: int) -> None:
+    """Syncs the file; what is read of it next is from the medium."""
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def sync_path(path: Path) -> None:
