@@ -82,7 +82,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
             as_owner(ledger.parent),
             replacing(copy, 0o600, is_new=True) as file,
         ):
-            _write(ledger, file, target, year, key)
+            _write(ledger, file, copy, year, key)
             if found := faults(file):
                 raise Failure("the archive does not verify: {found}", found="; ".join(found[:3]))
 
