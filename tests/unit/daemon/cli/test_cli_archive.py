@@ -164,6 +164,29 @@ async def test_a_year_of_which_a_disk_has_lost_records_has_an_archive_that_says_
     assert f", {47 - (last - first + 1)} attempts" in done.stdout
 
 
+async def test_records_lost_around_the_end_of_a_year(tmp_path: Path) -> None:
+    """What those before it counted is only known together with those after it. Both years have an archive that verifies."""
+    mcfd = Command(tmp_path)
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 10))
+        for month in (*range(10, 18), 25):
+            till.at = at(2025 + (month - 1) // 12, (month - 1) % 12 + 1)
+            for amount in range(1, 4):
+                await till.sell(1000 * month + amount)
+            await till.close()
+            if month == 10:
+                backup(mcfd.ledger, tmp_path / "copy", at=1)
+    tamper(mcfd.ledger, "DELETE FROM certification WHERE seq BETWEEN 9 AND 10")
+    mcfd.ok("restore", str(tmp_path / "copy"), "--keep-newer", "--yes")
+    for year in ("2025", "2026"):
+        mcfd.ok("archive", year, "--into", str(tmp_path / "stick"))
+    for archive in (tmp_path / "stick").glob("*.tar"):
+        done = checked_elsewhere(archive, tmp_path / archive.stem)
+        assert done.returncode == 0, done.stdout
+        assert "a disk had lost" in done.stdout
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a folder that others cannot write to")
 async def test_root_archives_into_a_folder_of_its_own(folder: Path) -> None:
     """The ledger is the daemon's, which may not write there, and works on the archive in its own folder."""
