@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import glob
+import hashlib
 import os
 import secrets
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 LARGEST = 64 * 1024
+PIECE = 1024 * 1024
 CREDENTIALS = "credentials"
 """Name of the folder whose files a service gets from systemd, as they were at its start (LoadCredential=)."""
 
@@ -32,8 +34,8 @@ def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: in
 
 
 def write_stream(path: Path, source: BinaryIO, mode: int) -> None:
-    """The same for a stream of any size; a link or file at `path` is replaced, never followed or written into."""
-    with replacing(path, mode) as file:
+    """The same for a stream of any size, read back; a link or file at `path` is replaced, never followed or written into."""
+    with replacing(path, mode, reads_back=True) as file:
         shutil.copyfileobj(source, file)
 
 
@@ -45,11 +47,12 @@ def replacing(
     gid: int = -1,
     *,
     is_new: bool = False,
+    reads_back: bool = False,
     access: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
 ) -> Iterator[BinaryIO]:
     """A file that durably takes the place of `path` once it is written; on an error, or when the process is killed,
-    nothing has changed. `is_new`: FileExistsError if there is one already. `access`: the context in which names in its
-    folder are made and removed."""
+    nothing has changed. `is_new`: FileExistsError if there is one already; `reads_back`: OSError if the medium gives
+    something else back. `access`: the context in which names in its folder are made and removed."""
     if is_new:
         _require_free(path)
     with access():
@@ -58,6 +61,8 @@ def replacing(
         with file:
             yield file
             file.flush()
+            if reads_back:
+                _read_back(file)
             with access():
                 os.fchmod(file.fileno(), mode)
                 if (uid, gid) != (-1, -1):
@@ -77,6 +82,20 @@ def replacing(
         raise
     with access():
         sync_path(path.parent)
+
+
+def _read_back(file: BinaryIO) -> None:
+    """Compares what was written with what a stick has of it: one that claims more room than it has takes everything."""
+    digests = []
+    for _ in range(2):
+        digest = hashlib.sha256()
+        file.seek(0)
+        while piece := file.read(PIECE):
+            digest.update(piece)
+        digests.append(digest.digest())
+        drop_from_memory(file.fileno())
+    if digests[0] != digests[1]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def _require_free(path: Path) -> None:
@@ -107,6 +126,12 @@ def _link(file: BinaryIO, path: Path) -> None:
     """Gives a file without a name that one. FileExistsError."""
     descriptor = file.fileno()  # also as a folder: without one Python does not follow the link in /proc
     os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+
+
+def drop_from_memory(descriptor: int) -> None:
+    """Syncs the file; what is read of it next is from the medium."""
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def sync_path(path: Path) -> None:

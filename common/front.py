@@ -86,6 +86,8 @@ class FrontServer:
         self._folder = folder or Path(tempfile.mkdtemp(prefix="front-"))
         self._host, self.port = host, port
         self._pem = pem
+        self._installed = b""
+        """What HAProxy is known to show; empty while that is not known."""
         self._limits = limits or FrontLimits()
         self._listeners: list[socket.socket] = []
         self._running: asyncio.Task[None] | None = None
@@ -99,6 +101,11 @@ class FrontServer:
         if not self._is_child:
             if self._write(_unit_binds(self._host, self.port)):
                 await self._reload()
+            elif self._pem is not None:  # it may have read an older one
+                try:
+                    await self._install(self._pem)
+                except FrontError as error:
+                    log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  one line, not a traceback
             return
         haproxy = program()
         if haproxy is None:
@@ -110,17 +117,21 @@ class FrontServer:
     async def renew(self, pem: bytes) -> None:
         """Used from the next handshake on; open connections stay. Raises FrontError if HAProxy refuses it. A HAProxy
         that is not running reads the file at its start."""
+        _replace(self._folder / "server.pem", pem)
+        if pem != self._installed:
+            await self._install(pem)
+
+    async def _install(self, pem: bytes) -> None:
         file, control = self._folder / "server.pem", self._folder / "control.sock"
-        if not _replace(file, pem):
-            return
         try:
             await _command(control, f"set ssl cert {file} <<\n{pem.decode()}\n")
             answer = await _command(control, f"commit ssl cert {file}\n")
         except OSError as error:
-            log.warning("front.unreachable", reason=error.strerror or str(error))
+            log.warning("front.unreachable", reason=error.strerror or str(error) or type(error).__name__)
             return
         if "Success" not in answer:
             raise FrontError(f"HAProxy does not take the certificate: {answer.strip()}")
+        self._installed = pem
 
     async def stop(self) -> None:
         """The child accepts no more, sends what it has, and ends; a unit's HAProxy continues and answers 503."""

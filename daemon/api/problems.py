@@ -151,6 +151,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.LedgerUnusable: DAMAGED,
     errors.LedgerInUse: DAMAGED,
     errors.EntryDamaged: DAMAGED,
+    errors.KeyUseLost: DAMAGED,
     errors.StorageError: INTERNAL,
     errors.McfdError: INTERNAL,
 }

@@ -22,7 +22,7 @@ import click
 from common.language import ambient, tr, translate
 from common.language.system import reason
 from daemon.cli.groups import LazyGroup, Member, install
-from daemon.cli.output import FOUND_WRONG, INTERRUPTED, NO_ROOM, UNAVAILABLE, WRONG_USE, complain
+from daemon.cli.output import FOUND_WRONG, INTERRUPTED, NO_ROOM, UNAVAILABLE, WRONG_USE, Stopped, complain
 from daemon.core.errors import InvalidRequest, McfdError, StorageError
 
 COMMANDS = {
@@ -84,7 +84,6 @@ root = click.version_option(package_name="mcfd", message="mcfd %(version)s", hel
 def main() -> int:
     """Runs this process's command line; returns the exit code."""
     _open_closed_streams()
-    signal.signal(signal.SIGTERM, _stop)
     try:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
     except Stopped:
@@ -105,15 +104,6 @@ def main() -> int:
             raise
         complain(str(error))
         return WRONG_USE
-
-
-class Stopped(SystemExit):
-    """By SIGTERM: what was begun is removed before the process ends by the signal. asyncio lets no other exception out of a task."""
-
-
-def _stop(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    raise Stopped
 
 
 def _open_closed_streams() -> None:

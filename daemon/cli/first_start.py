@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -101,7 +100,6 @@ def _serve(
     first: SetupInPage, at: FirstAddress, announce: Callable[[Sequence[str]], None], is_over: Callable[[], bool]
 ) -> None:
     logs.configure("warning", "auto")
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # at once: HAProxy ends with this process, and nothing is half made
     try:
         serve_first_start(first, at, announce=announce, is_over=is_over)
     except (AuthorityError, BadCertificate, FrontError, OSError) as error:

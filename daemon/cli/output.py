@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,6 +58,21 @@ class Unavailable(Failure):
     exit_code = UNAVAILABLE
 
 
+class Stopped(SystemExit):
+    """By SIGTERM. asyncio lets no other exception out of a task."""
+
+
+def clean_up_when_stopped() -> None:
+    """From now on SIGTERM removes what this process has begun before it ends by the signal. Without this it ends at once, also within a long
+    call of SQLite, which is better where nothing is left."""
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Stopped
+
+    signal.signal(signal.SIGTERM, stop)
+
+
 def not_written(path: Path, error: OSError) -> Failure:
     """The error for a file that was not written, or not completely."""
     if isinstance(error, FileExistsError):
@@ -80,7 +96,8 @@ def writing(path: Path) -> Iterator[None]:
 @contextmanager
 def output_file(path: Path, mode: int = 0o600, *, is_new: bool = True) -> Iterator[BinaryIO]:
     """A file that a person has named, complete or not there; an existing one stays if it `is_new`."""
-    with writing(path), replacing(path, mode, is_new=is_new, access=partial(as_owner, path.parent)) as file:
+    access = partial(as_owner, path.parent)
+    with writing(path), replacing(path, mode, is_new=is_new, reads_back=True, access=access) as file:
         yield file
 
 

@@ -21,7 +21,7 @@ from common.files import is_on_read_only_disk, write_stream
 LEFT = ".mcfd-private-"
 """How the names of private folders begin."""
 ELSEWHERE = (Path("/tmp"), Path("/dev/shm"))  # noqa: S108  a folder that is made there is its owner's alone
-"""Where a private folder is made if the owner's own disk is read-only."""
+"""Where a private folder is made if the owner's own disk is read-only, or has no room."""
 MAX_LINKS = 40
 """As the kernel."""
 
@@ -63,15 +63,15 @@ def for_owner(file: Path, folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def by_owner(target: Path, folder: Path) -> Iterator[Path]:
-    """A path at which the owner of `folder` can write what is to stand at `target`: that itself, or one in `folder` from which it is put
-    there by root, or by the owner of the target's folder."""
+def by_owner(target: Path, folder: Path, room: int = 0) -> Iterator[Path]:
+    """A path at which the owner of `folder` can write what is to stand at `target`: that itself, or one in a private folder from which it is
+    put there by root, or by the owner of the target's folder. `room` as of `private_folder`."""
     with as_owner(folder):
         writable = os.access(target.parent, os.W_OK | os.X_OK, effective_ids=True)
     if writable or not _is_misleading(folder):
         yield target
         return
-    with private_folder(folder) as scratch:
+    with private_folder(folder, room) as scratch:
         temporary = scratch / target.name
         yield temporary
         with as_owner(folder):
@@ -84,11 +84,13 @@ def by_owner(target: Path, folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def private_folder(within: Path) -> Iterator[Path]:
+def private_folder(within: Path, room: int = 0) -> Iterator[Path]:
     """A folder inside of `within`, or of ELSEWHERE, for the owner of `within` alone, gone afterwards; one that a killed process has left goes
-    first, here or at the next start of the daemon (`remove_leftovers`). What is decrypted lies nowhere else."""
-    place = next((each for each in (within, *ELSEWHERE) if not is_on_read_only_disk(each)), within)
-    remove_leftovers(within, place)
+    first, here or at the next start of the daemon (`remove_leftovers`). What is decrypted lies nowhere else. `room`: bytes that are needed."""
+    places = [each for each in (within, *ELSEWHERE) if not is_on_read_only_disk(each)] or [within]
+    for each in (within, *ELSEWHERE):
+        remove_leftovers(within, each)
+    place = next((each for each in places if shutil.disk_usage(each).free >= room), places[0])
     with as_owner(within):
         lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
@@ -23,6 +23,8 @@ KEYS = "operator-keys.json"
 REVOKED = "revoked.json"
 ISSUED = "issued.json"
 """Public keys of boxes, each with its NIMs."""
+PROGRAMS: Final = ("reader", "administrator")
+OF_INIT = ("users.conf", *(f"{program}.creds" for program in PROGRAMS))
 T = TypeVar("T")
 DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 
@@ -42,11 +44,18 @@ def init(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise refusal(f"{directory}: {error.strerror}") from None
-    keys, at = NatsSeeds.generate(), int(time.time())
-    _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n")
-    _write(directory / "users.conf", nats_accounts.server_conf(keys, at))
-    for program in ("reader", "administrator"):
-        _write(directory / f"{program}.creds", program_credentials(keys, program, at)[0])
+    names = {path.name for path in directory.iterdir()}
+    present = [name for name in (KEYS, *OF_INIT) if name in names]
+    # One that was broken off is finished: its keys are there, with which nothing was issued yet, and not all that is made with them.
+    is_unfinished = KEYS in names and not names.issuperset(OF_INIT) and names.isdisjoint((ISSUED, REVOKED))
+    if present and not is_unfinished:
+        raise refusal(f"{directory / present[0]}: File exists")
+    keys, at = _keys(directory) if is_unfinished else NatsSeeds.generate(), int(time.time())
+    if not is_unfinished:
+        _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n")
+    _write(directory / "users.conf", nats_accounts.server_conf(keys, at), replaces=True)
+    for program in PROGRAMS:
+        _write(directory / f"{program}.creds", program_credentials(keys, program, at)[0], replaces=True)
 
 
 @nats.command()
@@ -119,8 +128,9 @@ def issuer(directory: Path, to: Path) -> None:
     if not keys.operator_signer:
         keys = msgspec.structs.replace(keys, operator_signer=Nkey(OPERATOR).seed)
         revoked = _listed(directory / REVOKED, list[str])
-        _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n", replaces=True)
+        # The keys come last: with them it is not the first time any more.
         _write(users, nats_accounts.server_conf(keys, at, revoked), replaces=True)
+        _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n", replaces=True)
         click.echo(f"{users} has changed: put it on each server, and restart one after the other", err=True)
     _write(to, msgspec.json.encode(nats_accounts.issuer_of(keys, at)).decode() + "\n")
 

@@ -1,5 +1,7 @@
 """The configuration: the example holds every key, and what is wrong is one line that names the key."""
 
+import base64
+import json
 import os
 import re
 import subprocess
@@ -14,9 +16,11 @@ from support.shop import BIN, run_program
 from common.settings import SettingsError, plain_type
 from daemon.settings import Settings
 from headquarters.app.settings import HqSettings, load
+from headquarters.core.nats_accounts import NatsSeeds, server_conf
 from headquarters.store.store import HqStore
 from relay.settings import RelaySettings
 
+FILES_OF_INIT = 4
 EXAMPLE = Path(__file__).parents[2] / "config" / "hq.toml"
 
 
@@ -129,6 +133,39 @@ def test_keys_of_nats_that_find_no_room_leave_no_file(tmp_path):
         assert (done.returncode, "No space" in done.stderr, [*disk.iterdir()]) == (2, True, [filler]), done.stderr
         filler.unlink()
         assert run_program("mcfd-hq", ["nats", "init", str(disk)], os.environ).returncode == 0
+
+
+def test_keys_of_nats_that_were_broken_off_are_finished(tmp_path):
+    """`nats init` and the first `nats issuer`, killed at each step: the same command again finishes them, with the keys that are there, and a
+    third time `init` is refused. What the servers get knows the key with which headquarters lets boxes in."""
+    for number in range(1, 30):
+        keys = tmp_path / f"{number}"
+        keys.mkdir()
+        first = ("support.cli.killed", "at", {"number": number, "within": str(keys)})
+        done = run_program("mcfd-hq", ["nats", "init", str(keys)], os.environ, first=first)
+        if len([*keys.glob("[!.]*")]) < FILES_OF_INIT:
+            assert run_program("mcfd-hq", ["nats", "init", str(keys)], os.environ).returncode == 0, number
+        assert len([*keys.glob("[!.]*")]) == FILES_OF_INIT
+        again = run_program("mcfd-hq", ["nats", "init", str(keys)], os.environ)
+        assert (again.returncode, "File exists" in again.stderr) == (2, True)
+        issue = ["nats", "issuer", str(keys), "--to", str(keys / "issuer")]
+        killed = run_program("mcfd-hq", issue, os.environ, first=first)
+        if not (keys / "issuer").exists():
+            assert run_program("mcfd-hq", issue, os.environ).returncode == 0, number
+        seeds = msgspec.json.decode((keys / "operator-keys.json").read_bytes(), type=NatsSeeds)
+        conf = server_conf(seeds, 1).split("operator: ")[1].split()[0]
+        assert signing_keys((keys / "users.conf").read_text().split("operator: ")[1].split()[0]) == signing_keys(
+            conf
+        ), number
+        if done.returncode == killed.returncode == 0:
+            return
+    pytest.fail("they do not end")
+
+
+def signing_keys(operator: str) -> object:
+    """Of an operator's JWT."""
+    part = operator.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))["nats"].get("signing_keys")
 
 
 def test_a_disk_that_takes_nothing_is_named(tmp_path):

@@ -20,6 +20,7 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.report.receipt import receipt
 from daemon.doctor.ledger import check_ledger
 from daemon.settings import Settings, load
+from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, deferred, outages
 from daemon.store.tables.book.books import book_state
@@ -44,6 +45,20 @@ async def first_activation(path: Path) -> LineSession:
         await shop.close_period()
         await shop.certify("C", 3000)
     return shop.session
+
+
+async def test_an_older_ledger_of_a_machine_that_was_activated_since_needs_a_person(tmp_path: Path) -> None:
+    """Counters of another activation do not say what it has certified that the copy lacks."""
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+    session = await first_activation(path)
+    backup(path, copy, at=1)
+    async with in_service(path, on=session) as shop:
+        await shop.certify("D", 4000)
+    activated(session, reset=True)
+    restore(copy, path, at=2)
+    async with MemoryShop(path, on=session) as shop:
+        await shop.until(lambda: shop.worker.attention or shop.worker.connected, "the machine looked at")
+        assert "activated anew since" in str(shop.worker.attention)
 
 
 async def test_a_credit_note_finds_its_original_in_its_own_epoch(tmp_path: Path) -> None:

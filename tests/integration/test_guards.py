@@ -20,10 +20,28 @@ from daemon.core.errors import (
 from daemon.core.invoice.rules import Rules, StampDuty
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
+from daemon.usecases.certification.idempotency import answered_once
 from daemon.usecases.worker.machine_worker import Limits
 from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
+
+
+@pytest.mark.parametrize(("key", "times"), [("k", 1), ("", 2)])
+async def test_what_is_done_outside_the_ledger_is_done_once_under_its_key(tmp_path: Path, key: str, times: int) -> None:
+    """A print, say, whose request is repeated; over a restart too."""
+    done: list[bytes] = []
+
+    async def act() -> bytes:
+        done.append(b"paper %d" % len(done))
+        return done[-1]
+
+    answers = []
+    for _ in range(2):
+        async with MemoryShop(tmp_path / "ledger") as shop:
+            answers.append(await answered_once(shop.worker, shop.call({}, key), act, "print"))
+    assert ([answer.value for answer in answers], answers[1].replayed) == ([done[0], done[-1]], bool(key))
+    assert len(done) == times
 
 
 async def test_a_z_without_its_machine_is_refused_before_anything_is_asked(

@@ -23,6 +23,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.deferred import open_sales
 from daemon.store.tables.book.settlements import read_evidence
+from daemon.store.tables.meta import write_meta
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.numbers import numbered
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
@@ -175,6 +176,22 @@ async def test_an_older_ledger_gives_no_number_of_a_sale_that_waits_in_the_ledge
         assert (sale.number[-6:], sale.state) == ("000002", "doubtful")
     numbers = [entry.number for entry in shop.on_machine]
     assert len(numbers) == len(set(numbers)) == 4
+
+
+@pytest.mark.parametrize(("years", "next_place"), [(0, 8), (1, 1)])
+async def test_what_a_replaced_ledger_has_given_in_another_year_is_none_of_this_one(
+    tmp_path: Path, years: int, next_place: int
+) -> None:
+    """Where the year stands before the place, with no sign between: the seventh number of the year, and of the next one."""
+    series = Series(pattern="{type}{year}")
+    async with MemoryShop(tmp_path / "ledger", defaults=msgspec.structs.replace(DEFAULTS, series=series)) as shop:
+        await shop.connected()
+        year = int(series.prefix("", shop.worker.book.nim, shop.worker.now()))
+        series_place = uniqueness.place_of(shop.worker.book.nim, f"FV{year + years}000007")
+        assert series_place is not None
+        stored = msgspec.json.encode(dict([series_place])).decode()
+        await shop.store.retention.write(write_meta, uniqueness.PLACES, stored)
+        assert await place(shop.worker, shop) == next_place
 
 
 @pytest.mark.parametrize("strangers", ["FV", "FV FV", "FV FV FA"])

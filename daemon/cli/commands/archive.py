@@ -13,7 +13,7 @@ from common.files import replacing
 from common.language import tr
 from common.wire.instants import now_millis
 from daemon.cli.options import examples, folder_option, json_option, settings_option
-from daemon.cli.output import Failure, print_json, say, writing
+from daemon.cli.output import Failure, clean_up_when_stopped, print_json, say, writing
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.state import same_machine
@@ -36,6 +36,7 @@ Lines = Iterable[dict[str, Any]]
 @click.option("--nim", default="", metavar="NIM", help=tr("Of this machine alone."))
 @json_option
 def command(settings: Settings, *, year: int, into: Path, nim: str, as_json: bool) -> None:
+    clean_up_when_stopped()
     archives, there = archive_years(settings, into, year=str(year), nim=nim)
     if not archives and not there:
         raise Failure("{year} is not closed: a year is closed with the first Z or certification after it", year=year)

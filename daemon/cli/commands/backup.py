@@ -19,6 +19,7 @@ from daemon.cli.options import examples, file_option, folder_option, json_option
 from daemon.cli.output import (
     Failure,
     Progress,
+    clean_up_when_stopped,
     complain,
     counts,
     figures,
@@ -110,6 +111,7 @@ def command(
     if new_key:
         print_new_key(settings)
         return
+    clean_up_when_stopped()
     if (file is None) == (into is None):
         raise click.UsageError(tr("FILE or --into FOLDER is needed"))
     if into is None and (keep_daily or keep_monthly):
@@ -170,7 +172,8 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
 
 
 def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResult:
-    with writing(target), by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
+    room = ledger.stat().st_size
+    with writing(target), by_owner(target, ledger.parent, room) as copy, as_owner(ledger.parent):
         return backup(ledger, copy, at=now_millis(), progress=progress)
 
 
@@ -243,7 +246,7 @@ def back_up_box(
     ledger, at = existing(settings), now_millis()
     try:
         key = signing_key(settings)
-        with private_folder(ledger.parent) as scratch:
+        with private_folder(ledger.parent, ledger.stat().st_size) as scratch:
             copy = scratch / "ledger"
             with as_owner(scratch):
                 findings = backup(ledger, copy, at=at, progress=progress)

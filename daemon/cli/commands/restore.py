@@ -21,6 +21,7 @@ from daemon.cli.output import (
     Failure,
     Progress,
     Unavailable,
+    clean_up_when_stopped,
     complain,
     counts,
     figures,
@@ -78,6 +79,7 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 )
 @json_option
 def command(*, whole: bool, as_json: bool, **options: Any) -> None:
+    clean_up_when_stopped()
     wanted = RestoreOptions(**options)
     if not wanted.file.is_file():
         if wanted.file.is_dir():

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -34,6 +35,13 @@ class Unit:
         subprocess.run([haproxy, "-c", "-q", "-f", config], check=True, timeout=60)
         socket = f"{self.folder}/master.sock,mode,660"
         self._process = subprocess.Popen([haproxy, "-W", "-q", "-f", config, "-S", socket], start_new_session=True)
+
+    @property
+    def pid(self) -> int:
+        """Of the worker, the newest child of the process that systemd knows."""
+        assert self._process
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        return int(children[-1])
 
     def kill(self) -> None:
         if self._process is not None:
@@ -101,6 +109,40 @@ def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> Non
         assert not (unit.folder / "haproxy.cfg").exists()
         certified(shop.certify(invoice(fresh())))
         shop.verify()
+
+
+def test_a_certificate_that_is_new_at_the_start_is_what_a_running_haproxy_shows(tmp_path: Path, unit: Unit) -> None:
+    """A new authority, or another name in the configuration, and a restart of mcfd: HAProxy runs on, and its configuration is the same. With the old
+    certificate every till that trusts the new authority is refused. One that HAProxy did not take for the moment is given to it again."""
+    server = {"tls": "internal", "host": "127.0.0.1"}
+    with Shop(tmp_path, config={"server": server}) as shop:
+        shop.options = ("--front", str(unit.folder))
+        shop._write_config()
+        shop.mcfd("tls", "init", check=True)
+        shop.http.close()
+        shop.http = client(shop)
+        shop.machines[0].start()
+        shop.launch_daemon()
+        unit.start()
+        wait_for(shop.is_ready, "the start")
+        assert shop.stop_daemon() == 0
+        shop.mcfd("tls", "init", "--force", check=True)
+        shop.launch_daemon()
+        wait_for(shop.is_ready, "the daemon")
+        wait_for(lambda: is_served(shop), "the new certificate", 20)
+
+        shop.mcfd("tls", "init", "--force", check=True)
+        os.kill(unit.pid, signal.SIGSTOP)
+        os.kill(shop.pid, signal.SIGHUP)
+        wait_for(lambda: shop.events("front.unreachable"), "that HAProxy does not answer", 60)
+        os.kill(unit.pid, signal.SIGCONT)
+        os.kill(shop.pid, signal.SIGHUP)
+        wait_for(lambda: is_served(shop), "the newest certificate", 20)
+
+
+def is_served(shop: Shop) -> bool:
+    present = (shop.folder / "tls/server.pem").read_text()
+    return ssl.get_server_certificate(("127.0.0.1", shop.port)).strip() in present
 
 
 def client(shop: Shop) -> httpx.Client:

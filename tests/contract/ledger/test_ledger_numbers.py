@@ -195,6 +195,7 @@ HISTORIES = {
     "an answer on another disk is none here":
         f"{LOST}restore monday 4; close; backup wednesday; close; lose disk; restore monday; start; restore wednesday asks; asks",
     "a copy that was made while it asked": f"{LOST}restore monday; start; backup asking; say 4; close; restore asking knows; close = 6",
+    "a backup of the newest Z copied by hand": "close 2; backup copy; copy copy; close = 3",
     "what is said with the restore of a copy that was made while it asked":
         f"{LOST}restore monday; start; backup asking; lose disk; restore asking 4 knows; close = 5",
     "a backup copied by hand onto a new disk": f"{LOST}copy monday; asks; copy tuesday; asks",

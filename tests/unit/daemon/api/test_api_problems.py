@@ -82,6 +82,7 @@ EXAMPLES = [
     (errors.LedgerUnusable("broken"), 503, "LEDGER_DAMAGED"),
     (errors.LedgerInUse(Path("ledger"), "7", None, is_command=False), 503, "LEDGER_DAMAGED"),
     (errors.EntryDamaged(7, "F-7"), 503, "LEDGER_DAMAGED"),
+    (errors.KeyUseLost(), 503, "LEDGER_DAMAGED"),
     (errors.StorageError("broken"), 500, "INTERNAL_ERROR"),
     (errors.McfdError("broken"), 500, "INTERNAL_ERROR"),
     (RuntimeError("broken"), 500, "INTERNAL_ERROR"),

@@ -11,6 +11,8 @@ from support.box.mounts import fill, read_only, small_disk
 from support.cli.command import CONFIG, Command, audited
 from support.ledgers.ledger import Till, invoice, opened, query, tamper
 
+from daemon.owner import LEFT
+
 UNAVAILABLE = 3
 UNPRIVILEGED_UID = 65534
 
@@ -128,6 +130,29 @@ def test_a_file_that_finds_no_room_on_a_stick_is_named(box: Command, tmp_path: P
         assert "cannot be written: " in message
         left = [path.name for path in stick.rglob("*") if path.is_file()]
         assert left == ["filler"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the stick is root's, the ledger another user's")
+async def test_a_full_disk_is_copied_to_a_stick(folder: Path) -> None:
+    """When a copy is needed most: the ledger's disk has no room for one, and the stick, where the daemon's user may not write, has."""
+    phrase, stick = folder / "phrase", folder / "stick"
+    phrase.write_text("six mots")
+    stick.mkdir(mode=0o700)
+    with small_disk(folder / "disk", 8) as disk:
+        box = command_on(folder, disk)
+        async with opened(box.ledger) as store:
+            await (await Till.of(store)).sell()
+        box.ok(
+            "backup", "--all", "--passphrase-file", str(phrase), str(stick / "sound.age")
+        )  # makes the key that signs
+        for path in (disk, *disk.rglob("*")):
+            os.chown(path, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
+        fill(disk, leave=65_536)
+        for name, how in {"plain": (), "whole": ("--all", "--passphrase-file", str(phrase))}.items():
+            done = box.run("backup", *how, str(stick / name))
+            assert done.returncode == 0, done.stderr
+        assert not [*disk.glob(f"{LEFT}*")]
+    assert query(stick / "plain", "SELECT count(*) FROM certification") == [(1,)]
 
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])

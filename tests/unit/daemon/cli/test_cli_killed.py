@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import io
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from support.ledgers.ledger import Till, invoice, opened
 from support.ports import free_port
 from support.shop import BIN
 
-from common.files import replacing, write_whole
+from common.files import replacing, write_stream, write_whole
 
 PHRASE = ("--passphrase-file", "phrase")
 OF_SQLITE = ("mcfd.sqlite3-wal", "mcfd.sqlite3-shm")
@@ -164,3 +165,18 @@ def test_two_who_write_a_new_file_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         write_slowly()
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"fast"]
+
+
+def test_a_stick_that_gives_something_else_back_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that claims more room than it has takes everything, and it is in memory until that is dropped; then a part is gone."""
+    file, real = tmp_path / "copy", os.posix_fadvise
+
+    def drop(descriptor: int, *arguments: int) -> None:
+        real(descriptor, *arguments)
+        os.pwrite(descriptor, b"gone", 100)
+
+    write_stream(file, io.BytesIO(bytes(200)), 0o600)
+    monkeypatch.setattr(os, "posix_fadvise", drop)
+    with pytest.raises(OSError, match="Input/output error"):
+        write_stream(file, io.BytesIO(bytes(300)), 0o600)
+    assert file.read_bytes() == bytes(200)

@@ -160,6 +160,8 @@ def test_the_window_slides() -> None:
         ("reports/a?From=2020-11-01", "From", "from"),
         ("reports/x?from=2020-11-01&untill=2020-11-02", "untill", ""),
         ("reports?limits=5", "limits", "limit"),
+        ("reports/articles?start_date=2020-11-01", "start_date", "from"),
+        ("certifications?until=2020-11-01", "until", "to"),
         ("certifications?after=3", "after", ""),
         ("reports/a/ticket?from=2020-11-01&format=text&width=48&lang=fr&kopie=1", "kopie", ""),
         ("info?x=%ff", "x", ""),

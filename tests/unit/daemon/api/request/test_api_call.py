@@ -9,8 +9,9 @@ import pytest
 from litestar.datastructures import MultiDict
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.request.body import parse
+from daemon.api.request.body import integer, parse
 from daemon.api.request.outcome import call_of
+from daemon.api.routes.machine import read_move_of_clock
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import InvalidRequest
 
@@ -134,3 +135,37 @@ def test_a_key_of_an_earlier_version_is_found_again() -> None:
     assert not call.is_request(other)
     null = call_for((b"idempotency-key", b"k"), path="/v1/mcf/EL02000015-1/certify", body=b'{"b": null, "a": 2}')
     assert null.is_request(hashlib.sha256(b'POST\n/v1/mcf//certify\n{"a": 2, "b": null}').digest()[:16])
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [(None, 100), ("1", 1), ("100", 100), ("0", None), ("101", None), ("1.5", None), ("", None)]
+)
+def test_a_number_in_a_query_has_its_bounds(text: str | None, number: int | None) -> None:
+    query = {} if text is None else {"limit": text}
+    if number is not None:
+        assert integer(query, "limit", default=100, least=1, most=100) == number
+    else:
+        with pytest.raises(InvalidRequest, match="limit: has to be a whole number from 1 to 100"):
+            integer(query, "limit", default=100, least=1, most=100)
+
+
+@pytest.mark.parametrize(
+    ("body", "moved"),
+    [
+        ({}, (0, None)),
+        ({"hours": 48}, (48, None)),
+        ({"days": 2, "hours": 3, "taxServer": "unreachable"}, (51, False)),
+        ({"days": 400, "taxServer": "reachable"}, (9600, True)),
+        ({"hours": 49}, "hours"),
+        ({"days": -1}, "days"),
+        ({"days": "x"}, "days"),
+        ({"taxServer": "away"}, "taxServer"),
+    ],
+)
+def test_by_how_much_a_sandbox_s_time_is_moved(body: dict[str, object], moved: object) -> None:
+    """What is left out is nothing."""
+    if isinstance(moved, tuple):
+        assert read_move_of_clock(body) == moved
+    else:
+        with pytest.raises(InvalidRequest, match=str(moved)):
+            read_move_of_clock(body)

@@ -39,6 +39,7 @@ def notes_on(request, **options):
     found = {}
     for each in receipt(record(request, **options)).warnings:
         if each.code == "UNKNOWN_FIELD":
+            assert f"{each.field}: is not a known field" in each.message
             found[each.field] = each.message.partition("did you mean ")[2].rstrip("?")
     return found
 

@@ -138,6 +138,7 @@ def test_a_credit_note_that_is_certified_is_booked_wherever_it_may_belong() -> N
     """On a sale of its family first, whatever is left of it; on another one where there is none."""
     assert booked_on("FA", 500, [sale(1, "EV", 500), sale(2, "FV", 400)]) == 2
     assert booked_on("FA", 500, [sale(1, "EV", 500)]) == 1
+    assert booked_on("FA", 500, [sale(1, "FV", 600), sale(2, "FV", 500)]) == 2  # exactly all of it
     assert booked_on("FA", 500, []) == 0
 
 

@@ -255,7 +255,8 @@ def test_a_last_invoice_that_is_in_no_ledger_is_asked_about_whatever_the_machine
 def test_what_else_was_certified_beside_ours_is_asked_about():
     """Ours explains one; it is the last invoice, and in the ledger by then."""
     ours = attempt().invoice
-    assert behind(LEDGER, "FV-0", state(11, 9, 1, OURS), "new", ours=ours) == ""
+    for is_restored in (False, True):
+        assert behind(LEDGER, "FV-0", state(11, 9, 1, OURS), "new", ours=ours, is_restored=is_restored) == ""
     assert "has certified an invoice that" in behind(LEDGER, "FV-0", state(12, 10, 1, OURS), "new", ours=ours)
     more = state(12, 9, 1, OURS)
     assert behind(LEDGER, "FV-0", more, "new", ours=ours) == ""
