@@ -22,9 +22,13 @@ PIECE = 1024 * 1024
 CREDENTIALS = "credentials"
 """Name of the folder whose files a service gets from systemd, as they were at its start (LoadCredential=)."""
 
+PART = ".part"
+"""End of the temporary names."""
+
 
 def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1, is_new: bool = False) -> None:
-    """Replaces `path`; after a power cut it has the old content or the new. `uid` and `gid` as for chown; `is_new` as of `replacing`."""
+    """Replaces `path`; after a power cut it has the old content or the new. `uid` and `gid` as for chown; `is_new` as of
+    `replacing`."""
     with replacing(path, mode, uid, gid, is_new=is_new) as file:
         file.write(content)
 
@@ -46,8 +50,9 @@ def replacing(
     reads_back: bool = False,
     access: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
 ) -> Iterator[BinaryIO]:
-    """A file that durably takes the place of `path` once it is written; on an error, or when the process is killed, nothing has changed.
-    `is_new`: FileExistsError if there is one already; `reads_back`: OSError if the medium gives something else back. `access`: the context in which names in its folder are made and removed."""
+    """A file that durably takes the place of `path` once it is written; on an error, or when the process is killed,
+    nothing has changed. `is_new`: FileExistsError if there is one already; `reads_back`: OSError if the medium gives
+    something else back. `access`: the context in which names in its folder are made and removed."""
     if is_new:
         _require_free(path)
     with access():
@@ -64,7 +69,7 @@ def replacing(
                     os.fchown(file.fileno(), uid, gid)
                 os.fsync(file.fileno())
                 if temporary is None:
-                    temporary = path if is_new else path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+                    temporary = path if is_new else path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
                     _link(file, temporary)
                 elif is_new:
                     _require_free(path)
@@ -99,9 +104,9 @@ def _require_free(path: Path) -> None:
 
 
 def _open_for(path: Path) -> tuple[BinaryIO, Path | None]:
-    """A file in the folder of `path` without a name; where the file system has no such files (vfat), with the temporary name that is
-    returned. What killed processes have left under such names is removed."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+    """A file in the folder of `path` without a name; where the file system has no such files (vfat), with the temporary
+    name that is returned. What killed processes have left under such names is removed."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????{PART}"):
         with contextlib.suppress(OSError):
             # Nobody's link: to close one's own database would end SQLite's locks on it.
             found = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -112,10 +117,10 @@ def _open_for(path: Path) -> tuple[BinaryIO, Path | None]:
                 os.close(found)
     name = None
     try:
+        Path("/proc/self/fd").stat()  # for `_link`
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        Path(f"/proc/self/fd/{descriptor}").stat()
     except OSError:
-        descriptor, text = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, text = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
         name = Path(text)
     with contextlib.suppress(OSError):  # of a file system without locks
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
