@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import glob
+import hashlib
 import os
 import secrets
 import shutil
@@ -17,19 +18,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 LARGEST = 64 * 1024
+PIECE = 1024 * 1024
 CREDENTIALS = "credentials"
 """Name of the folder whose files a service gets from systemd, as they were at its start (LoadCredential=)."""
 
+PART = ".part"
+"""End of the temporary names."""
+
 
 def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1, is_new: bool = False) -> None:
-    """Replaces `path`; after a power cut it has the old content or the new. `uid` and `gid` as for chown; `is_new` as of `replacing`."""
+    """Replaces `path`; after a power cut it has the old content or the new. `uid` and `gid` as for chown; `is_new` as of
+    `replacing`."""
     with replacing(path, mode, uid, gid, is_new=is_new) as file:
         file.write(content)
 
 
 def write_stream(path: Path, source: BinaryIO, mode: int) -> None:
-    """The same for a stream of any size; a link or file at `path` is replaced, never followed or written into."""
-    with replacing(path, mode) as file:
+    """The same for a stream of any size, read back; a link or file at `path` is replaced, never followed or written into."""
+    with replacing(path, mode, reads_back=True) as file:
         shutil.copyfileobj(source, file)
 
 
@@ -41,10 +47,12 @@ def replacing(
     gid: int = -1,
     *,
     is_new: bool = False,
+    reads_back: bool = False,
     access: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
 ) -> Iterator[BinaryIO]:
-    """A file that durably takes the place of `path` once it is written; on an error, or when the process is killed, nothing has changed.
-    `is_new`: FileExistsError if there is one already. `access`: the context in which names in its folder are made and removed."""
+    """A file that durably takes the place of `path` once it is written; on an error, or when the process is killed,
+    nothing has changed. `is_new`: FileExistsError if there is one already; `reads_back`: OSError if the medium gives
+    something else back. `access`: the context in which names in its folder are made and removed."""
     if is_new:
         _require_free(path)
     with access():
@@ -53,13 +61,15 @@ def replacing(
         with file:
             yield file
             file.flush()
+            if reads_back:
+                _read_back(file)
             with access():
                 os.fchmod(file.fileno(), mode)
                 if (uid, gid) != (-1, -1):
                     os.fchown(file.fileno(), uid, gid)
                 os.fsync(file.fileno())
                 if temporary is None:
-                    temporary = path if is_new else path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+                    temporary = path if is_new else path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
                     _link(file, temporary)
                 elif is_new:
                     _require_free(path)
@@ -74,24 +84,43 @@ def replacing(
         sync_path(path.parent)
 
 
+def _read_back(file: BinaryIO) -> None:
+    """Compares what was written with what a stick has of it: one that claims more room than it has takes everything."""
+    digests = []
+    for _ in range(2):
+        digest = hashlib.sha256()
+        file.seek(0)
+        while piece := file.read(PIECE):
+            digest.update(piece)
+        digests.append(digest.digest())
+        drop_from_memory(file.fileno())
+    if digests[0] != digests[1]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
 def _require_free(path: Path) -> None:
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def _open_for(path: Path) -> tuple[BinaryIO, Path | None]:
-    """A file in the folder of `path` without a name; where the file system has no such files (vfat), with the temporary name that is
-    returned. What killed processes have left under such names is removed."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):
-        with contextlib.suppress(OSError), open(left, "rb", opener=_no_pipe) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.unlink()
+    """A file in the folder of `path` without a name; where the file system has no such files (vfat), with the temporary
+    name that is returned. What killed processes have left under such names is removed."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????{PART}"):
+        with contextlib.suppress(OSError):
+            # Nobody's link: to close one's own database would end SQLite's locks on it.
+            found = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                left.unlink()
+            finally:
+                os.close(found)
     name = None
     try:
+        Path("/proc/self/fd").stat()  # for `_link`
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        Path(f"/proc/self/fd/{descriptor}").stat()
     except OSError:
-        descriptor, text = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, text = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
         name = Path(text)
     with contextlib.suppress(OSError):  # of a file system without locks
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -102,6 +131,12 @@ def _link(file: BinaryIO, path: Path) -> None:
     """Gives a file without a name that one. FileExistsError."""
     descriptor = file.fileno()  # also as a folder: without one Python does not follow the link in /proc
     os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+
+
+def drop_from_memory(descriptor: int) -> None:
+    """Syncs the file; what is read of it next is from the medium."""
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def sync_path(path: Path) -> None:

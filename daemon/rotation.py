@@ -15,7 +15,7 @@ SUFFIX = ".sqlite3"
 BOX_SUFFIX = ".box.age"
 """Suffixes: of the ledger alone, and of the whole box before 0.17 (`box_suffix`)."""
 _STAMP = "%Y%m%dT%H%M%SZ"
-_UNFINISHED = re.compile(r"\.?(mcfd-.+)(\.part(-journal|-wal|-shm)?|\.[a-z0-9_]{8})")
+_UNFINISHED = re.compile(r"\.?(mcfd-.+?)(\.part(-journal|-wal|-shm)?|\.[a-z0-9_]{8}(\.part)?)")
 """Names beside a backup's own while it is written (`in_the_making`, `replacing`)."""
 _LONGEST = timedelta(days=1)
 """Of one that is still written."""

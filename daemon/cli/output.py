@@ -96,7 +96,8 @@ def writing(path: Path) -> Iterator[None]:
 @contextmanager
 def output_file(path: Path, mode: int = 0o600, *, is_new: bool = True) -> Iterator[BinaryIO]:
     """A file that a person has named, complete or not there; an existing one stays if it `is_new`."""
-    with writing(path), replacing(path, mode, is_new=is_new, access=partial(as_owner, path.parent)) as file:
+    access = partial(as_owner, path.parent)
+    with writing(path), replacing(path, mode, is_new=is_new, reads_back=True, access=access) as file:
         yield file
 
 

@@ -210,7 +210,8 @@ class Chain:
         self.note = note
         self.hash = bytes.fromhex(manifest["chain"]["start"])
         self.counts = dict.fromkeys(manifest["chain"]["counts"], 0)
-        self.is_after_loss = self.is_unsure = self.is_closed_unsure = False
+        self.is_after_loss = False
+        self.is_unsure = self.is_closed_unsure = manifest["chain"].get("is_unsure", False)
         self.open = dict.fromkeys(FIGURES, 0)
         self.days: list[tuple[int, str, dict[str, int], bool]] = []
         self.after_z = manifest["chain"]["after_z"]

@@ -83,7 +83,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
             as_owner(ledger.parent),
             replacing(copy, 0o600, is_new=True) as file,
         ):
-            _write(ledger, file, target, year, key)
+            _write(ledger, file, copy, year, key)
             if found := faults(file):
                 raise Failure("the archive does not verify: {found}", found="; ".join(found[:3]))
 
@@ -98,6 +98,7 @@ def _write(ledger: Path, file: BinaryIO, target: Path, year: ArchiveYear, key: B
 
     def manifest() -> dict[str, Any]:
         chain = {"start": year.start.hex(), "after_z": year.after_z, "end": year.end.hash.hex(), "counts": counts}
+        chain["is_unsure"] = year_lines.is_unsure(connection, year)
         identity = {"nim": year.book.nim, "ifu": year.ifu, "year": year.year, "number": year.number, "chain": chain}
         core = f"{CORE_VERSION} {core_digest()}"
         return {**identity, "made_at": millis_text(now_millis()), "version": version("mcfd"), "core": core}

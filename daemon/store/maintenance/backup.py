@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from common.files import real_path, sync_path
+from common.files import drop_from_memory, real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.audit import DAEMON, Actor
@@ -66,9 +66,22 @@ def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _
     with in_the_making(target) as copy:
         with _copy_errors(source), closing(open_to_read(source)) as ledger:
             _copy(ledger, copy, lambda connection: write_meta(connection, BACKUP_AT, str(at)), progress)
-        findings = _sound(verify(copy, progress), source)
+        with copy.open("rb") as file:
+            drop_from_memory(file.fileno())
+        findings = _verified(copy, source, target, progress)
         _put_in_place(copy, target)
     return findings
+
+
+def _verified(copy: Path, source: Path, target: Path, progress: Progress) -> VerifyResult:
+    """LedgerUnusable, which says whether it is the ledger that is damaged, or the stick or disk of the copy."""
+    try:
+        return _sound(verify(copy, progress), source)
+    except LedgerUnusable as error:
+        if not verify(source).clean:
+            raise
+        why = Text("it gives back something else than was written; take another stick or disk")
+        raise LedgerUnusable(Text("{path} cannot be written: {why}", path=target, why=why)) from error
 
 
 def restore(

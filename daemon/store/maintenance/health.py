@@ -18,7 +18,7 @@ from daemon.store.sqlite.disk_failure import DAMAGED, is_rubbish
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import BookHead, all_books, read_head, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
-from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
+from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, record_of, unpack
 from daemon.store.tables.book.entries import last_entry, link_after, losses
 from daemon.store.tables.meta import read_damage
 
@@ -121,11 +121,16 @@ def _check_end(connection: sqlite3.Connection, book: Book) -> None:
     record_seq = start.seq
     row = connection.execute(_SQL["last_record"], (book.id,)).fetchone()
     if row is not None:
-        content = unpack(row[PAYLOAD])
-        record = record_of(row, content)
-        record_seq = record.seq
-        previous = previous_hash(connection, book, record.seq)
-        expect(chain.record_hash(previous, record, content), record.hash, Text("record {seq}", seq=record.seq))
+        record_seq = row[SEQ]
+        try:
+            content = unpack(row[PAYLOAD])
+            record = record_of(row, content)
+            previous = previous_hash(connection, book, record_seq)
+            expect(chain.record_hash(previous, record, content), record.hash, Text("record {seq}", seq=record_seq))
+        except LedgerUnusable:
+            lost = losses(connection, book).values()
+            if not any(each.first_seq <= record_seq <= each.last_seq for each in lost):
+                raise
     row = connection.execute(_SQL["last_closure"], (book.id,)).fetchone()
     if row is not None:
         closure = closure_of(row)
@@ -135,8 +140,8 @@ def _check_end(connection: sqlite3.Connection, book: Book) -> None:
     if entry is not None and entry.id > start.entry_id:
         before = link_after(connection, book, entry.after_seq, entry.after_z, entry.id)
         expect(chain.entry_hash(before, entry), entry.hash, Text("entry {number}", number=entry.id))
-    if head.seq > record_seq and (lost := losses(connection, book)):
-        record_seq = max(record_seq, *(entry.last_seq for entry in lost.values()))
+    if head.seq > record_seq:
+        record_seq = max(record_seq, *(each.last_seq for each in losses(connection, book).values()), 0)
     _expect(
         book,
         head == BookHead(record_seq, head.at, link_after(connection, book, record_seq)),

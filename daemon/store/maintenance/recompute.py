@@ -243,7 +243,8 @@ class BookRecomputation:
         self._check_entry_time(name, placed)
         if placed.at < self._now.at:
             self._note(Text("{name} is older than what comes before it", name=name))
-        for problem in self._calendar.problems(entry, placed, self._nim, self._now.hash):
+        previous = b"" if self._losses.is_after_loss else self._now.hash
+        for problem in self._calendar.problems(entry, placed, self._nim, previous):
             self._note(problem)
         if problem := self._outages.problem(name, entry):
             self._note(problem)

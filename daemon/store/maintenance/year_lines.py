@@ -91,6 +91,12 @@ def chain_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[L
         yield line
 
 
+def is_unsure(connection: sqlite3.Connection, year: ArchiveYear) -> bool:
+    """Whether what records counted that were lost before the year is in the figures of the first ones lost in it."""
+    before = [each for each in losses(connection, year.book).values() if each.last_seq <= year.after_seq]
+    return bool(before) and max(before, key=lambda each: each.last_seq).tally is None
+
+
 def _lost_line(book: Book, lost: RecordsLost) -> Line:
     totals = totals_of(book, lost.tally, NO_CASH, {}) if lost.tally is not None else None
     figures = totals and {name: totals[name] for name in ("certs_count", "total_ttc", "total_ht", "total_tva")}

@@ -310,6 +310,15 @@ async def test_a_month_names_the_newest_letterhead(store: Store, till: Till) -> 
     assert {report.letterhead for report in await reports(store, till)} == {digest.hex()}
 
 
+async def test_the_tick_closes_the_month_of_a_books_only_z(store: Store, till: Till) -> None:
+    """Also in January, where it closes no month of a year without a Z."""
+    till.at = at(1, 10)
+    await till.sell(5000)
+    await till.close()
+    await store.ledger.close_over_months(till.book, at(3, 10, year=2027), upto_z=True)
+    assert [report.z_count for report in await reports(store, till)] == [1, *[0] * 11]
+
+
 @pytest.mark.parametrize("sales", [3, 70])
 async def test_months_of_a_version_that_closed_none_have_their_own_sums(
     store: Store, till: Till, path: Path, sales: int

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import sqlite3
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -273,7 +274,27 @@ def test_a_copy_counts_only_once_it_is_on_the_disk(path: Path, copy: Path, steps
     steps.clear()
     backup(path, copy, at=START)
     name, folder = "copies/ledger.backup", "copies"
-    assert steps == [("fsync", f"{name}.part"), ("replace", name), ("fsync", folder)]
+    assert steps == [*[("fsync", f"{name}.part")] * 2, ("replace", name), ("fsync", folder)]
+
+
+def test_a_stick_that_gives_something_else_back_is_not_taken_for_a_damaged_ledger(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is verified is what the medium has, and not what is still in memory of it. Who read that the ledger is damaged would replace a sound one."""
+    sell_one(path)
+    part = copy.with_name(f"{copy.name}.part")
+
+    def drop(*_: object) -> None:
+        with part.open("r+b") as file:
+            file.seek(8192)
+            file.write(bytes(40_000))
+
+    monkeypatch.setattr(os, "posix_fadvise", drop)
+    with pytest.raises(LedgerUnusable, match="take another stick"):
+        backup(path, copy, at=START)
+    assert [*copy.parent.iterdir()] == []
+    monkeypatch.undo()
+    assert backup(path, copy, at=START).clean
 
 
 def test_the_ledger_that_is_replaced_is_on_the_disk_before_its_place_is_taken(

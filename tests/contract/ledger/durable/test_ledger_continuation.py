@@ -212,6 +212,17 @@ def test_records_that_a_disk_has_lost_are_named_in_the_chain(
         asyncio.run(sell(path, 70))
 
 
+@pytest.mark.parametrize("payload", [b"", bytes(60), b"\x28\xb5\x2f\xfd"], ids=["empty", "zeros", "packed"])
+def test_the_newest_record_whose_invoice_cannot_be_read(path: Path, copy: Path, image: bytes, payload: bytes) -> None:
+    """It is named as one that a disk has lost, and mcfd starts, and sells after it."""
+    assert path.read_bytes() == image
+    tamper(path, "UPDATE certification SET payload = ? WHERE seq = (SELECT max(seq) FROM certification)", payload)
+    assert not restore(copy, path, at=START, keep_newer=True).findings.problems
+    for _ in range(2):
+        assert "a disk has lost the records" in backup(path, copy, at=START).notes[0]
+        asyncio.run(sell(path, 1))
+
+
 @pytest.mark.parametrize("keep_newer", [True, False])
 def test_a_definition_that_is_damaged(path: Path, copy: Path, image: bytes, keep_newer: bool) -> None:
     """In SQLite's own table of tables and indexes, and as text that is none: SQLite opens no table of such a file, and what says so is no text either."""

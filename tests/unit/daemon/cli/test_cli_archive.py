@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.cli.command import Command
+from support.cli.command import CONFIG, Command
 from support.ledgers.ledger import IFU, Till, invoice, opened, tamper
 
 from daemon.core.clock import DAY, millis
@@ -147,11 +147,11 @@ async def test_a_year_in_which_something_happened_has_an_archive_as_well(
         assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize(("first", "last", "places"), [(20, 21, 1), (28, 33, 2), (40, 41, 1)])
+@pytest.mark.parametrize(("first", "last", "places"), [(20, 21, 1), (28, 33, 2), (35, 35, 1), (40, 41, 1)])
 async def test_a_year_of_which_a_disk_has_lost_records_has_an_archive_that_says_so(
     box: Command, tmp_path: Path, first: int, last: int, places: int
 ) -> None:
-    """Within a period, around two Zs, and the sale of a credit note. The program checks the rest, and the totals of the year."""
+    """Within a period, around two Zs, right before a month's closure, and the sale of a credit note. The program checks the rest, and the totals of the year."""
     tamper(box.ledger, "DELETE FROM certification WHERE seq BETWEEN ? AND ?", first, last)
     box.ok("restore", str(box.ledger.with_name("copy")), "--keep-newer", "--yes")
     assert verify(box.ledger).clean
@@ -162,6 +162,45 @@ async def test_a_year_of_which_a_disk_has_lost_records_has_an_archive_that_says_
     assert done.returncode == 0, done.stdout
     assert f"Records that a disk had lost are missing in {places} place(s)" in done.stdout
     assert f", {47 - (last - first + 1)} attempts" in done.stdout
+
+
+async def test_records_lost_around_the_end_of_a_year(tmp_path: Path) -> None:
+    """What those before it counted is only known together with those after it. Both years have an archive that verifies."""
+    mcfd = Command(tmp_path)
+    async with opened(mcfd.ledger) as store:
+        till = await Till.of(store)
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 10))
+        for month in (*range(10, 18), 25):
+            till.at = at(2025 + (month - 1) // 12, (month - 1) % 12 + 1)
+            for amount in range(1, 4):
+                await till.sell(1000 * month + amount)
+            await till.close()
+            if month == 10:
+                backup(mcfd.ledger, tmp_path / "copy", at=1)
+    tamper(mcfd.ledger, "DELETE FROM certification WHERE seq BETWEEN 9 AND 10")
+    mcfd.ok("restore", str(tmp_path / "copy"), "--keep-newer", "--yes")
+    for year in ("2025", "2026"):
+        mcfd.ok("archive", year, "--into", str(tmp_path / "stick"))
+    for archive in (tmp_path / "stick").glob("*.tar"):
+        done = checked_elsewhere(archive, tmp_path / archive.stem)
+        assert done.returncode == 0, done.stdout
+        assert "a disk had lost" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a folder that others cannot write to")
+async def test_root_archives_into_a_folder_of_its_own(folder: Path) -> None:
+    """The ledger is the daemon's, which may not write there, and works on the archive in its own folder."""
+    (folder / "var").mkdir()
+    mcfd = Command(folder, CONFIG.replace('"mcfd.sqlite3"', '"var/mcfd.sqlite3"'))
+    mcfd.ledger = folder / "var/mcfd.sqlite3"
+    await two_years(mcfd.ledger)
+    for path in (mcfd.ledger.parent, *mcfd.ledger.parent.iterdir()):
+        os.chown(path, 65534, 65534)
+    into = folder / "root"
+    into.mkdir(mode=0o700)
+    mcfd.ok("archive", "2025", "--into", str(into))
+    [archive] = into.iterdir()
+    assert checked_elsewhere(archive, folder / "elsewhere").returncode == 0
 
 
 async def test_a_year_that_a_fast_clock_closed_and_its_supplement_have_an_archive_each(tmp_path: Path) -> None:

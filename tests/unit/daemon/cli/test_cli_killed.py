@@ -2,9 +2,11 @@
 
 import errno
 import fcntl
+import io
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from support.ledgers.ledger import Till, invoice, opened
 from support.ports import free_port
 from support.shop import BIN
 
-from common.files import replacing, write_whole
+from common.files import PART, replacing, write_stream, write_whole
 
 PHRASE = ("--passphrase-file", "phrase")
 OF_SQLITE = ("mcfd.sqlite3-wal", "mcfd.sqlite3-shm")
@@ -103,8 +105,8 @@ def test_the_page_of_the_first_start_ends_when_it_is_stopped(tmp_path: Path) -> 
 
 def test_a_file_system_without_nameless_files_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a stick with vfat: a file is there completely or not at all as well, an existing one stays if a new one was wanted, and what a
-    killed process has left beside it goes with the next one, but not what a living one writes."""
-    real, file, other = os.open, tmp_path / "copy.age", tmp_path / ".copy.age.in_use_1"
+    killed process has left beside it goes with the next one, but not what a living one writes, nor what a person has put aside."""
+    real, file, other = os.open, tmp_path / "copy.age", tmp_path / ".copy.age.in_use_1.part"
 
     def opened_file(path: Path, flags: int, *mode: int) -> int:
         if flags & os.O_TMPFILE == os.O_TMPFILE:
@@ -116,8 +118,10 @@ def test_a_file_system_without_nameless_files_and_links(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "open", opened_file)
     monkeypatch.setattr(os, "link", link)
-    (tmp_path / ".copy.age.left_by1").write_text("half")
+    (tmp_path / ".copy.age.left_by1.part").write_text("half")
     other.write_text("half")
+    mine = tmp_path / ".copy.age.20261129"
+    mine.write_text("half")
     with other.open() as used:
         fcntl.flock(used, fcntl.LOCK_SH)
         write_whole(file, b"first", 0o600, is_new=True)
@@ -127,7 +131,27 @@ def test_a_file_system_without_nameless_files_and_links(tmp_path: Path, monkeypa
             written.write(b"third" * (1 // 0))
         assert file.read_bytes() == b"first"
         write_whole(file, b"fourth", 0o640)
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {file.name: "fourth", other.name: "half"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        file.name: "fourth",
+        other.name: "half",
+        mine.name: "half",
+    }
+
+
+def test_without_proc_a_file_is_written_beside_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a chroot; no descriptor is left open."""
+    real, before = Path.stat, len([*Path("/proc/self/fd").iterdir()])
+
+    def stat(path: Path, **more: bool) -> os.stat_result:
+        if path.is_relative_to("/proc"):
+            raise FileNotFoundError(path)
+        return real(path, **more)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    write_whole(tmp_path / "file", b"content", 0o600, is_new=True)
+    monkeypatch.undo()
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"file": "content"}
 
 
 def test_two_who_write_a_new_file_at_once(tmp_path: Path) -> None:
@@ -142,3 +166,31 @@ def test_two_who_write_a_new_file_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         write_slowly()
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"fast"]
+
+
+def test_a_stick_that_gives_something_else_back_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that claims more room than it has takes everything, and it is in memory until that is dropped; then a part is gone."""
+    file, real = tmp_path / "copy", os.posix_fadvise
+
+    def drop(descriptor: int, *arguments: int) -> None:
+        real(descriptor, *arguments)
+        os.pwrite(descriptor, b"gone", 100)
+
+    write_stream(file, io.BytesIO(bytes(200)), 0o600)
+    monkeypatch.setattr(os, "posix_fadvise", drop)
+    with pytest.raises(OSError, match="Input/output error"):
+        write_stream(file, io.BytesIO(bytes(300)), 0o600)
+    assert file.read_bytes() == bytes(200)
+
+
+def test_a_link_among_what_was_left_is_not_opened(tmp_path: Path) -> None:
+    """In the folder that HAProxy's user shares, a link may lead to the ledger: a process that opens and closes that loses SQLite's locks on it."""
+    ledger, link = tmp_path / "mcfd.sqlite3", tmp_path / f".server.pem.a_link_1{PART}"
+    ledger.write_bytes(b"")
+    link.symlink_to(ledger)
+    with ledger.open("rb+") as locked:
+        fcntl.lockf(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        write_whole(tmp_path / "server.pem", b"x", 0o640)
+        other = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'rb+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        done = subprocess.run([sys.executable, "-c", other, ledger], capture_output=True, check=False)
+    assert (done.returncode, link.is_symlink()) == (1, True)
