@@ -107,9 +107,14 @@ def _open_for(path: Path) -> tuple[BinaryIO, Path | None]:
     """A file in the folder of `path` without a name; where the file system has no such files (vfat), with the temporary
     name that is returned. What killed processes have left under such names is removed."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.????????{PART}"):
-        with contextlib.suppress(OSError), open(left, "rb", opener=_no_pipe) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.unlink()
+        with contextlib.suppress(OSError):
+            # Nobody's link: to close one's own database would end SQLite's locks on it.
+            found = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                left.unlink()
+            finally:
+                os.close(found)
     name = None
     try:
         Path("/proc/self/fd").stat()  # for `_link`

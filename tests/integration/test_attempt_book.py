@@ -11,6 +11,7 @@ from support.memory_shop import PATIENCE, SECOND, MemoryShop, activated, in_serv
 from support.shop import invoice
 
 from common.language import Text
+from common.language.reasons import from_stored
 from daemon.cli.book import read_book
 from daemon.core.audit import DAEMON, key_hash_of
 from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
@@ -242,6 +243,27 @@ async def test_a_taxpayer_who_comes_back_knows_what_the_machine_counted_meanwhil
         await shop.certify("I", 600)
         assert (await shop.close_period()).value.unexplained == 0
     assert verify(tmp_path / "ledger").problems == ()
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+async def test_a_machine_that_is_activated_again_during_a_recovery_is_read_afresh(tmp_path: Path, at: int) -> None:
+    """A reading from before says nothing of what the machine is now: no book begins for the taxpayer that it had in between, whose last invoice would
+    be the one of unknown outcome."""
+    session = await first_activation(tmp_path / "ledger")
+    async with in_service(tmp_path / "ledger", on=session) as shop:
+        sale = asyncio.ensure_future(shop.certify("D", 4000))
+        await shop.stop_at(6, "after")
+    await asyncio.gather(sale, return_exceptions=True)
+    shop.resume()
+    activated(session, reset=False, ifu="00099999X")
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.stop_at(at)
+        session.machine.restore(Snapshot())
+        session.machine.change(ifu="00084440Y", nim="EL02000015-3")
+        shop.resume()
+        await shop.until(lambda: shop.worker.connected, "the machine in service")
+        assert not shop.worker.former
+        assert "'D'" in str(from_stored(shop.worker.attention))
 
 
 async def test_what_a_kill_left_begun_in_a_former_book_has_an_end(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
     unfinished = [record for record in begun if not worker.attempts.is_ours(record)]
     await machine.cancel()
     if unfinished:
-        # Read again: before the cancellation the machine may still have been at work on the invoice.
-        state = await machine.state()
+        # Before the cancellation the machine may still have been at work on the invoice.
+        state = await _read_again(machine, state)
     if _is_inactive(worker, state) and (unfinished or await _has_forgotten(worker, state)):
         raise LineLost(reasons.NOT_ACTIVATED)
     if not worker.attention:
@@ -221,13 +221,23 @@ async def _take_taxpayer(worker: MachineWorker, machine: ConnectedMachine, state
     if _has_another_taxpayer(worker, state):
         nim = present_nim(state.nim, worker.configured_nim, book.nim)
         log.warning("machine.other_taxpayer", nim=nim, mode=book.mode, before=worker.ifu, now=state.ifu)
-        await _settle_before_another_taxpayer(worker, machine, nim)
+        await _settle_before_another_taxpayer(worker, machine, state, nim)
         worker.change_book(await worker.ledger.write(epochs.book_of_taxpayer, book, nim, state.ifu))
         await begin(worker)
         await worker.note_pair()
 
 
-async def _settle_before_another_taxpayer(worker: MachineWorker, machine: ConnectedMachine, nim: str) -> None:
+async def _read_again(machine: ConnectedMachine, before: MachineState) -> MachineState:
+    """LineLost if the machine was activated since the reading `before`: the two say nothing together."""
+    state = await machine.state()
+    if (state.nim, state.ifu) != (before.nim, before.ifu):
+        raise LineLost(reasons.ACTIVATED_ANEW)
+    return state
+
+
+async def _settle_before_another_taxpayer(
+    worker: MachineWorker, machine: ConnectedMachine, state: MachineState, nim: str
+) -> None:
     """Settles the book of the former taxpayer now, since no later connection is about it. What the machine certified
     for that taxpayer, it certified in the activation that the book knows; otherwise the outcome is disputed."""
     begun = [
@@ -236,7 +246,7 @@ async def _settle_before_another_taxpayer(worker: MachineWorker, machine: Connec
     if not begun:
         return
     await machine.cancel()
-    state = await machine.state()
+    state = await _read_again(machine, state)
     last = worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
     found = verdicts(begun, worker.counters, state, last, activated=nim, is_restored=worker.attempts.is_restored)
     for record, verdict in found:

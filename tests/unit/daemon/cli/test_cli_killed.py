@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from support.ledgers.ledger import Till, invoice, opened
 from support.ports import free_port
 from support.shop import BIN
 
-from common.files import replacing, write_stream, write_whole
+from common.files import PART, replacing, write_stream, write_whole
 
 PHRASE = ("--passphrase-file", "phrase")
 OF_SQLITE = ("mcfd.sqlite3-wal", "mcfd.sqlite3-shm")
@@ -180,3 +181,16 @@ def test_a_stick_that_gives_something_else_back_is_refused(tmp_path: Path, monke
     with pytest.raises(OSError, match="Input/output error"):
         write_stream(file, io.BytesIO(bytes(300)), 0o600)
     assert file.read_bytes() == bytes(200)
+
+
+def test_a_link_among_what_was_left_is_not_opened(tmp_path: Path) -> None:
+    """In the folder that HAProxy's user shares, a link may lead to the ledger: a process that opens and closes that loses SQLite's locks on it."""
+    ledger, link = tmp_path / "mcfd.sqlite3", tmp_path / f".server.pem.a_link_1{PART}"
+    ledger.write_bytes(b"")
+    link.symlink_to(ledger)
+    with ledger.open("rb+") as locked:
+        fcntl.lockf(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        write_whole(tmp_path / "server.pem", b"x", 0o640)
+        other = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'rb+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        done = subprocess.run([sys.executable, "-c", other, ledger], capture_output=True, check=False)
+    assert (done.returncode, link.is_symlink()) == (1, True)
