@@ -49,8 +49,8 @@ class LastPresence(NamedTuple):
 
 
 class BoxRecord(msgspec.Struct):
-    """`line` is the box's last known connection. `ahead`: the box's monotonic clock minus this relay's, in milliseconds;
-    None where the box says none. `past` are boots that were replaced by a newer one; if one of them
+    """`line` is the box's last known connection. `ahead`: the box's monotonic clock minus this relay's, in
+    milliseconds; None where the box says none. `past` are boots that were replaced by a newer one; if one of them
     replies again, there is a second box."""
 
     boot: str = ""
@@ -61,7 +61,7 @@ class BoxRecord(msgspec.Struct):
     past: deque[str] = msgspec.field(default_factory=lambda: deque(maxlen=PAST_BOOTS))
 
     def note(self, reply: RelayedReply) -> None:
-        """Takes line and clock of a reply that has just come: its transit makes `ahead` smaller, and a limit earlier."""
+        """Takes line and clock of a reply: the time since it was sent makes `ahead` smaller, and a limit earlier."""
         self.line = reply.line
         self.ahead = reply.clock - _loop_millis() if reply.clock else None
 

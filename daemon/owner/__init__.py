@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
+import pwd
 import shutil
 import stat
 import tempfile
@@ -34,7 +36,7 @@ def as_owner(folder: Path) -> Iterator[None]:
         yield
         return
     groups, group = os.getgroups(), os.getegid()
-    os.setgroups([group_of_user])
+    os.setgroups(_groups(user, group_of_user))
     os.setegid(group_of_user)
     os.seteuid(user)
     try:
@@ -136,6 +138,15 @@ def new_file(path: Path) -> BinaryIO:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+@functools.cache
+def _groups(user: int, group: int) -> list[int]:
+    """All of the user's, as a service has them: a key may be for `ssl-cert` alone."""
+    try:
+        return os.getgrouplist(pwd.getpwuid(user).pw_name, group)
+    except KeyError:
+        return [group]
 
 
 def _is_misleading(folder: Path) -> bool:

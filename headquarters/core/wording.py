@@ -18,7 +18,6 @@ GONE = "gone"
 """`what` of a gap whose closures belonged to a lost ledger."""
 NEVER = "–"
 """`since` or `silent` of a machine without any closure or presence."""
-"""In seconds."""
 Value = int | str
 Facts = dict[str, Value]
 KIND: Final[dict[str, Text]] = {

@@ -344,6 +344,8 @@ def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Pat
             assert (closed.status_code, 'value="7"' in closed.text) == (409, True)
             assert '<a href="/ui/attention">' in technician.look("/ui/state")
             assert 'text-red-fg">1<' in technician.look("/ui/attention")
+            by_enter = '<input type="hidden" name="decision" value="last-z"><button disabled hidden>'
+            assert by_enter in technician.look("/ui/attention")  # the default button: Enter enters nothing
             form = {"m": NIM, "decision": "last-z"}
             for last_z, again in (("12", "21"), ("", ""), ("douze", "douze"), ("0", "0")):
                 wrong = technician.submit("/ui/attention", **form, last_z=last_z, again=again)

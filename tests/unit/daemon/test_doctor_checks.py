@@ -12,6 +12,7 @@ import pytest
 from support.cli.command import Command
 from support.receivers.authority import Authority
 
+from daemon import owner
 from daemon.cli.commands import doctor
 from daemon.core.delivery import Backlog
 from daemon.doctor import wording
@@ -22,6 +23,7 @@ from daemon.doctor.service import Service, check_front, check_service
 from daemon.doctor.wording import NAMES
 from daemon.paper.shop import cadastral
 from daemon.settings import Place, Settings, load
+from daemon.settings.check import hidden_files
 from daemon.tls.authority import create
 
 pytestmark = pytest.mark.usefixtures("in_english")
@@ -131,6 +133,26 @@ def test_a_file_that_the_daemon_may_not_read(folder: Path, place: str, state: st
     assert (found.state, "upstream.secret_file" in found.todo) == (state, state == "fail")
     done = mcfd.run("config", "check")
     assert (done.returncode, "upstream.secret_file" in done.stderr) == ((2, True) if state == "fail" else (0, False))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_file_for_a_group_of_the_daemons_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Debian's `ssl-cert`, whose members read /etc/ssl/private: the daemon has all groups of its user, and reads it."""
+    home, file, group = folder / "var", folder / "s", 54_321
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    file.write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    file.chmod(0o640)
+    os.chown(file, 0, group)
+    section = '[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "s"\n'
+    (folder / "mcfd.toml").write_text(f'{section}[storage]\npath = "var/mcfd.sqlite3"\n{MACHINE}')
+    box = load(folder / "mcfd.toml", {})
+    owner._groups.cache_clear()
+    assert [key for key, _ in hidden_files(box)] == ["upstream.secret_file"]
+    owner._groups.cache_clear()
+    monkeypatch.setattr(os, "getgrouplist", lambda _, gid: [gid, group])
+    assert [*hidden_files(box)] == []
+    owner._groups.cache_clear()
 
 
 @pytest.mark.parametrize("line", ['recipients = ["age1x"]', 'passphrase_file = "missing"'])
