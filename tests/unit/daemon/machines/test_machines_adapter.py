@@ -124,6 +124,13 @@ async def test_the_specific_tax_of_a_subtotal_is_told_in_francs(expected: list[s
     assert (result.total_ttc, result.specific_tax) == (1000, francs)
 
 
+async def test_a_payment_is_refused_of_an_invoice_that_is_open(machine: ConnectedMachine, session: LineSession) -> None:
+    session.plan.add("refuse@35h#1")
+    with pytest.raises(MachineRefused) as refused:
+        await entered(machine)
+    assert refused.value.is_open
+
+
 async def test_nothing_is_paid_of_a_subtotal_that_is_not_agreed_to() -> None:
     """What `agree` raises is raised, and no 35h goes out; a refusal says how many commands were taken before it."""
     subtotal = ",".join(["15000", "0", "15000", *["0"] * 14, "0", "2288", *["0"] * 14, "0"]).encode()
