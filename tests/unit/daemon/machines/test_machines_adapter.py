@@ -126,8 +126,10 @@ async def test_the_specific_tax_of_a_subtotal_is_told_in_francs(expected: list[s
 
 async def test_a_payment_is_refused_of_an_invoice_that_is_open(machine: ConnectedMachine, session: LineSession) -> None:
     session.plan.add("refuse@35h#1")
+    own = invoice()
+    await machine.enter(own, "00084440Y", lambda _: ())
     with pytest.raises(MachineRefused) as refused:
-        await entered(machine)
+        await machine.pay(own.payments)
     assert refused.value.is_open
 
 
