@@ -158,9 +158,9 @@ def _has_link(copy: sqlite3.Connection, present: sqlite3.Connection, table: str,
     """Whether both have the same row, or if the present one is lost the same row before it."""
     sql = f"SELECT hash FROM {table} WHERE id = ?"  # noqa: S608  of our own schema
     for each in range(row_id, 0, -1):
-        link = value_of(copy.execute(sql, (each,)))
+        link = value_of(copy.execute(sql, (each,)), None)
         try:
-            found = value_of(present.execute(sql, (each,)))
+            found = value_of(present.execute(sql, (each,)), None)
             is_older = found is None and value_of(present.execute(f"SELECT max(id) FROM {table}"), 0) < row_id  # noqa: S608  of our own schema
         except UNREADABLE:
             continue
