@@ -12,7 +12,7 @@ from support.memory_shop import LAST, MemoryShop, quick
 from support.shop import NIM, invoice
 
 from daemon.core.audit import Actor, key_hash_of
-from daemon.core.errors import MachineNonsense, MachineRefused, RequestExpired
+from daemon.core.errors import MachineNonsense, MachineRefused, NothingDone, RequestExpired
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting, NumberWaits
@@ -355,11 +355,22 @@ async def test_one_whose_machine_falls_silent_says_so(tmp_path: Path) -> None:
         assert (sale.outage, sale.invoice.deferred) == (1, Deferral(sale.sold_at, "no_answer", 1, NIM))
 
 
+async def test_where_no_sale_is_deferred_a_lost_line_is_the_answer(tmp_path: Path) -> None:
+    async with MemoryShop(tmp_path / "ledger", timers=quick()) as shop:
+        await shop.connected()
+        shop.session.plan.add("silent:3600@c0h#1")
+        body = invoice("A")
+        with pytest.raises(NothingDone):
+            await certify_or_defer(shop.worker, body, shop.call(body, "A"), is_async=False)
+        assert shop.store.ledger.peek(deferred.backlog, shop.worker.book).count == 0
+
+
 async def test_a_key_has_its_sale_while_that_waits_and_then_its_certification(tmp_path: Path) -> None:
     """However often the till asks."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale, body = await defer(shop, "A"), invoice("A")
+        assert sale.outage == 0
         again = await certify_or_defer(shop.worker, body, shop.call(body, "A"), is_async=True)
         assert (again.replayed, again.value) == (True, sale)
         await SalesThatWait(shop.worker, pause=0.0).step()

@@ -326,8 +326,8 @@ MISTAKES = (
         44,
         "recover believes what the machine said before the cancellation",
         RECOVER,
-        "    if unfinished:\n        # Read again",
-        "    if False:\n        # Read again",
+        "    if unfinished:\n        # Before the",
+        "    if False:\n        # Before the",
     ),
     Mistake(
         12,
