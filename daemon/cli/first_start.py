@@ -54,8 +54,8 @@ def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, addres
 
 def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, address: str) -> int:
     """For the package's unit (systemd/first-start-mcfd.service). The links are in a file for the box's own users; the
-    unit installs the result from `folder`. Ends if the box is set up in another way meanwhile, and, to be started again, once a clock is right
-    that kept the page from the network."""
+    unit installs the result from `folder`. Ends if the box is set up in another way meanwhile, and, to be started
+    again, once a clock is right that kept the page from the network."""
     front = Path(os.environ["FRONT_FOLDER"])
     at, waits_for_clock = _address(plan, address, folder, front), False
     try:

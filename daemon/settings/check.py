@@ -266,8 +266,8 @@ def files_of_start(settings: Settings) -> Iterator[tuple[str, Path]]:
 
 
 def hidden_files(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Those of `files_of_start` that the daemon's user may not read: root can read every file, the daemon those of its user and those that
-    systemd hands over."""
+    """Those of `files_of_start` that the daemon's user may not read: root can read every file, the daemon those of its
+    user and those that systemd hands over."""
     for key, file in files_of_start(settings):
         with as_owner(settings.storage.path.parent):
             is_readable = os.access(file, os.R_OK, effective_ids=True)

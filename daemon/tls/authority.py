@@ -88,7 +88,8 @@ def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool =
 
 
 def take_over(source: Path, folder: Path) -> None:
-    """What was made in `source` becomes the authority of `folder`. The root comes last: without it none of the rest counts. OSError."""
+    """What was made in `source` becomes the authority of `folder`. The root comes last: without it none of the rest
+    counts. OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     with _locked(folder):
@@ -98,7 +99,8 @@ def take_over(source: Path, folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Waits until no other process writes the authority: its files belong together. Without a lock if there is no folder."""
+    """Waits until no other process writes the authority: its files belong together. Without a lock if there is no
+    folder."""
     with ExitStack() as stack:
         with suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

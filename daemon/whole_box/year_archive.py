@@ -58,7 +58,8 @@ def write_archive(
     parts: Mapping[str, Iterable[Mapping[str, Any]]],
     manifest: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """Into `file`, which is to be `target`. `parts` are lines of JSON by part; `manifest` is called after they are written. OSError."""
+    """Into `file`, which is to be `target`. `parts` are lines of JSON by part; `manifest` is called after they are
+    written. OSError."""
     texts = {"README.txt": _readme(target.name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
     with ExitStack() as stack:
         written = {part: stack.enter_context(_packed(lines, target.parent)) for part, lines in parts.items()}

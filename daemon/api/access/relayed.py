@@ -40,9 +40,9 @@ PASSING: Final = frozenset(
 
 
 class RelayedRequest(msgspec.Struct, frozen=True):
-    """`nim`: the machine in the relay's path; `begin_by`: the relay's limit, loop time; `now`: time base of the client's
-    limits (ms since 1970); `body`: the received bytes; `turn`: waits for tills of the shop's network, called after authentication;
-    `has_waited`: whether the relay stored it while the box was off."""
+    """`nim`: the machine in the relay's path; `begin_by`: the relay's limit, loop time; `now`: time base of the
+    client's limits (ms since 1970); `body`: the received bytes; `turn`: waits for tills of the shop's network, called
+    after authentication; `has_waited`: whether the relay stored it while the box was off."""
 
     nim: str
     begin_by: float
@@ -76,8 +76,9 @@ def check_operation(request: Request[Any, Any, Any]) -> None:
 
 
 def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
-    """Loop time, which a step of the box's clock does not change, after which the request is not carried out: the earlier
-    one of the client's and the relay's limit. RequestExpired, with both times if clocks may differ, if it is over; InvalidRequest if it is no time, or later than the box stores Idempotency-Keys."""
+    """Loop time, which a step of the box's clock does not change, after which the request is not carried out: the
+    earlier one of the client's and the relay's limit. RequestExpired, with both times if clocks may differ, if it is
+    over; InvalidRequest if it is no time, or later than the box stores Idempotency-Keys."""
     try:
         limits = [
             instant_millis(value.decode("latin-1"), "Mcfd-Not-After")

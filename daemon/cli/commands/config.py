@@ -55,7 +55,8 @@ def doc() -> None:
 
 
 def _check_contents(settings: Settings) -> None:
-    """Raises SettingsError if a file that signs, or that connections or backups are made with, is none of its kind, or root's alone."""
+    """Raises SettingsError if a file that signs, or that connections or backups are made with, is none of its kind, or
+    root's alone."""
     from daemon.app.outward.replication import headquarters, webhook_receiver
     from daemon.cli.commands.backup import sealing
     from daemon.upstream.options import BadOptions, read_keys

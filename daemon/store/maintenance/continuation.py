@@ -158,9 +158,9 @@ def _has_link(copy: sqlite3.Connection, present: sqlite3.Connection, table: str,
     """Whether both have the same row, or if the present one is lost the same row before it."""
     sql = f"SELECT hash FROM {table} WHERE id = ?"  # noqa: S608  of our own schema
     for each in range(row_id, 0, -1):
-        link = value_of(copy.execute(sql, (each,)))
+        link = value_of(copy.execute(sql, (each,)), None)
         try:
-            found = value_of(present.execute(sql, (each,)))
+            found = value_of(present.execute(sql, (each,)), None)
             is_older = found is None and value_of(present.execute(f"SELECT max(id) FROM {table}"), 0) < row_id  # noqa: S608  of our own schema
         except UNREADABLE:
             continue
@@ -200,8 +200,8 @@ def usable_continuation(
 
 
 def _name_losses(connection: sqlite3.Connection, losses: Iterable[tuple[Book, RecordsLost]]) -> None:
-    """With an entry for each in its book's chain the ledger is sound, and so are its backups. Of the newest records of a
-    book, what no totals have counted is `unexplained`: the machine has counted it since the last Z."""
+    """With an entry for each in its book's chain the ledger is sound, and so are its backups. Of the newest records of
+    a book, what no totals have counted is `unexplained`: the machine has counted it since the last Z."""
     for book, loss in sorted(losses, key=lambda each: bool(each[1].next_hash)):
         if not loss.next_hash:  # the first one, since it has to follow the end of its book
             row, state = totals.read_totals(connection, book.id), books.book_state(connection, book)
@@ -216,8 +216,8 @@ def _is_same_ledger(copy: sqlite3.Connection, present: sqlite3.Connection) -> bo
 
 def take_over_newer(copy: sqlite3.Connection, target: Path) -> list[str]:
     """Takes what the ledger in place has since into its copy, whose schema is the present one. Only `verify` shows
-    whether the chains go on. Returns the tables of which rows cannot be read, and so are as in the copy. LedgerUnusable if it is another
-    ledger, of an older version, or cannot be read at all."""
+    whether the chains go on. Returns the tables of which rows cannot be read, and so are as in the copy. LedgerUnusable
+    if it is another ledger, of an older version, or cannot be read at all."""
     try:
         with closing(_open_damaged(target)) as present:
             if not is_current(present, migrations()):

@@ -100,8 +100,8 @@ def note_lost(connection: sqlite3.Connection, found: str, mark: MarkRow | None) 
 
 
 def read_lost(connection: sqlite3.Connection, machines: Collection[str] | None = None) -> Text:
-    """What was found, as long as a live book is not yet compared with its machine; else empty. `machines`: NIMs of those that can answer,
-    else all."""
+    """What was found, as long as a live book is not yet compared with its machine; else empty. `machines`: NIMs of
+    those that can answer, else all."""
     waiting = {short_nim(nim) for (nim,) in connection.execute(_SQL["waiting"])}
     waits = waiting if machines is None else waiting & set(map(short_nim, machines))
     return from_stored(read_meta(connection, LOST_WRITES)) if waits else NO_TEXT

@@ -90,8 +90,8 @@ def _must_be_current(connection: sqlite3.Connection, path: Path) -> None:
 def verify(
     path: Path, progress: Progress = lambda _, __: None, *, machines: Collection[str] | None = None
 ) -> VerifyResult:
-    """`progress` gets the number of records done, and of all; `machines` as of `read_lost`. LedgerUnusable if the file is no ledger of this version
-    or too damaged to read anything; any other damage is a problem in the result."""
+    """`progress` gets the number of records done, and of all; `machines` as of `read_lost`. LedgerUnusable if the file
+    is no ledger of this version or too damaged to read anything; any other damage is a problem in the result."""
     try:
         mark = read_mark(path)  # before the view that it is compared with
         with closing(open_to_read(path)) as connection, lenient(connection):

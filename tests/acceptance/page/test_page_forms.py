@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from support.browser import FRENCH_PHONE, Person, create_users, session_of, usable
 from support.receivers.receipt_printer import ReceiptPrinter
-from support.shop import Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Shop, invoice, running_shop, wait_for
 
 from daemon.store.tables.audit import newest_entries
 
@@ -135,3 +135,22 @@ def test_one_line_of_many_is_credited(person: People, shop: Shop) -> None:
     page.get_by_test_id("certify").click()
     awa.sees_message("Certified.")
     assert shop.machines[0].certified()[-1]["total"] == 2500
+
+
+def test_the_total_of_the_last_credit_note_is_what_is_left(person: People, shop: Shop) -> None:
+    """Three pieces for 1 000 F are credited one by one: twice 333 F, then 334 F, as it is certified."""
+    sack = {"name": "Sac", "taxGroup": "B", "amountTtc": 1000, "quantity": 3}
+    sold = shop.certify(invoice("THREE", items=[sack], payments=[{"method": "E", "amount": 1000}])).json()
+    for number in ("C-1", "C-2"):
+        items, payments = [{**sack, "quantity": 1, "amountTtc": 333}], [{"method": "E", "amount": 333}]
+        note = invoice(number, invoiceType="FA", items=items, payments=payments, creditNoteRef=f"{NIM}-{sold['fvc']}")
+        assert shop.certify(note, path="credit-note").status_code == 200
+    awa = person("manager", FRENCH_PHONE)
+    page = awa.go("/ui/journal?q=THREE")
+    page.get_by_role("link", name="THREE").click()
+    page.get_by_test_id("to-credit").click()
+    expect(page.locator("#credited")).to_contain_text("334\N{NO-BREAK SPACE}F")
+    page.locator("[name=nature]").first.check()
+    page.get_by_test_id("certify").click()
+    awa.sees_message("Certified.")
+    assert shop.machines[0].certified()[-1]["total"] == 334

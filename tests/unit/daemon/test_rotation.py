@@ -70,7 +70,8 @@ def test_what_a_killed_backup_has_left_goes_and_what_is_written_now_stays(tmp_pa
     mine, other = box_suffix("e69a-6ea5-403a"), box_suffix("1132-bc86-f95b")
     old, now = _FIRST, _FIRST + timedelta(days=2)
     copy, box = backup_name(old), backup_name(old, mine)
-    left = [f"{copy}.part", f"{copy}.part-journal", f".{copy}.3au2_ip1", f"{box}.part"]
+    unfinished = (f".{copy}.3au2_ip1", f".{box}.3au2_ip1.part")
+    left = [f"{copy}.part", f"{copy}.part-journal", *unfinished, f"{box}.part"]
     stay = [copy, box, f"{copy}-wal", f"{backup_name(old, other)}.part", f"{backup_name(now)}.part", "note.part"]
     for name in (*left, *stay):
         (tmp_path / name).write_bytes(b"")

@@ -188,18 +188,22 @@ const prepare = () => {
     sale.addEventListener("input", look);
     look();
   }
-  // A credit note: of many lines few are credited, a line whose quantity is typed is one of them, and the total is seen before it is certified.
+  // A credit note: of many lines few are credited, a line whose quantity is typed is one of them, and the total is seen before it is certified,
+  // with what rounding has left of the sale (`selling._without_rounding`).
   const credit = document.getElementById("credit"), untick = document.getElementById("untick");
   if (credit) {
     const credited = document.getElementById("credited"), boxes = [...credit.querySelectorAll("[data-amount]")];
     const look = () => {
-      let total = 0, isAll = true;
+      let total = 0, ticked = 0, isAll = true, isRest = true;
       for (const box of boxes) {
         const typed = box.closest(".fields").querySelector("[inputmode]").value, whole = Number(box.dataset.whole);
         const part = typed ? Math.round(decimal(typed) * 1000) : whole;
-        if (box.checked) total += Math.floor((2 * box.dataset.amount * part + whole) / (2 * whole));
+        if (box.checked) { total += Math.floor((2 * box.dataset.amount * part + whole) / (2 * whole)); ticked += 1; }
         isAll = isAll && box.checked && part === whole;
+        isRest = isRest && (box.checked ? part : 0) === Number(box.dataset.left);
       }
+      const excess = total - credited.dataset.left;
+      if ((excess > 0 || isRest) && Math.abs(excess) <= ticked + boxes.length) total -= excess;
       credited.textContent = francs(isAll ? credited.dataset.whole : total);
     };
     credit.addEventListener("input", (event) => {

@@ -212,6 +212,16 @@ def test_records_that_a_disk_has_lost_are_named_in_the_chain(
         asyncio.run(sell(path, 70))
 
 
+def test_the_newest_record_of_the_copy_is_lost_in_the_ledger(path: Path, copy: Path) -> None:
+    """And one that the copy lacks, as a sector of zeros hides them: the one before shows that the ledger continues the
+    copy."""
+    asyncio.run(history(path, copy))
+    [(newest,)] = query(copy, "SELECT max(seq) FROM certification WHERE book_id = 1")
+    tamper(path, "DELETE FROM certification WHERE book_id = 1 AND seq IN (?, ?)", newest, newest + 2)
+    done = restore(copy, path, at=START, keep_newer=True)
+    assert (done.findings.problems, len(done.findings.notes), len(done.newer)) == ((), 1, 3)
+
+
 @pytest.mark.parametrize("payload", [b"", bytes(60), b"\x28\xb5\x2f\xfd"], ids=["empty", "zeros", "packed"])
 def test_the_newest_record_whose_invoice_cannot_be_read(path: Path, copy: Path, image: bytes, payload: bytes) -> None:
     """It is named as one that a disk has lost, and mcfd starts, and sells after it."""
