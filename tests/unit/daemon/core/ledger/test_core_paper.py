@@ -99,6 +99,8 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
         ),  # before what is known
         ("FV", FiscalCounters(12, 9, 2), FiscalCounters(14, 11, 2), (9, 12), FiscalCounters(12, 9, 1)),
         ("FV", BEFORE, None, (9, 11), FiscalCounters(11, 9, 1)),
+        ("FV", BEFORE, None, (3, 12), FiscalCounters(12, 9, 1)),
+        ("FV", BEFORE, FiscalCounters(12, 9, 1), (99, 11), FiscalCounters(11, 9, 1)),
         ("FA", BEFORE, FiscalCounters(18, 14, 2), (2, 16), FiscalCounters(16, 12, 2)),  # sales between, not printed
         ("FV", BEFORE, FiscalCounters(18, 10, 7), (9, 16), FiscalCounters(16, 9, 5)),
         ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 15), None),
