@@ -51,7 +51,8 @@ from common.language.reasons import (
 )
 
 _PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)*[\w.@+-]+")
-_NAMELESS = Text("the port")
+PORT, FILE = Text("the port"), Text("a file of the box")
+"""What is said for a path."""
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -275,9 +276,9 @@ class KeyUseLost(LedgerUnusable):
         )
 
 
-def without_paths(text: str, language: Language = "en") -> str:
-    """No path of the box leaves in a body (decision 11)."""
-    return _PATH.sub(_NAMELESS.in_language(language), str(text))
+def without_paths(text: str, language: Language = "en", noun: Text = PORT) -> str:
+    """No path of the box leaves in a body (decision 11): each is the `noun`."""
+    return _PATH.sub(noun.in_language(language), str(text))
 
 
 class JoinFailed(McfdError):

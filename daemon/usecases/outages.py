@@ -97,6 +97,7 @@ class OutageWatch:
         if self._lasting() is None:
             found = self._found = self._seen(reason)
             found.refused = True
+            await self._write_late()
             await self._write(found)
         last = self.worker.ledger.peek(outages.last_outage, self.worker.book)
         return last.number if last else 0
@@ -118,9 +119,7 @@ class OutageWatch:
         is_back = reason is None and worker.connected and not worker.obstacle  # else `recover` is at work
         if reason is not None and self._was_met():
             self._found = self._seen(reason)
-        while self._late:
-            await self._write(self._late[0])
-            del self._late[0]
+        await self._write_late()
         lasting = self._lasting()
         if self._found is not None and lasting is None and self._is_due(self._found, is_back=is_back):
             await self._write(self._found, is_over=is_back and self._found.reason != "blocked")
@@ -181,6 +180,16 @@ class OutageWatch:
         return self.worker.ledger.peek(outages.open_outage, self.worker.book)
 
     # -- what is written ----------------------------------------------------------------------------------------------
+
+    async def _write_late(self) -> None:
+        """Before a later one, which would hide them. StorageError: they are written at the next check."""
+        while self._late:
+            found = self._late.pop(0)
+            try:
+                await self._write(found)
+            except StorageError:
+                self._late.insert(0, found)
+                raise
 
     async def _write(self, found: OutOfOrder, *, is_over: bool = False) -> None:
         worker, now = self.worker, self.worker.now()

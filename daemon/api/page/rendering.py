@@ -288,4 +288,5 @@ def _detail(error: Exception | None, language: Language) -> str:
         return errors.without_paths(SEPARATOR.in_language(language).join(details), language)
     if isinstance(error, errors.CreditExceedsOriginal):
         return Text("{total} of it is left", total=numbers.money(error.left_ttc or 0)).in_language(language)
-    return errors.without_paths(str(translate(error, language)), language)
+    noun = errors.FILE if isinstance(error, BoxFailed) else errors.PORT
+    return errors.without_paths(str(translate(error, language)), language, noun)

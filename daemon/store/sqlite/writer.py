@@ -20,7 +20,7 @@ from common.language.system import reason
 from daemon.core.errors import StorageError, StorageFull
 from daemon.store.sqlite.connection import Job, SqliteConnection
 from daemon.store.sqlite.disk_failure import file_failed, storage_error
-from daemon.store.sqlite.file import BUSY_SECONDS, transaction
+from daemon.store.sqlite.file import BUSY_SECONDS
 
 T = TypeVar("T")
 
@@ -181,7 +181,8 @@ def _transact(
 ) -> tuple[list[_Outcome], bool]:
     """One transaction; what came of each job, and whether anything was written."""
     before, number = connection.total_changes, 0
-    with transaction(connection):
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
         if len(jobs) == 1:
             outcomes = [_Outcome(jobs[0](connection), None)]
         else:

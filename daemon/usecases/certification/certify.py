@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from common.language import Text
 from daemon.core.audit import Call
@@ -20,7 +21,7 @@ from daemon.usecases.certification.attempt import AttemptRun, attempt
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.machine_workers import registering_refusal
+from daemon.usecases.worker.machine_workers import register_refusal
 
 
 async def certify(
@@ -36,7 +37,7 @@ async def certify(
         return await certify_body(worker, body, call, credit=credit, arrived=arrived, series=series)
 
     work = once(worker, call, run, lambda use: use.record)
-    return await worker.run_to_end(registering_refusal(worker, work), "certify")
+    return await worker.run_to_end(work, "certify", partial(register_refusal, worker))
 
 
 async def certify_body(

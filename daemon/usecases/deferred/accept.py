@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from functools import partial
 
 import msgspec
 import structlog
@@ -26,7 +27,7 @@ from daemon.usecases.certification.certify import certify_body, number_decided, 
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request, once
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.machine_workers import out_of_order, registering_refusal
+from daemon.usecases.worker.machine_workers import out_of_order, register_refusal
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +58,7 @@ async def certify_or_defer(
 
     arrived, book = asyncio.get_running_loop().time(), worker.book
     work = once(worker, call, run, lambda use: use.sale or use.record)
-    return await worker.run_to_end(registering_refusal(worker, work), "certify")
+    return await worker.run_to_end(work, "certify", partial(register_refusal, worker))
 
 
 async def _defer(

@@ -334,10 +334,13 @@ class MachineWorker(MachinePair):
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def run_to_end(self, work: Coroutine[Any, Any, T], name: str) -> T:
-        """Awaits `work`, which continues to its end even if the caller is cancelled."""
+    async def run_to_end(
+        self, work: Coroutine[Any, Any, T], name: str, ended: Callable[[asyncio.Task[T]], object] = lambda _: None
+    ) -> T:
+        """Awaits `work`, which continues to its end even if the caller is cancelled. `ended` is called with its task."""
         task: asyncio.Task[T] = self.spawn(work, name)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved even without a caller
+        task.add_done_callback(ended)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:

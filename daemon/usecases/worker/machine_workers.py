@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from common.language import Text, reasons
 from daemon.core.errors import (
@@ -28,8 +28,6 @@ from daemon.core.machine.state import short_nim
 from daemon.store.tables.book import deferred
 from daemon.store.tables.book.books import book_state, former_books
 from daemon.usecases.worker.machine_worker import MachineWorker
-
-T = TypeVar("T")
 
 REST_PATIENCE: Final = 100.0
 """Seconds to wait for the attempt on a line; its own time limits are shorter."""
@@ -152,18 +150,16 @@ def outage_of(reason: object) -> OutageReason:
     return next((OUTAGES[code] for code in reasons.codes_of(reason) if code in OUTAGES), "line_lost")
 
 
-async def registering_refusal(worker: MachineWorker, work: Awaitable[T]) -> T:
-    """Runs a till's request. If it is refused because machine or box is out of order (503, 507; 422 if it refuses all),
-    an outage begins. The till does not wait for the register."""
-    try:
-        return await work
-    except (NotInUse, NumberReserved, UnknownElsewhere, EntryDamaged, KeyUseLost):
-        raise  # about the other machine of the pair, or about one entry
-    except (MachineOffline, MachineAttention, MachineRefused, LineLost, StorageError) as error:
+def register_refusal(worker: MachineWorker, request: asyncio.Task[Any]) -> None:
+    """A till's request that has ended refused because machine or box is out of order (503, 507; 422 if it refuses all)
+    begins an outage. The till does not wait for the register."""
+    error = None if request.cancelled() else request.exception()
+    if isinstance(error, (NotInUse, NumberReserved, UnknownElsewhere, EntryDamaged, KeyUseLost)):
+        return  # about the other machine of the pair, or about one entry
+    if isinstance(error, (MachineOffline, MachineAttention, MachineRefused, LineLost, StorageError)):
         is_of_invoice = isinstance(error, MachineRefused) and not worker.refuses_all
         if not (worker.closing or is_of_invoice):
             worker.spawn(_register(worker, error), "outage")
-        raise
 
 
 async def _register(worker: MachineWorker, error: McfdError) -> None:

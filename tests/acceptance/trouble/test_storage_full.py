@@ -103,7 +103,6 @@ def test_a_disk_without_a_byte_is_a_screen_for_who_logs_in_and_who_copies(tmp_pa
             assert "disque est plein" in login.text
             assert 'name="name" value="technician"' in login.text
             inside.submit("/ui/box/backup")
-            wait_for(
-                lambda: "copié\N{NO-BREAK SPACE}: le disque est plein" in inside.look("/ui/box/backups"), "the cause"
-            )
+            cause = "un fichier du boîtier ne peut pas être écrit\N{NO-BREAK SPACE}: le disque est plein"
+            wait_for(lambda: cause in inside.look("/ui/box/backups"), "the cause")
             assert "disque est plein" in inside.submit("/ui/logout").text

@@ -21,7 +21,7 @@ from common.language.reasons import (
 from daemon.core.errors import KeyUseLost, LineLost, MachineAttention, MachineRefused, McfdError, StorageFull
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
-from daemon.usecases.worker.machine_workers import OUTAGES, outage_of, registering_refusal
+from daemon.usecases.worker.machine_workers import OUTAGES, outage_of, register_refusal
 
 CASES: list[tuple[object, str]] = [
     (NO_ANSWER(after="C1h"), "no_answer"),
@@ -76,8 +76,9 @@ async def test_a_refused_till_begins_an_outage(state: dict[str, object], error: 
     async def work() -> None:
         raise error
 
-    with pytest.raises(type(error)):
-        await registering_refusal(worker, work())
+    request = asyncio.ensure_future(work())
+    await asyncio.wait([request])
+    register_refusal(worker, request)
     await asyncio.gather(*tasks)
     assert registered == expected
 
