@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -61,12 +62,10 @@ def unit() -> Iterator[Unit]:
     shutil.rmtree(folder)
 
 
-def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> None:
-    """Each alone: while the daemon is away its tills get 503 as a problem, and go on afterwards; so they do when HAProxy was away. Another
-    port of the configuration is taken over by the HAProxy that runs, and so is a box that serves itself alone again. The audit log has the
-    till's own address."""
-    server = {"tls": "internal", "host": "0.0.0.0"}  # noqa: S104  with TLS
-    with Shop(tmp_path, config={"server": server}) as shop:
+@contextmanager
+def behind_haproxy(folder: Path, unit: Unit, host: str) -> Iterator[Shop]:
+    """A shop with TLS, its daemon and HAProxy started."""
+    with Shop(folder, config={"server": {"tls": "internal", "host": host}}) as shop:
         shop.options = ("--front", str(unit.folder))
         shop._write_config()
         shop.mcfd("tls", "init", check=True)
@@ -76,6 +75,14 @@ def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> Non
         shop.launch_daemon()
         unit.start()
         wait_for(shop.is_ready, "the start")
+        yield shop
+
+
+def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> None:
+    """Each alone: while the daemon is away its tills get 503 as a problem, and go on afterwards; so they do when HAProxy was away. Another
+    port of the configuration is taken over by the HAProxy that runs, and so is a box that serves itself alone again. The audit log has the
+    till's own address."""
+    with behind_haproxy(tmp_path, unit, "0.0.0.0") as shop:  # noqa: S104  with TLS
         certified(shop.certify(invoice(fresh())))
 
         shop.kill_daemon()
@@ -114,17 +121,7 @@ def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> Non
 def test_a_certificate_that_is_new_at_the_start_is_what_a_running_haproxy_shows(tmp_path: Path, unit: Unit) -> None:
     """A new authority, or another name in the configuration, and a restart of mcfd: HAProxy runs on, and its configuration is the same. With the old
     certificate every till that trusts the new authority is refused. One that HAProxy did not take for the moment is given to it again."""
-    server = {"tls": "internal", "host": "127.0.0.1"}
-    with Shop(tmp_path, config={"server": server}) as shop:
-        shop.options = ("--front", str(unit.folder))
-        shop._write_config()
-        shop.mcfd("tls", "init", check=True)
-        shop.http.close()
-        shop.http = client(shop)
-        shop.machines[0].start()
-        shop.launch_daemon()
-        unit.start()
-        wait_for(shop.is_ready, "the start")
+    with behind_haproxy(tmp_path, unit, "127.0.0.1") as shop:
         assert shop.stop_daemon() == 0
         shop.mcfd("tls", "init", "--force", check=True)
         shop.launch_daemon()
