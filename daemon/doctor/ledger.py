@@ -83,10 +83,10 @@ def _check_content(path: Path, store: Store, machines: Collection[str]) -> Check
     if not problems:
         return None
     found = from_stored(problems[0])
+    if len(problems) == 1 and LOST.intersection(codes_of(found)):
+        return Check("ledger").fail(found, "sudo mcfd machine settle, once the machine has answered; the ledger stays")
     if more := len(problems) - 1:
         found = Counted("{found} (and {count} more)", "{found} (and {count} more)", more, found=found)
-    if {code for problem in problems for code in codes_of(from_stored(problem))} & LOST and not more:
-        return Check("ledger").fail(found, "sudo mcfd machine settle, once the machine has answered; the ledger stays")
     return Check("ledger").fail(
         found, "mcfd verify tells all; the last sound backup is put back with: mcfd restore --keep-newer COPY"
     )

@@ -21,6 +21,7 @@ from daemon.store.maintenance.recompute_counters import is_number_year
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import deferred
 from daemon.store.tables.book.codec import NUMBER, RECORD_COLUMNS, record_of, unpack
+from daemon.store.tables.book.entries import losses
 from daemon.store.tables.events import UPSTREAM
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
@@ -29,10 +30,11 @@ Note = Callable[[str], None]
 
 
 def check_beside_chain(connection: sqlite3.Connection, book: Book, note: Note) -> None:
+    has_lost = bool(losses(connection, book))
     _check_unended(connection, book, note)
-    _check_keys(connection, book, note)
+    _check_keys(connection, book, note, has_lost=has_lost)
     if book.mode == "live":  # of a sandbox they are let go of with what they are about
-        _check_deferred(connection, book, note)
+        _check_deferred(connection, book, note, has_lost=has_lost)
         _check_take_overs(connection, book, note)
         _check_outbox(connection, book, note)
         _check_events(connection, book, note)
@@ -62,8 +64,8 @@ def _check_unended(connection: sqlite3.Connection, book: Book, note: Note) -> No
         note(Text("an attempt is disputed, and its book is not in attention"))
 
 
-def _check_keys(connection: sqlite3.Connection, book: Book, note: Note) -> None:
-    (count,) = connection.execute(_SQL["dangling_keys"], (book.id,)).fetchone()
+def _check_keys(connection: sqlite3.Connection, book: Book, note: Note, *, has_lost: bool) -> None:
+    (count,) = connection.execute(_SQL["dangling_keys"], (book.id, has_lost)).fetchone()
     if count:
         note(
             Counted(
@@ -74,7 +76,7 @@ def _check_keys(connection: sqlite3.Connection, book: Book, note: Note) -> None:
         )
 
 
-def _check_deferred(connection: sqlite3.Connection, book: Book, note: Note) -> None:
+def _check_deferred(connection: sqlite3.Connection, book: Book, note: Note, *, has_lost: bool) -> None:
     """Deferred sales are those of the chain, and each state agrees with its attempt and the chain."""
     chained = {
         (sale.number, sale.kind, sale.total_ttc, sale.sold_at, sale.outage): sale
@@ -98,7 +100,7 @@ def _check_deferred(connection: sqlite3.Connection, book: Book, note: Note) -> N
     differing.update(chained[row].number for row in gone)
     for number in sorted(differing):
         note(Text("the sale {number!r}, to be certified later, is not the one of the chain", number=number))
-    for number, state in connection.execute(_SQL["states_of_sales"], (book.id,)):
+    for number, state in connection.execute(_SQL["states_of_sales"], (book.id, has_lost)):
         note(
             Text(
                 "the state of the sale {number!r}, to be certified later ({state}), is not that of the chain",

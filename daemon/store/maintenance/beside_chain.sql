@@ -5,14 +5,13 @@ SELECT {columns}, number_year FROM certification WHERE book_id = ? AND seq IS NU
 SELECT attention FROM book WHERE id = ?;
 
 -- name: dangling_keys
--- The records of some may be lost, as an entry says.
+-- ?2: records of the book are lost, as an entry says.
 SELECT count(*) FROM idempotency
-WHERE book_id = ? AND (
+WHERE book_id = ?1 AND (
     (attempt_id IS NOT NULL) + (z_number IS NOT NULL) + (answer IS NOT NULL) <> 1
     OR attempt_id IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND book_id = idempotency.book_id)
-        AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.book_id = idempotency.book_id
-            AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'lost', 0))
+        AND NOT ?2
     OR z_number IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM closure WHERE closure.book_id = idempotency.book_id AND closure.z_number = idempotency.z_number)
 );
@@ -28,12 +27,10 @@ FROM deferred WHERE book_id = ?;
 
 -- name: states_of_sales
 -- A spare takes back and refuses in its own chain; a refusal stands there since 0.7. A machine may round another total than was sold for.
+-- ?2 as above.
 WITH decided AS MATERIALIZED (
     SELECT json_extract(CAST(body AS TEXT), '$.number') AS number, json_extract(CAST(body AS TEXT), '$.decision') AS decision
     FROM entry WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'deferred.decided', 0)
-),
-lost AS MATERIALIZED (
-    SELECT 1 FROM entry WHERE book_id = ?1 AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'lost', 0)
 ),
 differing AS MATERIALIZED (
     SELECT number
@@ -52,7 +49,7 @@ WHERE book_id = ?1 AND (
     OR (state = 'certified') <> EXISTS (SELECT 1 FROM certification
         WHERE id = attempt_id AND state = 'certified' AND coalesce(number_key, number) = deferred.number_key
             AND type = deferred.type)
-        AND (EXISTS (SELECT 1 FROM certification WHERE id = attempt_id) OR NOT EXISTS (SELECT 1 FROM lost))
+        AND (EXISTS (SELECT 1 FROM certification WHERE id = attempt_id) OR NOT ?2)
     OR (state = 'begun') <> EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND seq IS NULL)
     OR state = 'refused' AND NOT EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND state = 'refused')
         AND NOT EXISTS (SELECT 1 FROM decided WHERE decided.number = deferred.number AND decision = 'refused')

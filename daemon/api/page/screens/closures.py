@@ -18,8 +18,9 @@ from common.web.formats import days_of, month_after
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.downloads import Day, as_file, change_in_percent, day_of, month_of, range_of_a
 from daemon.api.page.screens.files import csv_of
+from daemon.api.page.screens.invoices import whole_amount
 from daemon.api.page.screens.paper import pdf_answer, printed
-from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
+from daemon.api.page.visit import Visit, redirect, render, screen
 from daemon.core.clock import millis
 from daemon.core.errors import InvalidRequest, NotFound, StorageError, TooManyActs, without_paths
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
@@ -294,7 +295,7 @@ async def note(visit: Visit) -> Reply:
 
 def _whole(visit: Visit) -> int:
     """The movement's amount, as it may be written ("15 000"); whether it is above 0 is checked for tills too."""
-    number = parse_integer(without_thousands(visit.form.get("amount", "")), 15)
+    number = whole_amount(visit.form.get("amount", ""))
     if number is None:
         raise InvalidRequest.at("amount", visit.say("must be a whole number of francs, above 0"))
     return number

@@ -39,7 +39,7 @@ STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 async def journal_screen(visit: Visit) -> Reply:
     criteria = await _search_of(visit)
     found = await search(visit.worker, criteria)
-    if not found.records and found.complete and criteria.amount is None and (amount := _whole_amount(criteria.text)):
+    if not found.records and found.complete and criteria.amount is None and (amount := whole_amount(criteria.text)):
         found = await search(visit.worker, msgspec.structs.replace(criteria, text="", amount=amount))
     doubts = await _doubts(visit, criteria)
     if criteria.text and not found.records and not doubts:
@@ -185,7 +185,7 @@ async def _search_of(visit: Visit) -> Search:
     state = query.get("state", "")
     return Search(
         text=plain_ifu(query.get("q", "")[:64]),
-        amount=_whole_amount(query.get("amount", "")),
+        amount=whole_amount(query.get("amount", "")),
         type=query.get("type", "") if query.get("type") in (*SALES, *CREDITS, ALL_CREDITS) else "",
         page=Page(
             start,
@@ -197,7 +197,7 @@ async def _search_of(visit: Visit) -> Search:
     )
 
 
-def _whole_amount(text: str) -> int | None:
+def whole_amount(text: str) -> int | None:
     """The amount in the text, if it may be one: "15 000 F" is."""
     return parse_integer(without_thousands(text), 15)
 
