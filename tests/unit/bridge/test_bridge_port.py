@@ -183,7 +183,7 @@ async def test_another_programs_lock_makes_it_busy_and_leaves_it_alone(terminal:
 
 async def test_programs_that_do_not_ask_are_locked_out_too(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a real device TIOCEXCL keeps off a plain `open`, and `close` takes that back."""
-    monkeypatch.setattr(port_module, "_is_pseudo_terminal", lambda _: False)
+    monkeypatch.setattr(port_module, "_UNIX98_PTY_MAJORS", ())
     os.fchmod(terminal.slave, 0o666)
 
     assert opened_by_stranger(terminal.path) == ""
