@@ -242,7 +242,7 @@ async def test_what_is_no_serial_port_is_told_from_one_that_is_missing(path: str
 )
 def test_every_lower_error_of_opening_is_mapped(error: Exception, why: str) -> None:
     """Each kind that pyserial and the system raise becomes PortUnavailable with its reason."""
-    mapped = port_module._unavailable("/dev/x", error)
+    mapped = port_module.unavailable("/dev/x", error)
     assert isinstance(mapped, PortUnavailable)
     assert mapped.why == why
 
