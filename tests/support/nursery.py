@@ -45,7 +45,7 @@ PROGRAMS = {
     "mcf-simulator": ("simulator.process.serve", "main"),
     "mcfd-hq": ("headquarters.cli", "main"),
     "mcfd-relay": ("relay.cli", "main"),
-    "attacker": ("bench.siege.attacker", "main"),
+    "attacker": ("bench.siege.attacks", "main"),
     "receiver": ("support.receivers.receiver", "main"),
 }
 HOUSES: dict[str, tuple[str, ...]] = {
