@@ -35,7 +35,7 @@ FOUND_WRONG = 1
 WRONG_USE = 2
 UNAVAILABLE = 3
 INTERRUPTED = 130
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def in_words(message: object, /, **values: object) -> str:
