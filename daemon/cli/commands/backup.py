@@ -133,8 +133,7 @@ def command(
             else back_up_box(settings, target, *lock, progress, is_new=not force)
         )
     findings = copied.findings
-    for path in copied.left_out:
-        complain("not in the backup, since it is not there or may not be read: {path}", path=path)
+    warn_left_out(copied.left_out)
     with as_owner(into or Path()):
         gone = (
             rotate(target, keep_daily=keep_daily, keep_monthly=keep_monthly, suffixes=suffixes)
@@ -276,3 +275,8 @@ def print_new_key(settings: Settings) -> None:
         say("This box signs its backups; fingerprint: {fingerprint}", fingerprint=own)
     say("Into the configuration, in place of a passphrase:")
     say(f'\n[backup]\nrecipients = ["{recipient}"]')
+
+
+def warn_left_out(left_out: list[Path]) -> None:
+    for path in left_out:
+        complain("not in the backup, since it is not there or may not be read: {path}", path=path)
