@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -16,17 +16,20 @@ from bridge.commands import (
     MachineHabits,
     OpenInvoice,
     Pay,
+    ReadServerLink,
+    ReadState,
     ReadSubtotal,
+    ReadTaxpayer,
     SetCustomer,
     stored,
 )
-from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, UnknownCommand, Unsendable
+from bridge.errors import BridgeError, Nonsense, Refused, UnknownCommand, Unsendable
 from bridge.machine import LinkedMachine
 from bridge.replies.answers import Closed, Opened, StateReply, SubtotalReply
 from bridge.replies.numbers import francs
 from common.language import Text, sentence
 from common.language.reasons import CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
-from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
+from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
 from daemon.core.machine.state import (
@@ -57,24 +60,14 @@ def translated(*, is_open: bool = False) -> Iterator[None]:
     `tests/unit/daemon/machines` has the complete table."""
     try:
         yield
+    except Refused as error:
+        raise MachineRefused(error.text, is_open=is_open) from error
+    except Unsendable as error:
+        raise MachineRefused(sentence(error), is_open=is_open) from error
+    except (Nonsense, UnknownCommand) as error:
+        raise MachineNonsense(sentence(error)) from error
     except BridgeError as error:
-        raise _translate_error(error, is_open=is_open) from error
-
-
-def _translate_error(error: BridgeError, *, is_open: bool) -> McfdError:
-    match error:
-        case LinkEnded():
-            return LineLost(sentence(error))
-        case Refused():
-            return MachineRefused(error.text, is_open=is_open)
-        case Unsendable():
-            return MachineRefused(sentence(error), is_open=is_open)
-        case Nonsense():
-            return MachineNonsense(sentence(error))
-        case UnknownCommand():
-            return MachineNonsense(sentence(error))
-        case _:
-            return LineLost(sentence(error))
+        raise LineLost(sentence(error)) from error
 
 
 class ConnectedMachine:
@@ -105,7 +98,7 @@ class ConnectedMachine:
 
     async def state(self) -> MachineState:
         with translated():
-            return self.convert(await self._machine.state())
+            return self.convert(await self._machine.ask(ReadState()))
 
     def convert(self, state: StateReply) -> MachineState:
         """Converts the machine's state; its rates are stored for the subtotals."""
@@ -118,7 +111,7 @@ class ConnectedMachine:
 
     async def server_link(self) -> ServerLink:
         with translated():
-            link = await self._machine.server_link()
+            link = await self._machine.ask(ReadServerLink())
         return ServerLink(link.acknowledged, link.documents, link.last_contact, link.state, link.error)
 
     async def server_link_or_error(self) -> ServerLink:
@@ -130,14 +123,11 @@ class ConnectedMachine:
 
     async def taxpayer(self) -> tuple[str, ...]:
         """The lines of name and address of the shop (2Bh); those that it refuses are empty."""
-        return tuple([await self._taxpayer_line(line) for line in range(TAXPAYER_LINES)])
-
-    async def _taxpayer_line(self, line: int) -> str:
-        try:
-            with translated():
-                return await self._machine.taxpayer(line)
-        except (MachineRefused, MachineNonsense):
-            return ""
+        lines = [""] * TAXPAYER_LINES
+        for line in range(TAXPAYER_LINES):
+            with suppress(MachineRefused, MachineNonsense), translated():
+                lines[line] = await self._machine.ask(ReadTaxpayer(line))
+        return tuple(lines)
 
     async def enter(self, invoice: Invoice, ifu: str, agree: Agree) -> None:
         """C3h, C0h, 31h for each item, 36h for each comment, 33h, then 35h for each payment that `agree` returns for
