@@ -15,12 +15,16 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
 from daemon.core.ledger.entries import NO_CASH, Epoch, Gap, Placed, RecordsLost, TimeRepair, repaired
-from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.ledger.tally import contribution
 from daemon.core.report import fiscal_reports
-from daemon.store.maintenance.recompute_calendar import CalendarCheck
-from daemon.store.maintenance.recompute_counters import CountersCheck, OriginalCheck, is_number_year
-from daemon.store.maintenance.recompute_losses import LossCheck
+from daemon.store.maintenance.recompute_parts import (
+    CalendarCheck,
+    CountersCheck,
+    LossCheck,
+    OriginalCheck,
+    RegisterOfOutages,
+    is_number_year,
+)
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import book_state, read_start
