@@ -336,8 +336,9 @@ def _complete(
         *_rounded(due),
         *head.warnings,
         *duty_warnings,
-        *_rebate_warnings(head, groups),
     )
+    if groups and head.nature == REBATE:  # CGI 200 leaves the withholding as it was first invoiced
+        warnings = (*warnings, Warn("PSVB_LEFT_OUT", to_stored(PSVB_LEFT_OUT)))
     return Invoice(
         number=head.number,
         type=head.type,
@@ -389,10 +390,3 @@ def _rounded(due: Due) -> tuple[Warn, ...]:
 
 def _decimal(hundredths: int) -> str:
     return f"{Decimal(hundredths) / HUNDREDTHS:f}"
-
-
-def _rebate_warnings(head: _Head, groups: set[str]) -> tuple[Warn, ...]:
-    """CGI 200 leaves the withholding as it was first invoiced."""
-    if not groups or head.nature != REBATE:
-        return ()
-    return (Warn("PSVB_LEFT_OUT", to_stored(PSVB_LEFT_OUT)),)

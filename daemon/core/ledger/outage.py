@@ -51,9 +51,6 @@ class Outage(msgspec.Struct, frozen=True):
         """In ms; of one that lasts, until `now`."""
         return (self.until or max(now, self.since)) - self.since
 
-    def has_notice(self, who: Recipient, reference: str) -> bool:
-        return any((notice.who, notice.reference) == (who, reference) for notice in self.notices)
-
 
 def read_outage(entries: Iterable[Placed]) -> Outage:
     """From all the entries of one outage, in their order; ValueError where they do not begin with its beginning. Times are those of the entries, so

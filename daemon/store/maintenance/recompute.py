@@ -23,6 +23,7 @@ from daemon.store.maintenance.recompute_parts import (
     LossCheck,
     OriginalCheck,
     RegisterOfOutages,
+    as_in_json,
     is_number_year,
 )
 from daemon.store.sqlite.disk_failure import storage_error
@@ -30,7 +31,7 @@ from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import NUMBER, PAYLOAD, RECORD_COLUMNS, SEQ, read_tally, record_of, unpack
-from daemon.store.tables.book.entries import entries, in_order, is_end_loss
+from daemon.store.tables.book.entries import entries, in_order
 from daemon.store.tables.book.totals import STRIDE, read_totals
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
@@ -102,8 +103,11 @@ class BookRecomputation:
                 case Closure():
                     self._pass_missing(seq, item.hash.hex())
                     self._take_closure(item)
+                case Placed(entry=RecordsLost(next_hash="")):  # of records that were lost right before it
+                    self._pass_missing(seq, "")
+                    self._take_entry(item)
                 case Placed():
-                    self._pass_missing(seq, "" if is_end_loss(item) else item.hash.hex())
+                    self._pass_missing(seq, item.hash.hex())
                     self._take_entry(item)
                 case _:
                     self._try_record(item)
@@ -306,7 +310,7 @@ class BookRecomputation:
         self._counters.check(closure.counters)
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
-        ours = msgspec.to_builtins(
+        ours = as_in_json(
             fiscal_reports.z_report(
                 msgspec.structs.replace(self._book, nim=self._nim),
                 self._aggregate(closure),
@@ -324,7 +328,7 @@ class BookRecomputation:
         if self._now.cash == NO_CASH:  # the Z of a version that did not know of cash does not speak of it
             stored.setdefault("cash", ours["cash"])
         for figure in _FIGURES:
-            expected = list(ours[figure]) if isinstance(ours[figure], tuple) else ours[figure]
+            expected = ours[figure]
             is_first = self._now.fvc_start and stored.get(figure) == self._first_fvc
             if figure == "fvc_start" and (is_first or self._losses.is_start_lost):
                 continue

@@ -202,17 +202,13 @@ def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterat
 
 
 def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
+    before = page.before_seq or _LAST
     try:
-        return _readable_of_number(connection, book, page)
+        found = attempts.failed_attempts(connection, book, page)
+        holders = attempts.certified_numbers(connection, book, page.number)
+        found += [holder for holder in holders if holder.seq < before and page.fits(holder)]
+        return sorted(found, key=lambda record: -record.seq)[: page.limit]
     except UNREADABLE:
-        places = connection.execute(_PLACES["of_number"], (book.id, page.number, page.before_seq or _LAST)).fetchall()
-        found = each_of(connection, places)
-        return [record for record in found if record.state == "damaged" or page.fits(record)][: page.limit]
-
-
-def _readable_of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
-    found = attempts.failed_attempts(connection, book, page)
-    for holder in attempts.certified_numbers(connection, book, page.number):
-        if holder.seq < (page.before_seq or _LAST) and page.fits(holder):
-            found.append(holder)
-    return sorted(found, key=lambda record: -record.seq)[: page.limit]
+        places = connection.execute(_PLACES["of_number"], (book.id, page.number, before)).fetchall()
+        each = each_of(connection, places)
+        return [record for record in each if record.state == "damaged" or page.fits(record)][: page.limit]
