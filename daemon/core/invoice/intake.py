@@ -330,13 +330,8 @@ def _complete(
     if groups and head.nature != REBATE:
         items = _with_groups(items, group)
         withheld = withholdings(items, group, mode, taxes, rules.psvb_rates)
-    warnings = (
-        *(warn for line in lines for warn in line.warnings),
-        *adjusted,
-        *_rounded(due),
-        *head.warnings,
-        *duty_warnings,
-    )
+    of_lines = (warn for line in lines for warn in line.warnings)
+    warnings = (*of_lines, *adjusted, *_rounded(due), *head.warnings, *duty_warnings)
     if groups and head.nature == REBATE:  # CGI 200 leaves the withholding as it was first invoiced
         warnings = (*warnings, Warn("PSVB_LEFT_OUT", to_stored(PSVB_LEFT_OUT)))
     return Invoice(

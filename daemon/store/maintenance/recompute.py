@@ -150,34 +150,24 @@ class BookRecomputation:
                 self._now.hash = row[_HASH]
             if self._losses.take_unreadable(row[SEQ]):
                 return
-            self._note(
-                Text(
-                    "record {seq} (invoice {number!r}) cannot be read: {error}",
-                    seq=row[SEQ],
-                    number=row[NUMBER],
-                    error=error.with_traceback(None),  # its frames have cursors, which would keep the file locked
-                )
-            )
+            error = error.with_traceback(None)  # its frames have cursors, which would keep the file locked
+            names: dict[str, object] = {"seq": row[SEQ], "number": row[NUMBER], "error": error}
+            self._note(Text("record {seq} (invoice {number!r}) cannot be read: {error}", **names))
 
     def _take_record(self, row: tuple[Any, ...]) -> None:
         *columns, stored_tally, epoch, original_id, _, number_year = row
         content = unpack(row[PAYLOAD]) if isinstance(row[PAYLOAD], bytes) else b""
         record = record_of(tuple(columns), content)
+        names: dict[str, object] = {"seq": record.seq, "number": record.number}
         self._pass_missing(record.seq - 1, record.hash.hex())
         if not self._losses.is_after_loss and chain.record_hash(self._now.hash, record, content) != record.hash:
-            self._note(
-                Text(
-                    "record {seq} (invoice {number!r}) does not continue the chain",
-                    seq=record.seq,
-                    number=record.number,
-                )
-            )
+            self._note(Text("record {seq} (invoice {number!r}) does not continue the chain", **names))
         self._check_time(Text("record {seq}", seq=record.seq), record.ended_at, record.chained_at, (record.seq, 0))
         if record.ended_at < self._now.at:
             self._note(Text("record {seq} is older than the one before it", seq=record.seq))
         tally = read_tally(stored_tally)
         if problem := self._wrong_beside(record, tally, epoch, original_id, number_year):
-            self._note(problem(seq=record.seq, number=record.number))
+            self._note(problem(**names))
         counters = record.counters if record.state == "certified" else None
         fvc = counters.fvc if counters else None
         before = self._now.fvc_start
