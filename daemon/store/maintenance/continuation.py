@@ -161,7 +161,9 @@ def _has_link(copy: sqlite3.Connection, present: sqlite3.Connection, table: str,
         link = value_of(copy.execute(sql, (each,)), None)
         try:
             found = value_of(present.execute(sql, (each,)), None)
-            is_older = found is None and value_of(present.execute(f"SELECT max(id) FROM {table}"), 0) < row_id  # noqa: S608  of our own schema
+            is_older = found is None and not value_of(
+                present.execute(f"SELECT 1 FROM {table} WHERE id >= ?", (row_id,))
+            )  # noqa: S608  of our own schema
         except UNREADABLE:
             continue
         if link is not None and (is_older or found is not None):
