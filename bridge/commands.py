@@ -8,23 +8,12 @@ references never are (Unsendable if they do not fit)."""
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 
-from bridge.command_table import (
-    CLOSE,
-    COMMENT,
-    CUSTOMER,
-    ITEM,
-    OPEN,
-    PAYMENT,
-    SERVER,
-    STATE,
-    SUBTOTAL,
-    TAXPAYER,
-)
-from bridge.errors import Nonsense, Refused
+from bridge.command_table import CLOSE, COMMENT, CUSTOMER, ITEM, OPEN, PAYMENT, SERVER, STATE, SUBTOTAL, TAXPAYER
+from bridge.errors import Refused
 from bridge.fields import (
     UTF_8,
     Free,
@@ -50,9 +39,9 @@ from bridge.replies.answers import (
     StateReply,
     SubtotalReply,
 )
+from bridge.replies.numbers import if_any
 
-R_co = TypeVar("R_co", covariant=True)
-Readable = TypeVar("Readable", Opened, LineTotals, Balance)
+R = TypeVar("R")
 
 _CREDIT_TYPES = ("FA", "EA")
 _REFUSAL = re.compile(r"\s*E\s?:", re.IGNORECASE)
@@ -74,66 +63,64 @@ class MachineHabits(msgspec.Struct, frozen=True):
 USUAL = MachineHabits()
 
 
-class Command(Protocol[R_co]):
-    @property
-    def cmd(self) -> int: ...
-    def encode(self, habits: MachineHabits = USUAL, /) -> bytes: ...
-    def read(self, text: str, /) -> R_co: ...
+class Command(msgspec.Struct, Generic[R], frozen=True):
+    cmd: ClassVar[int]
+
+    def parts(self, _: MachineHabits) -> list[str]:
+        """Its data; a `Free` part is cut if the frame would be too long."""
+        return []
+
+    def encode(self, habits: MachineHabits = USUAL) -> bytes:
+        return compose(self.parts(habits), MAX_REQUEST_DATA, habits.code_page)
+
+    def read(self, text: str) -> R:
+        """The reply to it."""
+        raise NotImplementedError
 
 
-def _refused(text: str) -> None:
-    if refusal := _REFUSAL.match(text):
-        raise Refused(unescape(text[refusal.end() :]).strip())
+class Acknowledged(Command[Done], frozen=True):
+    """A command whose reply is free text."""
 
-
-def understand(command: Command[R_co], data: bytes, habits: MachineHabits = USUAL) -> R_co:
-    """Reads the reply's data. Raises Refused for an `E:` answer, Nonsense for an unreadable one."""
-    text = decode(data, habits.code_page)
-    _refused(text)
-    return command.read(text)
-
-
-def _unless_unreadable(kind: type[Readable], text: str) -> Readable | Done:
-    try:
-        return kind.read(text)
-    except Nonsense:
+    def read(self, text: str) -> Done:
         return Done(text)
 
 
-class ReadState(msgspec.Struct, frozen=True):
-    cmd: ClassVar[int] = STATE
+def understand(command: Command[R], data: bytes, habits: MachineHabits = USUAL) -> R:
+    """Reads the reply's data. Raises Refused for an `E:` answer, Nonsense for an unreadable one."""
+    text = decode(data, habits.code_page)
+    if refusal := _REFUSAL.match(text):
+        raise Refused(unescape(text[refusal.end() :]).strip())
+    return command.read(text)
 
-    def encode(self, _: MachineHabits = USUAL) -> bytes:
-        return b""
+
+class ReadState(Command[StateReply], frozen=True):
+    cmd: ClassVar[int] = STATE
 
     def read(self, text: str) -> StateReply:
         return StateReply.read(text)
 
 
-class ReadServerLink(msgspec.Struct, frozen=True):
+class ReadServerLink(Command[ServerLinkReply], frozen=True):
     cmd: ClassVar[int] = SERVER
-
-    def encode(self, _: MachineHabits = USUAL) -> bytes:
-        return b""
 
     def read(self, text: str) -> ServerLinkReply:
         return ServerLinkReply.read(text)
 
 
-class ReadTaxpayer(msgspec.Struct, frozen=True):
+class ReadTaxpayer(Command[str], frozen=True):
     """`line` 0 is the trade name, 1 and 2 the address, 3 the city, 4 the phone, 5 the e-mail."""
 
     line: int
     cmd: ClassVar[int] = TAXPAYER
 
-    def encode(self, _: MachineHabits = USUAL) -> bytes:
-        return f"I{self.line}".encode()
+    def parts(self, _: MachineHabits) -> list[str]:
+        return [f"I{self.line}"]
 
     def read(self, text: str) -> str:
         return unescape(re.sub(rf"\s*I{self.line}\s*[,:;=]", "", text, count=1, flags=re.IGNORECASE)).strip()
 
 
-class SetCustomer(msgspec.Struct, frozen=True):
+class SetCustomer(Acknowledged, frozen=True):
     """Customer of the next invoice; an unknown walk-in customer needs no data."""
 
     type: str = "CC"
@@ -146,32 +133,21 @@ class SetCustomer(msgspec.Struct, frozen=True):
     cmd: ClassVar[int] = CUSTOMER
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
-        if self == SetCustomer() and habits.walk_in == "nothing":
-            return b""
-        return compose(self.parts(), MAX_REQUEST_DATA, habits.code_page)
+        return b"" if self == SetCustomer() and habits.walk_in == "nothing" else super().encode(habits)
 
-    def parts(self, _: MachineHabits = USUAL) -> list[str]:
+    def parts(self, _: MachineHabits) -> list[str]:
         parts = [self.type, ",", escape(self.ifu)]
         for text in (self.name, self.address, self.phone, self.email, self.rccm):
             parts += (",", Free(text))
         return parts
 
-    def read(self, text: str) -> Done:
-        return Done(text)
 
-
-class WithTexts(Protocol):
-    """A command whose `Free` parts are cut if the frame would be too long."""
-
-    def parts(self, habits: MachineHabits = ..., /) -> list[str]: ...
-
-
-def stored(command: WithTexts, habits: MachineHabits = USUAL) -> list[str]:
+def stored(command: Command[Any], habits: MachineHabits = USUAL) -> list[str]:
     """The command's free texts as the machine receives them, in their order."""
     return stored_texts(command.parts(habits), MAX_REQUEST_DATA, habits.code_page)
 
 
-class OpenInvoice(msgspec.Struct, frozen=True):
+class OpenInvoice(Command[Opened | Done], frozen=True):
     """`nature` and `reference` belong to credit notes (FA, EA); all others omit them."""
 
     type: str
@@ -185,19 +161,16 @@ class OpenInvoice(msgspec.Struct, frozen=True):
     reference: str = ""
     cmd: ClassVar[int] = OPEN
 
-    def encode(self, habits: MachineHabits = USUAL) -> bytes:
-        return compose(self.parts(), MAX_REQUEST_DATA, habits.code_page)
-
-    def parts(self, _: MachineHabits = USUAL) -> list[str]:
+    def parts(self, _: MachineHabits) -> list[str]:
         credit = [self.nature, escape(self.reference)] if self.type in _CREDIT_TYPES else []
         rest = [escape(self.ifu), self.type, *credit, self.price_mode, escape(self.isf), escape(self.number)]
         return [escape(self.operator_id), ",", Free(self.operator_name), ",", ",".join(rest)]
 
     def read(self, text: str) -> Opened | Done:
-        return _unless_unreadable(Opened, text)
+        return if_any(Opened.read, text, Done(text))
 
 
-class AddItem(msgspec.Struct, frozen=True):
+class AddItem(Command[LineTotals | Done], frozen=True):
     """`amount`: price × quantity, plus the specific tax with its VAT; in HT mode all of that without VAT. `cents` are
     added for a machine that accepts two decimals."""
 
@@ -215,10 +188,7 @@ class AddItem(msgspec.Struct, frozen=True):
     cents: int
     cmd: ClassVar[int] = ITEM
 
-    def encode(self, habits: MachineHabits = USUAL) -> bytes:
-        return compose(self.parts(habits), MAX_REQUEST_DATA, habits.code_page)
-
-    def parts(self, habits: MachineHabits = USUAL) -> list[str]:
+    def parts(self, habits: MachineHabits) -> list[str]:
         parts: list[str] = [Free(self._name(habits))]
         if self.code:
             parts += ("\n", Free(self.code))
@@ -237,52 +207,43 @@ class AddItem(msgspec.Struct, frozen=True):
         return unescape(decode(cut(self.name, habits.name_bytes, habits.code_page), habits.code_page))
 
     def read(self, text: str) -> LineTotals | Done:
-        return _unless_unreadable(LineTotals, text)
+        return if_any(LineTotals.read, text, Done(text))
 
 
-class ReadSubtotal(msgspec.Struct, frozen=True):
+class ReadSubtotal(Command[SubtotalReply], frozen=True):
     cmd: ClassVar[int] = SUBTOTAL
-
-    def encode(self, _: MachineHabits = USUAL) -> bytes:
-        return b""
 
     def read(self, text: str) -> SubtotalReply:
         return SubtotalReply.read(text)
 
 
-class Pay(msgspec.Struct, frozen=True):
+class Pay(Command[Balance | Done], frozen=True):
     method: str
     amount: int
     cmd: ClassVar[int] = PAYMENT
 
-    def encode(self, _: MachineHabits = USUAL) -> bytes:
-        return f"{self.method}{self.amount}".encode()
+    def parts(self, _: MachineHabits) -> list[str]:
+        return [f"{self.method}{self.amount}"]
 
     def read(self, text: str) -> Balance | Done:
-        return _unless_unreadable(Balance, text)
+        return if_any(Balance.read, text, Done(text))
 
 
-class AddComment(msgspec.Struct, frozen=True):
+class AddComment(Acknowledged, frozen=True):
     label: str
     text: str
     cmd: ClassVar[int] = COMMENT
 
-    def encode(self, habits: MachineHabits = USUAL) -> bytes:
-        return compose(self.parts(), MAX_REQUEST_DATA, habits.code_page)
-
-    def parts(self, _: MachineHabits = USUAL) -> list[str]:
+    def parts(self, _: MachineHabits) -> list[str]:
         return [f"{self.label},", Free(self.text)]
 
-    def read(self, text: str) -> Done:
-        return Done(text)
 
-
-class CloseInvoice(msgspec.Struct, frozen=True):
+class CloseInvoice(Command[Closed | Pending], frozen=True):
     total: int
     cmd: ClassVar[int] = CLOSE
 
-    def encode(self, habits: MachineHabits = USUAL) -> bytes:
-        return (str(self.total) if habits.close_total == "whole" else price(self.total * 100)).encode()
+    def parts(self, habits: MachineHabits) -> list[str]:
+        return [str(self.total) if habits.close_total == "whole" else price(self.total * 100)]
 
     def read(self, text: str) -> Closed | Pending:
         if pending := _PENDING.match(text):
@@ -291,11 +252,8 @@ class CloseInvoice(msgspec.Struct, frozen=True):
         return Closed.read(text[result.end() :] if result else text)
 
 
-class CancelInvoice(msgspec.Struct, frozen=True):
+class CancelInvoice(Acknowledged, frozen=True):
     cmd: ClassVar[int] = CLOSE
 
-    def encode(self, _: MachineHabits = USUAL) -> bytes:
-        return b"C"
-
-    def read(self, text: str) -> Done:
-        return Done(text)
+    def parts(self, _: MachineHabits) -> list[str]:
+        return ["C"]

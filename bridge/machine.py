@@ -12,15 +12,13 @@ from bridge.commands import (
     CloseInvoice,
     Command,
     MachineHabits,
-    ReadServerLink,
     ReadState,
-    ReadTaxpayer,
     understand,
 )
 from bridge.errors import Nonsense, Refused, UnknownCommand
 from bridge.frame import MachineReply
 from bridge.link import Link
-from bridge.replies.answers import Closed, ServerLinkReply, StateReply
+from bridge.replies.answers import Closed, StateReply
 from common.language.reasons import CALLER_GAVE_UP_CLOSING, CLOSE_PENDING
 
 T = TypeVar("T")
@@ -31,21 +29,12 @@ ASK_AGAIN_SECONDS = 3600.0
 
 class LinkedMachine:
     """Over a link after its handshake. Every method may raise LinkEnded, Refused, Unsendable and Nonsense;
-    `server_link` and `taxpayer` also UnknownCommand."""
+    `ask` for a command that is optional also UnknownCommand."""
 
     def __init__(self, link: Link, habits: MachineHabits = USUAL) -> None:
         self.link = link
         self.habits = habits
         self._unknown_until: dict[int, float] = {}
-
-    async def state(self) -> StateReply:
-        return await self.ask(ReadState())
-
-    async def server_link(self) -> ServerLinkReply:
-        return await self.ask(ReadServerLink())
-
-    async def taxpayer(self, line: int) -> str:
-        return await self.ask(ReadTaxpayer(line))
 
     async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.
@@ -68,14 +57,11 @@ class LinkedMachine:
                 return answer
             if clock() - began + timers.pending_every > patience:
                 raise self.link.give_up(CLOSE_PENDING)
-            await self._wait_while_pending()
-
-    async def _wait_while_pending(self) -> None:
-        try:
-            await asyncio.sleep(self.link.timers.pending_every)
-        except asyncio.CancelledError:
-            self.link.give_up(CALLER_GAVE_UP_CLOSING)
-            raise
+            try:
+                await asyncio.sleep(timers.pending_every)
+            except asyncio.CancelledError:
+                self.link.give_up(CALLER_GAVE_UP_CLOSING)
+                raise
 
     async def cancel(self) -> bool:
         """38h C: True if an invoice was open and was cancelled."""
@@ -113,7 +99,7 @@ class LinkedMachine:
             reply = await self.link.probe(cmd, data, self.link.timers.tries)
             if reply is not None:
                 return reply
-            await self.state()
+            await self.ask(ReadState())
             self._unknown_until[cmd] = clock() + ASK_AGAIN_SECONDS
         raise UnknownCommand(cmd)
 
@@ -124,4 +110,4 @@ async def handshake(link: Link, habits: MachineHabits = USUAL) -> StateReply:
     The SEQ of the previous run's last frame is unknown. If ours equals it by chance, the machine repeats an old reply:
     so C1h is sent twice, with two SEQs, and only the second answer counts. The first may be missing."""
     await link.probe(ReadState.cmd)
-    return await LinkedMachine(link, habits).state()
+    return await LinkedMachine(link, habits).ask(ReadState())

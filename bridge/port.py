@@ -8,6 +8,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import socket
 import termios
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,7 +17,11 @@ import serial
 
 from bridge.errors import PortUnavailable, PortVanished, Why
 from common.language.reasons import (
+    ADDRESS_SILENT,
+    CONNECTION_REFUSED,
     HUNG_UP,
+    NAME_UNKNOWN,
+    NETWORK_UNREACHABLE,
     PORT_BUSY,
     PORT_IO_ERROR,
     PORT_MISSING,
@@ -38,6 +43,10 @@ _REASONS: dict[int, tuple[Why, str]] = {
     errno.EIO: ("other", PORT_IO_ERROR),
     errno.ENOTTY: ("other", PORT_NOT_SERIAL),
     errno.EISDIR: ("other", PORT_NOT_SERIAL),
+    errno.ECONNREFUSED: ("missing", CONNECTION_REFUSED),
+    errno.EHOSTUNREACH: ("missing", NETWORK_UNREACHABLE),
+    errno.ENETUNREACH: ("missing", NETWORK_UNREACHABLE),
+    errno.ETIMEDOUT: ("missing", ADDRESS_SILENT),
 }
 
 
@@ -145,14 +154,14 @@ def open_port(path: str, baudrate: int = 115_200) -> SerialPort:
     try:
         device = serial.Serial(path, baudrate, exclusive=True)
     except (OSError, ValueError, termios.error) as error:
-        raise _unavailable(path, error) from error
+        raise unavailable(path, error) from error
     try:
         _make_raw(device.fd)
         _lock_out_others(device.fd)
         return SerialPort(device)
     except (OSError, termios.error) as error:
         device.close()
-        raise _unavailable(path, error) from error
+        raise unavailable(path, error) from error
 
 
 def _make_raw(fd: int) -> None:
@@ -166,25 +175,18 @@ def _make_raw(fd: int) -> None:
 def _lock_out_others(fd: int) -> None:
     """The `exclusive` of pyserial is only advisory; TIOCEXCL also excludes programs that do not check it. Not on a
     pseudo-terminal: there the flag outlives us with the simulator's end, and would exclude our next start."""
-    if not _is_pseudo_terminal(fd):
+    if os.major(os.fstat(fd).st_rdev) not in _UNIX98_PTY_MAJORS:
         fcntl.ioctl(fd, termios.TIOCEXCL)
 
 
-def _is_pseudo_terminal(fd: int) -> bool:
-    return os.major(os.fstat(fd).st_rdev) in _UNIX98_PTY_MAJORS
-
-
-def _unavailable(path: str, error: Exception) -> PortUnavailable:
-    number = _errno(error)
-    why, text = _REASONS.get(number, ("other", str(error)))
-    return PortUnavailable(path, why, text)
-
-
-def _errno(error: BaseException | None) -> int:
-    """Of the first error in the chain with a number: pyserial wraps `termios.error`, whose first argument it is."""
-    while error is not None:
-        number = error.args[0] if error.args else None
-        if isinstance(number, int):
-            return number
-        error = error.__cause__ or error.__context__
-    return 0
+def unavailable(place: str, error: Exception) -> PortUnavailable:
+    """By the first known error in the chain: pyserial wraps that of the system or of termios."""
+    cause: BaseException | None = error
+    while cause is not None:
+        number = errno.ETIMEDOUT if isinstance(cause, TimeoutError) else cause.args[0] if cause.args else None
+        if isinstance(cause, socket.gaierror):
+            return PortUnavailable(place, "missing", NAME_UNKNOWN)
+        if isinstance(number, int) and number in _REASONS:
+            return PortUnavailable(place, *_REASONS[number])
+        cause = cause.__cause__ or cause.__context__
+    return PortUnavailable(place, "other", str(error))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import socket
 import struct
 import threading
@@ -16,9 +15,7 @@ from urllib.parse import urlsplit
 
 import serial
 
-from bridge.errors import PortUnavailable, Why
-from bridge.port import DescriptorPort, open_port
-from common.language.reasons import ADDRESS_SILENT, CONNECTION_REFUSED, NAME_UNKNOWN, NETWORK_UNREACHABLE
+from bridge.port import DescriptorPort, open_port, unavailable
 
 SCHEMES = ("tcp", "rfc2217")
 CONNECT_SECONDS = 5.0
@@ -27,12 +24,6 @@ NEGOTIATION_SECONDS = 12.0
 _CHUNK = 4096
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 5, socket.TCP_KEEPINTVL: 2, socket.TCP_KEEPCNT: 3}
-_REASONS: dict[int, tuple[Why, str]] = {
-    errno.ECONNREFUSED: ("missing", CONNECTION_REFUSED),
-    errno.EHOSTUNREACH: ("missing", NETWORK_UNREACHABLE),
-    errno.ENETUNREACH: ("missing", NETWORK_UNREACHABLE),
-    errno.ETIMEDOUT: ("missing", ADDRESS_SILENT),
-}
 
 
 def is_network(place: str) -> bool:
@@ -49,10 +40,8 @@ async def open_line(place: str, baudrate: int = 115_200) -> DescriptorPort:
                 return SocketPort(await _connect(place), place)
         async with asyncio.timeout(NEGOTIATION_SECONDS):
             return Rfc2217Port(await _negotiated(place, baudrate), place)
-    except TimeoutError:
-        raise PortUnavailable(place, *_REASONS[errno.ETIMEDOUT]) from None
-    except (OSError, ValueError) as error:
-        raise PortUnavailable(place, *_reason(error)) from error
+    except (OSError, ValueError) as error:  # TimeoutError is one
+        raise unavailable(place, error) from error
 
 
 class SocketPort(DescriptorPort):
@@ -152,17 +141,3 @@ def _open_rfc2217(place: str, baudrate: int) -> serial.SerialBase:
     device = serial.serial_for_url(f"{place}?ign_set_control", baudrate)
     _set_up(device._socket)  # noqa: SLF001  # pyserial has no public access to it, and a normal close is not enough
     return device
-
-
-def _reason(error: BaseException) -> tuple[Why, str]:
-    """By the first known error in the chain: pyserial wraps the system's error."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, socket.gaierror):
-            return "missing", NAME_UNKNOWN
-        if isinstance(cause, TimeoutError):
-            return _REASONS[errno.ETIMEDOUT]
-        if isinstance(cause, OSError) and cause.errno in _REASONS:
-            return _REASONS[cause.errno]
-        cause = cause.__cause__ or cause.__context__
-    return "other", str(error)

@@ -4,7 +4,6 @@ line is disturbed. Only root sees the programs of all users."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -35,14 +34,12 @@ class FoundPort(msgspec.Struct, frozen=True):
 
 def find_ports(sys: Path = SYS, dev: Path = DEV) -> list[FoundPort]:
     """Sorted by name, without pseudo-terminals."""
-    links = dict(_stable_links(dev))
+    # Device → link; the best name last, so that it wins.
+    links = {link.resolve(): link for pattern in STABLE for link in sorted(dev.glob(pattern), reverse=True)}
     consoles = _read(sys / "console" / "active").split()
-    found = [_found(entry, dev, links) for entry in sorted(sys.glob("*")) if _is_port(entry)]
+    entries = [each for each in sorted(sys.glob("*")) if (each / "device").exists() and _read(each / "type") != NO_UART]
+    found = [_found(entry, dev, links) for entry in entries]
     return [msgspec.structs.replace(port, console=port.path.name in consoles) for port in found]
-
-
-def _is_port(entry: Path) -> bool:
-    return (entry / "device").exists() and _read(entry / "type") != NO_UART
 
 
 def _found(entry: Path, dev: Path, links: dict[Path, Path]) -> FoundPort:
@@ -56,13 +53,6 @@ def _found(entry: Path, dev: Path, links: dict[Path, Path]) -> FoundPort:
     return FoundPort(
         path, stable, f"{_read(usb / 'idVendor')}:{_read(usb / 'idProduct')}", product, _read(usb / "serial")
     )
-
-
-def _stable_links(dev: Path) -> Iterator[tuple[Path, Path]]:
-    """Device → link; the best name last, so that it wins."""
-    for pattern in STABLE:
-        for link in sorted(dev.glob(pattern), reverse=True):
-            yield link.resolve(), link
 
 
 def _read(file: Path) -> str:
@@ -85,7 +75,11 @@ def find_holders(device: Path, proc: Path = PROC) -> list[Holder]:
     target = os.path.realpath(device)
     identity = _identity(target)
     others = (process for process in proc.glob("[0-9]*") if int(process.name) != os.getpid())
-    found = [Holder(int(process.name), _name(process)) for process in others if _holds(process, target, identity)]
+    found = [
+        Holder(int(process.name), _read(process / "comm") or "?")
+        for process in others
+        if _holds(process, target, identity)
+    ]
     return sorted(found, key=lambda holder: holder.pid)
 
 
@@ -117,10 +111,3 @@ def _link(path: str) -> str:
         return os.readlink(path)  # noqa: PTH115  thousands of them: strings are faster
     except OSError:
         return ""
-
-
-def _name(process: Path) -> str:
-    try:
-        return (process / "comm").read_text("utf-8", "replace").strip()
-    except OSError:
-        return "?"

@@ -15,9 +15,8 @@ from urllib.parse import unquote
 
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from common.front_config import TRUSTED_HEADER, error_files
+from common.front_config import TRUSTED_HEADER
 from common.sockets import bind, bind_unix
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -31,7 +30,6 @@ KEY_ACCEPTED: Final = "key_shown"
 IS_HEAD: Final = "is_head"
 """In the state of a HEAD request, which the application gets as GET (RFC 9110, 9.3.2); its answer ends after the
 headers."""
-UNREADABLE: Final = error_files()["400.http"]
 IDLE_SECONDS: Final = 75
 HEAD_BYTES: Final = 16 * 1024
 STARTED_TICK: Final = 0.002
@@ -96,16 +94,6 @@ class HttpServer:
         await asyncio.gather(self._task, return_exceptions=True)
 
 
-class _Protocol(H11Protocol):
-    """uvicorn's, with a problem (decision 11) as the answer to what is no HTTP, in place of a text."""
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  the text
-        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
-        if cycle is None or cycle.response_complete or not cycle.response_started:
-            self.transport.write(UNREADABLE)
-        self.transport.close()
-
-
 class _TellsFront:
     """The application, with `TRUSTED_HEADER` in answers to requests with a valid key."""
 
@@ -148,7 +136,7 @@ def _uvicorn_config(app: App, config: ServerConfig) -> uvicorn.Config:
     is_behind = config.behind is not None
     return uvicorn.Config(
         _with_heads_and_urls(_TellsFront(app) if is_behind else app),
-        http=_Protocol,
+        http="h11",
         h11_max_incomplete_event_size=HEAD_BYTES,
         ws="none",
         lifespan="off",

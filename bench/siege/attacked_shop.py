@@ -116,7 +116,7 @@ class AttackedShop:
         file = RESULTS / "siege-attackers.log"
         if nursery := warm("attacker"):  # its children start at once
             return [nursery.start("attacker", order, os.environ, stdout=file, stderr=file) for order in orders]
-        command = [sys.executable, "-m", "bench.siege.attacker"]
+        command = [sys.executable, "-m", "bench.siege.attacks"]
         with file.open("ab") as log:
             attackers = [
                 subprocess.Popen(

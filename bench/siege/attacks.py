@@ -1,5 +1,9 @@
 """Every attack by its name. Without a key: bytes that cost more to read than to send, idle or slow connections, and
-connections and requests at the highest rate; with a key of the sandbox: whatever it allows."""
+connections and requests at the highest rate; with a key of the sandbox: whatever it allows.
+
+One attack is a process: `python -m bench.siege.attacks NAME SECONDS TARGET`, where TARGET is JSON. It prints `ready` and
+begins at a line on stdin: its start is no attack. A real attacker has its own processor; here it must not take the
+daemon's, so it runs only when a processor is idle (`--idle`), or with low priority."""
 
 from __future__ import annotations
 
@@ -7,8 +11,10 @@ import asyncio
 import itertools
 import json
 import os
+import resource
 import secrets
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +22,7 @@ from functools import cache
 from itertools import chain, cycle, repeat
 from typing import NamedTuple
 
+import msgspec
 from support.key_updates import shaken
 
 from bench.siege.target import BODY_TYPE, MEGABIT, Pace, Target, connected, reset_on_close, sale, source, swarm
@@ -339,3 +346,29 @@ ATTACKS: dict[str, Callable[[Target], Awaitable[None]]] = {
     "sandbox-sales": Swarm(posts(invoices), 16, addresses=4),
 }
 """Each runs until it is cancelled."""
+
+
+async def attack(name: str, seconds: float, target: Target) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda *_: None)  # connections ended by the daemon are expected
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ATTACKS[name](target)
+
+
+def main() -> None:
+    name, seconds, target_json, *idle = sys.argv[1:]
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    if idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.nice(15)
+    target = msgspec.json.decode(target_json, type=Target)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    asyncio.run(attack(name, float(seconds), target))
+
+
+if __name__ == "__main__":
+    main()

@@ -211,11 +211,6 @@ class LinkRecord:
         if recorder is not None:
             recorder.note(LINK_BEGINS)
 
-    @property
-    def incident(self) -> str:
-        """The current incident, empty without one."""
-        return "" if self._recorder is None else self._recorder.under_way
-
     def sent(self, data: bytes) -> None:
         if self._recorder is not None:
             self._recorder.sent(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Self
 
 import msgspec
@@ -15,6 +15,7 @@ from bridge.fields import GROUPS, unescape
 from bridge.replies.numbers import (
     Rejoining,
     francs,
+    if_any,
     nonsense,
     read_code,
     read_counter,
@@ -143,18 +144,11 @@ class Closed(msgspec.Struct, frozen=True):
             tc=read_counter(tc, "TC"),
             type=kind.strip().upper(),
             time=read_time(time, CERTIFICATION_TIME),
-            nim=_nim_if_any(nim),
+            nim=if_any(read_nim, nim, ""),
             ifu=unescape(ifu).strip(),
             code=read_code(code),
             number=unescape("".join(number)).strip(),
         )
-
-
-def _nim_if_any(text: str) -> str:
-    try:
-        return read_nim(text)
-    except Nonsense:
-        return ""
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -198,7 +192,7 @@ def _subtotal(fields: list[str]) -> list[int]:
     found = _adding_up(fields)
     for count in (_SUBTOTAL_FIELDS, _SUBTOTAL_LEAST):
         if found is None:
-            found = Rejoining(count, _no_bound, _adds_up).read(fields)
+            found = Rejoining(count, fits=_adds_up).read(fields)
     return [*found, 0][:_SUBTOTAL_FIELDS] if found else _amounts(fields[:_SUBTOTAL_FIELDS])
 
 
@@ -215,10 +209,6 @@ def _adding_up(fields: list[str]) -> list[int] | None:
 
 def _amounts(fields: Sequence[str]) -> list[int]:
     return [read_hundredths(field, SUBTOTAL_AMOUNT) for field in fields]
-
-
-def _no_bound(_place: int, _value: int) -> bool:
-    return True
 
 
 def _adds_up(numbers: list[int]) -> bool:
@@ -283,7 +273,7 @@ def _last_and_rates(fields: list[str]) -> tuple[LastInvoiceReply | None, tuple[i
     last = LastInvoiceReply(
         time=read_time_if_any(time),
         type=kind.strip().upper(),
-        code=_code_if_any(code),
+        code=if_any(read_code, code, ""),
         number=unescape(",".join(rest[:size])).strip(),
         total=total,
     )
@@ -320,7 +310,8 @@ def _total_and_rates(fields: list[str]) -> tuple[int, int, tuple[int, ...]]:
         for size, found in _readings(fields, min(exact, _COMMAS_MOST)):
             if found is not None:
                 return size, francs(found[0]), tuple(found[1:])
-    return 1, _total_if_any(fields[1:2]), _rates(fields[2 : 1 + _TOTAL_AND_RATES])
+    total = if_any(partial(read_money, what=LAST_INVOICE_TOTAL), ",".join(fields[1:2]), 0)
+    return 1, total, _rates(tuple(fields[2 : 1 + _TOTAL_AND_RATES]))
 
 
 def _readings(fields: list[str], most: int) -> Iterator[tuple[int, list[int] | None]]:
@@ -332,11 +323,7 @@ def _readings(fields: list[str], most: int) -> Iterator[tuple[int, list[int] | N
 
 
 def _rejoined(fields: Sequence[str], *, whole: bool, count: int = _TOTAL_AND_RATES) -> list[int] | None:
-    return Rejoining(count, _total_or_rate, _anything, whole=whole).read(fields)
-
-
-def _anything(_: object) -> bool:
-    return True
+    return Rejoining(count, may_be=_total_or_rate, whole=whole).read(fields)
 
 
 def _total_or_rate(place: int, value: int) -> bool:
@@ -346,25 +333,7 @@ def _total_or_rate(place: int, value: int) -> bool:
     return value <= _WHOLE_RATE
 
 
-def _rates(fields: Sequence[str]) -> tuple[int, ...]:
-    return _read_rates(tuple(fields))
-
-
 @lru_cache(maxsize=16)
-def _read_rates(fields: tuple[str, ...]) -> tuple[int, ...]:
+def _rates(fields: tuple[str, ...]) -> tuple[int, ...]:
     """Cached: they are the same in nearly every C1h of a machine, and took as long to read as the rest."""
     return tuple(read_hundredths(rate, VAT_RATE) for rate in fields)
-
-
-def _total_if_any(fields: Sequence[str]) -> int:
-    try:
-        return read_money(",".join(fields), LAST_INVOICE_TOTAL)
-    except Nonsense:
-        return 0
-
-
-def _code_if_any(text: str) -> str:
-    try:
-        return read_code(text)
-    except Nonsense:
-        return ""

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 from bridge.errors import Nonsense
 from common.language.reasons import NUMBER, UNREADABLE
+
+T = TypeVar("T")
+D = TypeVar("D")
 
 _LONGEST = 15
 """digits before the decimals"""
@@ -40,6 +45,14 @@ _THREE = re.compile(r"[0-9]{3}(?:\.[0-9]{1,2})?")
 _GROUPS_MOST = 5
 _STEPS_MOST = 5000
 _UNKNOWN_MOST = 4
+
+
+def if_any(read: Callable[[str], T], text: str, default: D) -> T | D:
+    """`default` where `text` cannot be read."""
+    try:
+        return read(text)
+    except Nonsense:
+        return default
 
 
 def read_counter(text: str, what: str) -> int:
@@ -106,10 +119,7 @@ def read_time(text: str, what: str) -> str:
 
 def read_time_if_any(text: str) -> str:
     """Empty for an invalid time: an unreadable clock is no reason to put a machine out of service."""
-    try:
-        return read_time(text, "")
-    except Nonsense:
-        return ""
+    return if_any(partial(read_time, what=""), text, "")
 
 
 def read_code(text: str) -> str:
@@ -140,9 +150,9 @@ class Rejoining:
     def __init__(
         self,
         count: int,
-        may_be: Callable[[int, int], bool],
-        fits: Callable[[list[int]], bool],
         *,
+        may_be: Callable[[int, int], bool] = lambda _place, _value: True,
+        fits: Callable[[list[int]], bool] = lambda _numbers: True,
         whole: bool = False,
     ) -> None:
         self._count = count

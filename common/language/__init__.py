@@ -21,6 +21,7 @@ DOMAIN = "mcfd"
 _EMPTY = ""
 LONGEST_WISH = 256
 """Characters of an Accept-Language header."""
+MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
 def ambient(environ: Mapping[str, str] = os.environ) -> Language:
@@ -91,6 +92,18 @@ class Counted(Text):
         """For zero, French uses the singular, English the plural."""
         is_one = self.number == 1 or (self.number == 0 and language == "fr")
         return Text(self.one if is_one else self.several, **self.values).in_language(language)
+
+
+def duration(seconds: int) -> Text:
+    """Its length in the largest unit of which it has two, whatever its sign."""
+    length = abs(seconds)
+    if length < 2 * MINUTE:
+        return Text("{count} s", count=length)
+    if length < 2 * HOUR:
+        return Text("{count} min", count=length // MINUTE)
+    if length < 2 * DAY:
+        return Text("{count} h", count=length // HOUR)
+    return Text("{count} d", count=length // DAY)
 
 
 def translate(value: object, language: Language) -> object:

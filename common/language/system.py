@@ -17,6 +17,7 @@ WORDS: Final = {
     errno.EEXIST: Text("it exists already"),
     errno.ENOSPC: Text("no space left"),
     errno.EDQUOT: Text("no space left"),
+    errno.EFBIG: Text("the file is larger than that disk allows (FAT: 4 GB)"),
     errno.EROFS: Text("it can only be read"),
     errno.EIO: Text("the disk does not take or give it"),
     errno.ENAMETOOLONG: Text("the name is too long"),

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import structlog
 
-from common import event_loop, notify
+from common import notify, process
 from common.files import runtime_folder
 from common.front import BadCertificate, FrontError, FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
@@ -86,7 +86,7 @@ def serve(settings: Settings, front: Path | None = None) -> int:
         with ending_on_failure(settings.storage.path, _end_at_once):
             remove_leftovers(settings.storage.path.parent)
             carry_out_order(settings)
-            code = event_loop.run(_serve(settings, front))
+            code = process.run(_serve(settings, front))
     except (BadOptions, BadCertificate, AuthorityError, FrontError, TaxpayerMismatch) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE

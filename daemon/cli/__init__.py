@@ -37,7 +37,9 @@ COMMANDS = {
     ),
     "keys": Member("Manage API keys."),
     "users": Member("Manage the people who log in to the shop's page."),
-    "audit": Member("Show who did what to the box, and check that this log is whole. Exit 1 when it is not."),
+    "audit": Member(
+        "Show who did what to the box, and check that this log is whole. Exit 1 when it is not.", "users", "audit"
+    ),
     "machine": Member("Look at the machines; settle what needs a decision."),
     "time": Member("The clocks of box and machine, and the time of the ledger.", "clock"),
     "report": Member("Show X, Z and A as they would be printed; nothing is closed."),

@@ -35,7 +35,7 @@ FOUND_WRONG = 1
 WRONG_USE = 2
 UNAVAILABLE = 3
 INTERRUPTED = 130
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def in_words(message: object, /, **values: object) -> str:
@@ -175,12 +175,6 @@ def record_json(record: Any, *names: str, **instead: object) -> dict[str, object
     } | instead
 
 
-def print_progress(done: int, of: int = 0) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.encode({"done": done, "of": of}).decode(), err=True)
-
-
 def _words(value: object) -> str:
     """A text in JSON is in English, whatever the terminal's language."""
     if isinstance(value, Text):
@@ -235,7 +229,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def __call__(self, done: int, of: int = 0) -> None:
         if self._for_program:
-            print_progress(done, of)
+            click.echo(f'{{"done":{done},"of":{of}}}', err=True)
         elif self._at_terminal and of:
             self._move(done, of)
         elif time.monotonic() - self._last_at >= SECONDS_BETWEEN_LINES:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from bridge.link import Timers
 from bridge.ports import find_holders, find_ports
-from common.language import Text, tr
-from common.language.durations import duration
+from common.language import Text, duration, tr
 from common.language.reasons import OTHER_MACHINE, PAIR_NOT_COMPARED
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.state import PortReading, Silence, same_machine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -16,18 +16,21 @@ from bridge.commands import (
     MachineHabits,
     OpenInvoice,
     Pay,
+    ReadServerLink,
+    ReadState,
     ReadSubtotal,
+    ReadTaxpayer,
     SetCustomer,
     stored,
 )
-from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, UnknownCommand, Unsendable
+from bridge.errors import BridgeError, Nonsense, Refused, UnknownCommand, Unsendable
 from bridge.machine import LinkedMachine
 from bridge.replies.answers import Closed, Opened, StateReply, SubtotalReply
 from bridge.replies.numbers import francs
 from common.language import Text, sentence
 from common.language.reasons import CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
-from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
-from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused
+from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
 from daemon.core.machine.state import (
     TAXPAYER_LINES,
@@ -57,24 +60,14 @@ def translated(*, is_open: bool = False) -> Iterator[None]:
     `tests/unit/daemon/machines` has the complete table."""
     try:
         yield
+    except Refused as error:
+        raise MachineRefused(error.text, is_open=is_open) from error
+    except Unsendable as error:
+        raise MachineRefused(sentence(error), is_open=is_open) from error
+    except (Nonsense, UnknownCommand) as error:
+        raise MachineNonsense(sentence(error)) from error
     except BridgeError as error:
-        raise _translate_error(error, is_open=is_open) from error
-
-
-def _translate_error(error: BridgeError, *, is_open: bool) -> McfdError:
-    match error:
-        case LinkEnded():
-            return LineLost(sentence(error))
-        case Refused():
-            return MachineRefused(error.text, is_open=is_open)
-        case Unsendable():
-            return MachineRefused(sentence(error), is_open=is_open)
-        case Nonsense():
-            return MachineNonsense(sentence(error))
-        case UnknownCommand():
-            return MachineNonsense(sentence(error))
-        case _:
-            return LineLost(sentence(error))
+        raise LineLost(sentence(error)) from error
 
 
 class ConnectedMachine:
@@ -105,7 +98,7 @@ class ConnectedMachine:
 
     async def state(self) -> MachineState:
         with translated():
-            return self.convert(await self._machine.state())
+            return self.convert(await self._machine.ask(ReadState()))
 
     def convert(self, state: StateReply) -> MachineState:
         """Converts the machine's state; its rates are stored for the subtotals."""
@@ -118,7 +111,7 @@ class ConnectedMachine:
 
     async def server_link(self) -> ServerLink:
         with translated():
-            link = await self._machine.server_link()
+            link = await self._machine.ask(ReadServerLink())
         return ServerLink(link.acknowledged, link.documents, link.last_contact, link.state, link.error)
 
     async def server_link_or_error(self) -> ServerLink:
@@ -130,14 +123,11 @@ class ConnectedMachine:
 
     async def taxpayer(self) -> tuple[str, ...]:
         """The lines of name and address of the shop (2Bh); those that it refuses are empty."""
-        return tuple([await self._taxpayer_line(line) for line in range(TAXPAYER_LINES)])
-
-    async def _taxpayer_line(self, line: int) -> str:
-        try:
-            with translated():
-                return await self._machine.taxpayer(line)
-        except (MachineRefused, MachineNonsense):
-            return ""
+        lines = [""] * TAXPAYER_LINES
+        for line in range(TAXPAYER_LINES):
+            with suppress(MachineRefused, MachineNonsense), translated():
+                lines[line] = await self._machine.ask(ReadTaxpayer(line))
+        return tuple(lines)
 
     async def enter(self, invoice: Invoice, ifu: str, agree: Agree) -> None:
         """C3h, C0h, 31h for each item, 36h for each comment, 33h, then 35h for each payment that `agree` returns for
@@ -146,13 +136,16 @@ class ConnectedMachine:
             await self._machine.ask(_customer(invoice.customer))
             opened = await self._machine.ask(_opening(invoice, ifu))
         self.opened = (opened.tc, opened.fc) if isinstance(opened, Opened) else None
-        lines: Commands = (*map(_line, invoice.items), *map(_comment, invoice.comments))
+        lines: Commands = (
+            *map(_line, invoice.items),
+            *(AddComment(each.label, each.text) for each in invoice.comments),
+        )
         with translated(is_open=True):
             for line in lines:
                 await self._machine.ask(line)
             subtotal = await self._machine.ask(ReadSubtotal())
             for payment in agree(self._subtotal(subtotal)):
-                await self._machine.ask(_payment(payment))
+                await self._machine.ask(Pay(payment.method, payment.amount))
 
     def _subtotal(self, subtotal: SubtotalReply) -> Subtotal:
         """Rates and VAT of the tax lines are the machine's own, rounded half up to whole francs (decision 32). The
@@ -169,7 +162,7 @@ class ConnectedMachine:
         """35h for each payment of an entered invoice."""
         with translated(is_open=True):
             for payment in payments:
-                await self._machine.ask(_payment(payment))
+                await self._machine.ask(Pay(payment.method, payment.amount))
 
     async def certify(self, invoice: Invoice, total_ttc: int, before: FiscalCounters) -> Certified:
         with translated():
@@ -293,10 +286,6 @@ def _opening(invoice: Invoice, ifu: str) -> OpenInvoice:
     )
 
 
-def _comment(comment: Comment) -> AddComment:
-    return AddComment(comment.label, comment.text)
-
-
 def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:
     """The invoice with its free texts as the machine receives them; `invoice` itself if none is cut."""
     try:
@@ -305,7 +294,9 @@ def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:
             invoice.customer, ("name", "address", "phone", "email", "rccm"), stored(_customer(invoice.customer), habits)
         )
         items = tuple(_restored(item, _texts(item), stored(_line(item), habits)) for item in invoice.items)
-        comments = tuple(_restored(each, ("text",), stored(_comment(each), habits)) for each in invoice.comments)
+        comments = tuple(
+            _restored(each, ("text",), stored(AddComment(each.label, each.text), habits)) for each in invoice.comments
+        )
     except Unsendable:  # the machine's driver refuses it
         return invoice
     if (operator, customer, items, comments) == (
@@ -327,10 +318,6 @@ def _texts(item: Item) -> tuple[str, ...]:
 def _restored(part: S, names: Sequence[str], texts: Sequence[str]) -> S:
     changed = {name: text for name, text in zip(names, texts, strict=True) if getattr(part, name) != text}
     return msgspec.structs.replace(part, **changed) if changed else part
-
-
-def _payment(payment: Payment) -> Pay:
-    return Pay(payment.method, payment.amount)
 
 
 def _line(item: Item) -> AddItem:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
-from common.own_program import own_program
+from common.process import own_program
 from daemon.paper.layout import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
 from daemon.paper.logo import WHITE, NotAPicture, qr_modules, read_png
 

@@ -12,8 +12,7 @@ from bridge.command_table import SERVER, STATE, TAXPAYER
 from bridge.commands import ReadServerLink, ReadTaxpayer
 from bridge.frame import Nak, Request, encode
 from bridge.link import LAST_SEQ
-from common.language import Text
-from common.language.durations import duration
+from common.language import Text, duration
 from common.language.reasons import from_stored
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES

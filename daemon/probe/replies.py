@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from bridge.command_table import STATE
-from bridge.commands import MachineHabits, ReadServerLink, ReadState, ReadTaxpayer, understand
+from bridge.commands import Command, MachineHabits, ReadState, understand
 from bridge.errors import Nonsense, Refused
 from bridge.replies.answers import StateReply
 from common.language import Text
@@ -74,7 +74,7 @@ def state_of(answer: ProbeAnswer) -> ProbeState:
         return ProbeState(fields, None, str(error))
 
 
-def trouble_with(command: ReadServerLink | ReadTaxpayer, answer: ProbeAnswer) -> str:
+def trouble_with(command: Command[Any], answer: ProbeAnswer) -> str:
     """Why the driver cannot read it; empty if it can, or if the machine refused."""
     try:
         understand(command, answer.reply.data if answer.reply else b"", MachineHabits())

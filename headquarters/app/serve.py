@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from common import event_loop, notify
+from common import notify, process
 from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, check_pair, withdraw
 from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
@@ -54,7 +54,7 @@ DIRECT = FrontLimits(
 def serve(settings: HqSettings, front: Path | None = None) -> int:
     """Runs until SIGTERM or SIGINT and returns the exit code. `front` is the directory shared with HAProxy's unit."""
     try:
-        return event_loop.run(_serve(settings, join_terms(settings), front))
+        return process.run(_serve(settings, join_terms(settings), front))
     except (OSError, BadCertificate, FrontError, SettingsError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_UNUSABLE

@@ -6,8 +6,7 @@ from typing import Final
 
 import msgspec
 
-from common.language import Language, Text
-from common.language.durations import duration
+from common.language import Language, Text, duration
 from common.web.formats import day
 
 PASSING: Final[frozenset[str]] = frozenset({"gap", "late", "tax-server", "version", "clock", "deferred", "clone"})

@@ -14,6 +14,7 @@ from common.language import LANGUAGES, Text
 from common.login_guard import DEVICE_SECONDS, Attempted, TooManyTries, new_device
 from common.passwords import is_of_today
 from common.turns import Busy
+from common.web.assets import cache_control, content
 from common.web.security import (
     ENDED,
     HEADERS,
@@ -23,7 +24,6 @@ from common.web.security import (
     redirect_after_login,
     return_cookie,
 )
-from common.web.static_files import cache_control, content
 from common.wire.instants import now_millis
 from headquarters.api.callers import address_of_request
 from headquarters.page.shared import (

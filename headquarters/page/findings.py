@@ -10,8 +10,7 @@ from litestar import Response, get, post
 from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
-from common.language import Text
-from common.language.durations import duration
+from common.language import Text, duration
 from common.numbers import parse_integer
 from common.passwords import fault_of_password
 from common.turns import Busy

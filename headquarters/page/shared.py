@@ -21,9 +21,8 @@ from common import numbers
 from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
-from common.web.icons import MenuItem, icon, is_here
+from common.web.assets import MenuItem, addresses, icon, is_here
 from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form, name_of
-from common.web.static_files import addresses
 from common.wire.instants import now_millis
 from headquarters.api.callers import AnyConnection, mark_key_accepted
 from headquarters.core.reception import day_of

@@ -47,7 +47,7 @@ const licence = whole.match(/\/\*![\s\S]*?\*\//)[0];
 writeFileSync(join(root, "common/web/static/tabler.css"), purged.css.includes(licence) ? purged.css : licence + purged.css);
 
 const names = new Set(content.flatMap((file) => [...readFileSync(file, "utf8").matchAll(/\bicon\("([a-z0-9-]+)"/g)].map((found) => found[1])));
-for (const found of readFileSync(join(root, "common/web/icons.py"), "utf8").matchAll(/^ {4}"([a-z0-9-]+)",/gm)) names.add(found[1]);
+for (const found of readFileSync(join(root, "common/web/assets.py"), "utf8").matchAll(/^ {4}"([a-z0-9-]+)",/gm)) names.add(found[1]);
 const icons = Object.fromEntries([...names].sort().map((name) => {
   const svg = readFileSync(join(modules, `@tabler/icons/icons/outline/${name}.svg`), "utf8");
   return [name, svg.replace(/<!--[\s\S]*?-->/, "").replace(/<svg[^>]*>|<\/svg>/g, "").replace(/\s*\n\s*/g, "").trim()];

@@ -18,7 +18,7 @@ from daemon.settings import Settings
 from headquarters.app.settings import HqSettings, load
 from headquarters.core.nats_accounts import NatsSeeds, server_conf
 from headquarters.store.store import HqStore
-from relay.settings import RelaySettings
+from relay.cli import RelaySettings
 
 FILES_OF_INIT = 4
 EXAMPLE = Path(__file__).parents[2] / "config" / "hq.toml"

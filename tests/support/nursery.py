@@ -45,7 +45,7 @@ PROGRAMS = {
     "mcf-simulator": ("simulator.process.serve", "main"),
     "mcfd-hq": ("headquarters.cli", "main"),
     "mcfd-relay": ("relay.cli", "main"),
-    "attacker": ("bench.siege.attacker", "main"),
+    "attacker": ("bench.siege.attacks", "main"),
     "receiver": ("support.receivers.receiver", "main"),
 }
 HOUSES: dict[str, tuple[str, ...]] = {
@@ -239,7 +239,7 @@ def serve() -> None:
         prepare_daemon()
     if "headquarters" in house:
         importlib.import_module("headquarters.app.service").drawn_routes()
-    importlib.import_module("common.event_loop").complete_structs()
+    importlib.import_module("common.process").complete_structs()
     gc.freeze()
     use_large_pages()
     forks.serve(int(run), lambda worker: obey(worker.makefile("r"), worker.makefile("w")))

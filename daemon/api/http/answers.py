@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from litestar.types import HTTPScope, Receive, Scope, Send
 
-from common.web.static_files import cache_control, content, tag
+from common.web.assets import cache_control, content, tag
 from daemon.core.errors import StorageError
 
 log = structlog.get_logger(__name__)

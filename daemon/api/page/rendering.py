@@ -19,8 +19,7 @@ import structlog
 from common import numbers
 from common.language import Counted, Language, Speaker, Text, translate
 from common.web import charts
-from common.web.icons import icon
-from common.web.static_files import addresses
+from common.web.assets import addresses, icon
 from daemon.api import refusals
 from daemon.core import errors
 from daemon.core.audit import value_text

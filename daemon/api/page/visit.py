@@ -17,7 +17,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.language import Language, Speaker, Text, chosen
 from common.web import charts, formats, security
-from common.web.icons import MenuItem, is_here
+from common.web.assets import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
 from daemon.api.http.answers import SCREEN_POLICY, Answer, Header, Reply

@@ -36,6 +36,7 @@ from daemon.usecases.certification.idempotency import Answered, FoundRequest, Re
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
 _DRY_RUN = re.compile("dry[_-]?run", re.IGNORECASE)
+NOT_A_KEY: Final = Text("has to be given once, with 1 to 200 printable ASCII characters")
 CUSTOMER_PATH: Final = "/f/"
 IDLE_HEADERS: Final = {
     "TEST": ("Mcfd-Test", Text("does nothing with a live key")),
@@ -142,7 +143,7 @@ def _idempotency_key(headers: Headers) -> str:
     if not sent:
         return ""
     if len(sent) > 1 or not IDEMPOTENCY_KEY.fullmatch(sent[0]):
-        raise InvalidRequest.at("Idempotency-Key", "has to be given once, with 1 to 200 printable ASCII characters")
+        raise InvalidRequest.at("Idempotency-Key", NOT_A_KEY)
     return sent[0]
 
 

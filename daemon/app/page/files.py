@@ -17,7 +17,7 @@ import structlog
 from common import notify
 from common.files import sync_path, write_whole
 from common.language import Language
-from common.own_program import own_program
+from common.process import own_program
 from common.wire.instants import now_millis
 from daemon.api.page.deps import Copy
 from daemon.core.audit import Actor

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from common import event_loop, notify
+from common import notify, process
 from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.http_server import HttpServer, ServerConfig
 from common.language import Language, Text, ambient, tr, translate
@@ -171,7 +171,7 @@ def serve_first_start(
 ) -> None:
     """Serves until the person leaves the page or `is_over` (the box was set up in another way). `announce` gets the
     URLs at the start and at each change of address. Raises OSError (no such address), FrontError (no HAProxy)."""
-    event_loop.run(_serve(first, at, announce, is_over))
+    process.run(_serve(first, at, announce, is_over))
 
 
 async def _serve(

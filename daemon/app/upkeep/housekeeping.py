@@ -15,7 +15,7 @@ import structlog
 
 from common.files import secret_path
 from common.front import BadCertificate, FrontError, FrontServer, check_pair
-from common.own_program import own_program
+from common.process import own_program
 from common.sockets import box_names
 from common.wire.instants import now_millis
 from daemon.api.access.context import ApiDeps

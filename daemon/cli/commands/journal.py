@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, get_args
 
@@ -97,7 +98,12 @@ def command(
         return Page(start, end, number=normalised(number), state=state, limit=limit)
 
     if output is not None:
-        _write(settings, nim, page_of, output, form or "csv", test=test)
+        with output_file(output) as file:
+            write = partial(
+                _write, settings=settings, nim=nim, test=test, page_of=page_of, file=file, form=form or "csv"
+            )
+            lines = read_ledger(settings, write)
+        say(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=output))
         return
 
     async def job(store: Store) -> tuple[str, list[Line]]:
@@ -156,23 +162,15 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
     return at, entry.number, entry.type, entry.total_ttc, state, z_number or "", what
 
 
-def _write(
-    settings: Settings, nim: str, page_of: Callable[[BookReader], Page], target: Path, form: str, *, test: bool
-) -> None:
-    with output_file(target) as file:
-        lines = read_ledger(settings, lambda store: _written(store, settings, page_of, file, form, nim=nim, test=test))
-    say(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target))
-
-
-async def _written(
+async def _write(
     store: Store,
+    *,
     settings: Settings,
+    nim: str,
+    test: bool,
     page_of: Callable[[BookReader], Page],
     file: BinaryIO,
     form: str,
-    *,
-    nim: str,
-    test: bool,
 ) -> int:
     """Returns the number of lines without the headings."""
     reader = await read_book(store, settings, nim, test=test)

@@ -74,7 +74,8 @@ def command() -> None:
 @settings_option
 @json_option
 def list_machines(settings: Settings, as_json: bool) -> None:
-    states, lasting, service = _live_books(settings), _take_overs(settings), ask(settings.server)
+    states, service = _live_books(settings), ask(settings.server)
+    lasting = read_rows(settings, all_lasting) if settings.storage.path.exists() else ()
     configured = {machine.nim: machine for machine in settings.machine}
     nims = [*configured, *(nim for nim in states if nim not in configured)]
     found = [_status(nim, configured.get(nim), states.get(nim), service.machine(nim), lasting) for nim in nims]
@@ -163,8 +164,7 @@ def ports(as_json: bool) -> None:
 @click.argument("nim")
 @click.option("--reason", required=True, help=tr("Why; kept in the ledger."))
 def take_over(settings: Settings, nim: str, reason: str) -> None:
-    pair = _pair(settings, nim)
-    _decide(settings, pair, reason, is_back=False)
+    pair = _decide(settings, nim, reason, is_back=False)
     say("{spare} certifies for {nim} from now on", spare=pair.spare.book.nim, nim=pair.first.book.nim)
     _warn_if_offline(settings, pair.spare.book.nim)
     for attempt in pair.doubts:
@@ -187,8 +187,7 @@ def take_over(settings: Settings, nim: str, reason: str) -> None:
 @click.argument("nim")
 @click.option("--reason", required=True, help=tr("Why; kept in the ledger."))
 def take_back(settings: Settings, nim: str, reason: str) -> None:
-    pair = _pair(settings, nim)
-    _decide(settings, pair, reason, is_back=True)
+    pair = _decide(settings, nim, reason, is_back=True)
     say("{nim} certifies for itself again", nim=pair.first.book.nim)
     _warn_if_offline(settings, pair.first.book.nim)
 
@@ -228,11 +227,13 @@ def _pair(settings: Settings, nim: str) -> SparePair:
     return read_ledger(settings, read)
 
 
-def _decide(settings: Settings, pair: SparePair, reason: str, *, is_back: bool) -> None:
+def _decide(settings: Settings, nim: str, reason: str, *, is_back: bool) -> SparePair:
+    pair = _pair(settings, nim)
     try:
         change(settings, DecideSpare(pair.first.book, pair.spare.book, read_reason(reason), pair.at, is_back))
     except (TakeOverRefused, MachineBusy) as error:
         raise Failure(error) from None
+    return pair
 
 
 async def read_machine(machine: Machine) -> PortReading | Silence:
@@ -252,15 +253,7 @@ def _live_books(settings: Settings) -> Mapping[str, BookState]:
     """The live book of each NIM; empty before the first start."""
     if not settings.storage.path.exists():
         return {}
-
     return {_named(state.book.nim, settings): state for state in read_ledger(settings, live_states)}
-
-
-def _take_overs(settings: Settings) -> Sequence[TakeOver]:
-    """Take-overs in force; empty before the first start."""
-    if not settings.storage.path.exists():
-        return ()
-    return read_rows(settings, all_lasting)
 
 
 def _named(nim: str, settings: Settings) -> str:
@@ -341,10 +334,6 @@ def _info_json(
         content |= {"last": asdict(last) if last else None}
         condition = "read"
     else:
-        content |= {
-            "source": "ledger",
-            "problem": str(reading.reason) if reading else None,
-            "machine": None,
-            "last": None,
-        }
+        problem = str(reading.reason) if reading else None
+        content |= {"source": "ledger", "problem": problem, "machine": None, "last": None}
     return content | {"ledger": _ledger(state), "condition": condition}

@@ -55,12 +55,8 @@ def command(*, config: Path | None, port: str, speed: int, folder: Path, writes:
         _sum_up(result, path)
     if result.settings and not as_json:
         _settings(config, result, writes=writes)
-    if result.broken_off or any(is_fatal(finding) for finding in result.findings):
+    if result.broken_off or any(each.verdict == "contradicted" and each.check in FATAL for each in result.findings):
         sys.exit(FOUND_WRONG)
-
-
-def is_fatal(finding: ProbeFinding) -> bool:
-    return finding.verdict == "contradicted" and finding.check in FATAL
 
 
 def _show(finding: ProbeFinding) -> None:

@@ -83,10 +83,6 @@ def _nims(context: click.Context, parameter: click.Parameter, values: tuple[str,
     return tuple(check_nim(context, parameter, nim) for nim in values)
 
 
-def _person(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    return check_name(context, parameter, value) if value else value
-
-
 @click.command(
     "setup",
     epilog=examples(
@@ -143,7 +139,7 @@ def _person(context: click.Context, parameter: click.Parameter, value: str | Non
 )
 @click.option(
     "--person",
-    callback=_person,
+    callback=lambda context, parameter, value: value and check_name(context, parameter, value),
     metavar=tr("NAME"),
     help=tr(
         "Who logs in to the shop's page first, as technician: admin; empty for none. The password is made and shown once."

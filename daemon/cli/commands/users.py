@@ -1,4 +1,5 @@
-"""`mcfd users`: the people who log in to the shop's page."""
+"""`mcfd users`: the people who log in to the shop's page. `mcfd audit`: what was done to the box, by whom and from where;
+and whether this log is intact."""
 
 from __future__ import annotations
 
@@ -6,15 +7,35 @@ import sys
 
 import click
 
-from common.language import tr
+from common.language import Speaker, ambient, tr
 from common.passwords import fault_of_password, hash_password
-from daemon.cli.options import check_name, explained, json_option, role_option, settings_option
-from daemon.cli.output import Failure, moment, print_json, print_table, record_json, require_terminal, say
+from daemon.cli.options import (
+    check_name,
+    examples,
+    explained,
+    json_option,
+    limit_option,
+    role_option,
+    settings_option,
+)
+from daemon.cli.output import (
+    FOUND_WRONG,
+    Failure,
+    complain,
+    moment,
+    print_json,
+    print_table,
+    record_json,
+    require_terminal,
+    say,
+)
+from daemon.core.audit import action_text, details, who, whom
 from daemon.core.errors import InvalidRequest
 from daemon.core.people import Role
 from daemon.ledger_access import change, read_rows
 from daemon.operations import CreateUser, DisableUser, SetPassword
 from daemon.settings import Settings
+from daemon.store.tables.audit import broken_entry, newest_entries
 
 command = click.Group("users")
 
@@ -91,3 +112,31 @@ def _read_password(name: str, *, from_stdin: bool) -> str:
     if fault := fault_of_password(password, name):
         raise click.BadParameter(tr(fault), param_hint=tr("password"))
     return password
+
+
+@click.command("audit", epilog=examples("mcfd audit", "mcfd audit --limit 1000 --json"))
+@settings_option
+@limit_option(100_000, tr("How many entries, the newest."))
+@json_option
+def audit(settings: Settings, limit: int, as_json: bool) -> int:
+    entries = read_rows(settings, newest_entries, limit)[::-1]
+    broken = read_rows(settings, broken_entry)
+    if as_json:
+        print_json({"ok": broken is None, "entries": [record_json(entry, hash=entry.hash.hex()) for entry in entries]})
+    else:
+        zone, words = settings.reports.zone, Speaker(ambient())
+        print_table(
+            (tr("ID"), tr("WHEN"), tr("WHO"), tr("FROM"), tr("ACTION"), tr("WHAT"), tr("DETAIL")),
+            [
+                (
+                    *(entry.id, moment(entry.at, zone), who(entry.actor, {}, words)),
+                    *(entry.address, action_text(entry.action, words)),
+                    entry.subject if entry.subject.startswith("/") else whom(entry.subject, {}, words),
+                    details(entry.detail, words),
+                )
+                for entry in entries
+            ],
+        )
+    if broken is not None:
+        complain("the audit log is broken: entry {id} does not follow from the one before it", id=broken.id)
+    return FOUND_WRONG if broken else 0

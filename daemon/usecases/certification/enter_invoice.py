@@ -99,12 +99,6 @@ async def enter(
     return agreed
 
 
-async def _read_rates(worker: MachineWorker, machine: ConnectedMachine) -> None:
-    """The machine may have refused a line because its VAT rates have changed since they were read."""
-    with contextlib.suppress(MachineError):
-        worker.rates = dict((await machine.state()).rates)
-
-
 async def _cancel_left_open(worker: MachineWorker, machine: ConnectedMachine, refused: MachineRefused) -> None:
     """Cancels an invoice that another program left open; raises `refused` if there is none."""
     if refused.is_open or not await machine.cancel():
@@ -186,8 +180,9 @@ async def _cancel(worker: MachineWorker, machine: ConnectedMachine, why: McfdErr
     except MachineError as error:
         worker.drop(machine, reasons.INVOICE_NOT_CANCELLED(error=error))
         return None
-    if was_open and isinstance(why, MachineRefused):
-        await _read_rates(worker, machine)
+    if was_open and isinstance(why, MachineRefused):  # perhaps since its VAT rates have changed since they were read
+        with contextlib.suppress(MachineError):
+            worker.rates = dict((await machine.state()).rates)
     return was_open
 
 

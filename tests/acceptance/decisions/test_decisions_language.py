@@ -13,6 +13,11 @@ WRONG = {
     "no key": ("GET", f"{URL}/reports/x", {"headers": {"Authorization": ""}}),
     "no such path": ("GET", f"{URL}/nothing", {}),
     "no printer": ("POST", f"{URL}/reports/x/print", {}),
+    "a key of letters beyond ASCII": (
+        "POST",
+        f"{URL}/certify",
+        {"json": invoice("L-0"), "headers": {"Idempotency-Key": "clé-1".encode()}},
+    ),
     "bad range": ("GET", f"{URL}/reports/a?from=2026-02-01&to=2026-01-01", {}),
     "everything wrong": (
         "POST",

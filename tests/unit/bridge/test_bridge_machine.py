@@ -10,7 +10,17 @@ from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, answer, replies_of
 from support.processor import within
 
-from bridge.commands import AddComment, MachineHabits, OpenInvoice, Pay, ReadSubtotal, SetCustomer
+from bridge.commands import (
+    AddComment,
+    MachineHabits,
+    OpenInvoice,
+    Pay,
+    ReadServerLink,
+    ReadState,
+    ReadSubtotal,
+    ReadTaxpayer,
+    SetCustomer,
+)
 from bridge.errors import LineDown, Nonsense, UnknownCommand, Unsendable
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
@@ -58,17 +68,17 @@ async def test_one_invoice_from_customer_to_certification() -> None:
 async def test_what_is_asked_between_invoices() -> None:
     """C1h, C2h and 2Bh."""
     machine = machine_over(ScriptedPort(answer(STATE), answer(b"12,14,,DIS"), answer(b"I0,Chez Awa")))
-    state = await machine.state()
+    state = await machine.ask(ReadState())
     assert (state.nim, state.tc, state.fvc, state.frc, state.rates[1]) == ("EL02000015-1", 13, 7, 2, 1800)
-    assert await machine.server_link() == ServerLinkReply(12, 14, "", "DIS", "")
-    assert await machine.taxpayer(0) == "Chez Awa"
+    assert await machine.ask(ReadServerLink()) == ServerLinkReply(12, 14, "", "DIS", "")
+    assert await machine.ask(ReadTaxpayer(0)) == "Chez Awa"
 
 
 async def test_replies_are_read_in_the_code_page_of_the_machine() -> None:
     """Of a text in Windows' code page whose bytes are also valid UTF-8, as `É…` is, only the setting shows which it is."""
     port = ScriptedPort(answer("I0,CAFÉ…".encode("cp1252")))
     machine = LinkedMachine(Link(port, QUICK, Journal(), first_seq=0x20), MachineHabits(code_page="cp1252"))
-    assert await machine.taxpayer(0) == "CAFÉ…"
+    assert await machine.ask(ReadTaxpayer(0)) == "CAFÉ…"
 
 
 @pytest.mark.parametrize("credit", [False, True])
@@ -122,7 +132,7 @@ async def test_a_certification_that_cannot_be_read_is_nonsense_and_keeps_the_lin
     machine = machine_over(port)
     with pytest.raises(Nonsense):
         await machine.close_invoice(590)
-    assert (await machine.state()).tc == 13
+    assert (await machine.ask(ReadState())).tc == 13
 
 
 async def test_the_handshake_believes_the_second_answer() -> None:
@@ -158,7 +168,7 @@ async def test_silence_at_a_command_that_a_machine_need_not_know_keeps_the_line(
     machine = machine_over(port)
     for _ in range(2):
         with pytest.raises(UnknownCommand, match="C2h"):
-            await machine.server_link()
+            await machine.ask(ReadServerLink())
     assert not machine.link.is_over
     assert await replies_of(machine, OPEN) == Opened(8, 13)
     assert [cmd for _, cmd, _ in port.requests] == [*[0xC2] * QUICK.tries, 0xC1, 0xC0]
@@ -168,7 +178,7 @@ async def test_silence_at_everything_ends_the_line() -> None:
     """A machine that does not tell its state either is gone, whatever was asked first."""
     machine = machine_over(ScriptedPort(*[[]] * (2 * QUICK.tries)))
     with pytest.raises(LineDown):
-        await machine.taxpayer(0)
+        await machine.ask(ReadTaxpayer(0))
     assert machine.link.is_over
 
 

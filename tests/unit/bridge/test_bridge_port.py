@@ -183,7 +183,7 @@ async def test_another_programs_lock_makes_it_busy_and_leaves_it_alone(terminal:
 
 async def test_programs_that_do_not_ask_are_locked_out_too(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a real device TIOCEXCL keeps off a plain `open`, and `close` takes that back."""
-    monkeypatch.setattr(port_module, "_is_pseudo_terminal", lambda _: False)
+    monkeypatch.setattr(port_module, "_UNIX98_PTY_MAJORS", ())
     os.fchmod(terminal.slave, 0o666)
 
     assert opened_by_stranger(terminal.path) == ""
@@ -242,7 +242,7 @@ async def test_what_is_no_serial_port_is_told_from_one_that_is_missing(path: str
 )
 def test_every_lower_error_of_opening_is_mapped(error: Exception, why: str) -> None:
     """Each kind that pyserial and the system raise becomes PortUnavailable with its reason."""
-    mapped = port_module._unavailable("/dev/x", error)
+    mapped = port_module.unavailable("/dev/x", error)
     assert isinstance(mapped, PortUnavailable)
     assert mapped.why == why
 

@@ -4,20 +4,19 @@ invoice."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from heapq import merge
 from typing import Any, Final
 
 import msgspec
 
-from common.language import Counted
+from common.language import Counted, Speaker
 from common.language.reasons import from_stored
 from common.numbers import money, parse_integer
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.screens.closures import LONGEST_KEY, certified_too, count_of
 from daemon.api.page.screens.paper import printed
-from daemon.api.page.views.cash_count import COINS, NOTES, read_count
 from daemon.api.page.views.machine_view import machine_view
 from daemon.api.page.views.sales_state import last_z_unknown, sales_state, without_last_z
 from daemon.api.page.visit import (
@@ -28,10 +27,12 @@ from daemon.api.page.visit import (
     redirect,
     render,
     screen,
+    without_thousands,
 )
 from daemon.core.audit import Call
 from daemon.core.clock import HOUR
 from daemon.core.errors import (
+    FieldError,
     InvalidRequest,
     MachineError,
     NotFound,
@@ -40,6 +41,7 @@ from daemon.core.errors import (
     ZNumberUnknown,
 )
 from daemon.core.ledger.attempt import Record
+from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book.deferred import backlog
@@ -58,6 +60,10 @@ AGAIN: Final = 2.7
 BEAT: Final = 5.0
 """Seconds between signs of life, and between checks for a take-over by the spare."""
 CHANGE: Final = b"event: change\ndata: 1\n\n"
+NOTES: Final = (10_000, 5000, 2000, 1000, 500)
+COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
+"""Of the CFA franc."""
+MAX_DIGITS: Final = 13
 _hours_cache: dict[tuple[int, int], int] = {}
 
 
@@ -317,3 +323,27 @@ async def test_invoice(visit: Visit) -> Reply:
     }
     done = await certify(worker, body, visit.call(f"page test {key}", f"page test {key}"))
     return redirect(visit.link(f"/ui/journal/{done.value.seq}"))
+
+
+def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
+    """The cash count: notes and coins, or one total; None if not counted. Raises InvalidRequest."""
+    pieces = [
+        (value, form.get(f"{kind}{value}", "")) for kind, values in (("n", NOTES), ("c", COINS)) for value in values
+    ]
+    typed = form.get("counted", "")
+    if not typed and not any(text for _, text in pieces):
+        return None
+    wrong = FieldError("counted", say("must be a whole number of francs, 0 or more"))
+    sums = [value * _whole(text, wrong) for value, text in pieces if text]
+    total = sum(sums) if sums else _whole(typed, wrong)
+    if sums and typed and _whole(typed, wrong) != total:
+        raise InvalidRequest.at("counted", say("notes and coins come to another sum"))
+    if total > MAX_AMOUNT:
+        raise InvalidRequest([wrong])
+    return total
+
+
+def _whole(text: str, wrong: FieldError) -> int:
+    if (number := parse_integer(without_thousands(text), MAX_DIGITS)) is None:
+        raise InvalidRequest([wrong])
+    return number

@@ -150,11 +150,11 @@ async def test_a_retry_is_an_incident_whose_name_is_in_the_log() -> None:
     notes, journal = recorder(), Journal()
     link = link_over(ScriptedPort(answer(), [NAK], [NAK], answer()), notes, journal)
     await link.exchange(0xC1)
-    assert link.record.incident == ""
+    assert notes.under_way == ""
     await link.exchange(0xC1)
-    assert link.record.incident
+    assert notes.under_way
     content = {fields.get("incident") for event, fields in journal.lines if event == "line.retry"}
-    assert content == {link.record.incident}
+    assert content == {notes.under_way}
     link.close()
 
 
@@ -165,9 +165,9 @@ async def test_a_command_whose_answer_nobody_waits_for_is_an_incident() -> None:
     await link.exchange(0xC1)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(link.exchange(0xC1), QUICK.first_byte / 4)
-    assert link.record.incident
+    assert notes.under_way
     [ended] = [fields for event, fields in journal.lines if event == "line.ended"]
-    assert ended["incident"] == link.record.incident
+    assert ended["incident"] == notes.under_way
 
 
 async def test_a_line_that_never_answered_makes_no_incident() -> None:
@@ -183,8 +183,8 @@ async def test_a_line_that_never_answered_makes_no_incident() -> None:
     ("ask", "expected", "why"),
     [
         (lambda machine: replies_of(machine, ReadState()), b"E:No OUEDRAOGO", "refused"),
-        (lambda machine: machine.state(), b"E:No OUEDRAOGO", "refused"),
-        (lambda machine: machine.state(), b"OUEDRAOGO", "nonsense"),
+        (lambda machine: machine.ask(ReadState()), b"E:No OUEDRAOGO", "refused"),
+        (lambda machine: machine.ask(ReadState()), b"OUEDRAOGO", "nonsense"),
     ],
 )
 async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(

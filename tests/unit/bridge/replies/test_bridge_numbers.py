@@ -108,22 +108,19 @@ def test_nonsense_shows_little_of_what_came() -> None:
 def test_numbers_that_their_own_commas_cut_are_put_together() -> None:
     """Decimals and thousands; a zero stands alone; what cannot come to so many numbers is none."""
 
-    def anything(*_: object) -> bool:
-        return True
-
-    assert Rejoining(3, anything, anything).read(["15000", "00", "0", "2288", "14"]) == [1_500_000, 0, 228_814]
-    thousands = Rejoining(3, anything, anything).read(["15", "000", "0", "1", "234", "567"])
+    assert Rejoining(3).read(["15000", "00", "0", "2288", "14"]) == [1_500_000, 0, 228_814]
+    thousands = Rejoining(3).read(["15", "000", "0", "1", "234", "567"])
     assert thousands == [1_500_000, 0, 123_456_700]
-    assert Rejoining(2, anything, anything).read(["15000", "00", "7"]) == [1_500_000, 700]
-    assert Rejoining(3, anything, anything, whole=True).read(["15000", "14", "7"]) == [1_500_000, 1400, 700]
+    assert Rejoining(2).read(["15000", "00", "7"]) == [1_500_000, 700]
+    assert Rejoining(3, whole=True).read(["15000", "14", "7"]) == [1_500_000, 1400, 700]
     for unknown in (["NEUF"], ["0", "NEUF"], ["a", "b", "c"], ["a", "b", "c", "d"]):
-        assert Rejoining(2, anything, anything).read(["15000", "00", "0", *unknown]) == [1_500_000, 0]
-    assert Rejoining(2, anything, anything).read(["15000", "00", "0", "a", "b", "c", "d", "e"]) is None
-    assert Rejoining(4, anything, anything).read(["1", "2"]) is None
-    assert Rejoining(1, anything, anything).read(["15", "7"]) == [1500]
-    assert Rejoining(2, anything, anything).read(["7", "05"]) is None
-    assert Rejoining(1, anything, anything).read(["1", "234.5", "678"]) == [123_450]
-    assert Rejoining(1, anything, anything).read(["1", "234", "567", "NEUF"]) == [123_456_700]
+        assert Rejoining(2).read(["15000", "00", "0", *unknown]) == [1_500_000, 0]
+    assert Rejoining(2).read(["15000", "00", "0", "a", "b", "c", "d", "e"]) is None
+    assert Rejoining(4).read(["1", "2"]) is None
+    assert Rejoining(1).read(["15", "7"]) == [1500]
+    assert Rejoining(2).read(["7", "05"]) is None
+    assert Rejoining(1).read(["1", "234.5", "678"]) == [123_450]
+    assert Rejoining(1).read(["1", "234", "567", "NEUF"]) == [123_456_700]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +142,7 @@ def test_a_list_made_to_be_searched_for_ever_is_given_up_soon() -> None:
         return True
 
     with within(2):
-        assert Rejoining(60, may_be, lambda _: False).read(["10"] * 106) is None
+        assert Rejoining(60, may_be=may_be, fits=lambda _: False).read(["10"] * 106) is None
     assert 4000 < looked < 12_000
 
 
@@ -161,10 +158,9 @@ def test_a_list_made_to_be_searched_for_ever_is_given_up_soon() -> None:
 )
 def test_as_many_thousands_go_together_as_leave_enough_numbers(count: int, found: list[int]) -> None:
     """The longest number first, down to one without thousands; a number has five groups of digits at the most."""
-    anything = lambda *_: True  # noqa: E731  a habit
     pieces = ["1", "234", "567", "890", "123"]
-    assert Rejoining(count, anything, anything).read(pieces) == [francs * 100 for francs in found]
-    longer = Rejoining(count + 1, anything, anything).read([*pieces, "456"])
+    assert Rejoining(count).read(pieces) == [francs * 100 for francs in found]
+    longer = Rejoining(count + 1).read([*pieces, "456"])
     assert longer == [francs * 100 for francs in (*found, 456)]
 
 

@@ -230,6 +230,18 @@ def test_output_that_goes_nowhere_is_no_traceback(mcfd: Command, streams: str, c
     assert (done.returncode, done.stderr) == (code, complaint)
 
 
+def test_a_file_that_is_too_large_for_its_disk_says_so(mcfd: Command, tmp_path: Path) -> None:
+    """A copy beyond 4 GB on a FAT stick: the limit is named, exit 3, no part of it stays."""
+    file = tmp_path / "upstream.key"
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; "$0" upstream keygen "$1"', MCFD, file],
+        env=mcfd.environ(), check=False, text=True, capture_output=True,
+    )  # fmt: skip
+    complaint = f"mcfd: {file} cannot be written: the file is larger than that disk allows (FAT: 4 GB)\n"
+    assert (done.returncode, done.stderr) == (3, complaint)
+    assert not file.exists()
+
+
 def test_a_closed_stdin_is_no_terminal(mcfd: Command) -> None:
     """A command that would ask names its option, as it does for a script."""
     done = subprocess.run(

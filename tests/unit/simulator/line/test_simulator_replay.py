@@ -7,7 +7,7 @@ from support.line.commands import add_item
 from support.line.scripted_line import replies_of
 from support.memory_shop import quick
 
-from bridge.commands import OpenInvoice, Pay, ReadSubtotal, SetCustomer
+from bridge.commands import OpenInvoice, Pay, ReadState, ReadSubtotal, SetCustomer
 from bridge.errors import Refused
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
@@ -40,7 +40,7 @@ async def replay_answers(port: MemoryPort, numbers: tuple[str, ...], recorder: R
     found: list[object] = [state.tc]
     for number in numbers:
         found.append(await sell(link, number))
-        state = await LinkedMachine(link).state()
+        state = await LinkedMachine(link).ask(ReadState())
         found.append((state.tc, state.fvc, state.last))
     link.close()
     return found

@@ -8,7 +8,7 @@ import sys, threading
 from typing import Any
 
 import msgspec
-from common import event_loop
+from common import process
 
 THREADS = 8
 sys.setswitchinterval(1e-6)
@@ -39,6 +39,6 @@ async def service() -> None:
 
 def test_threads_decode_a_struct_for_the_first_time() -> None:
     """All at the same moment, in a service: without its preparation the process crashes (msgspec 0.22)."""
-    script = f"{FIRST_DECODINGS}event_loop.run(service())"
+    script = f"{FIRST_DECODINGS}process.run(service())"
     done = subprocess.run([sys.executable, "-c", script], timeout=100, check=False, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()

@@ -1,19 +1,29 @@
-"""The event loop of a service."""
+"""A service's event loop, and child processes that run code of this program."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
-import uvloop
 
 T = TypeVar("T")
 
 
+def own_program(code: str) -> tuple[str, ...]:
+    """The command that runs `code` with this process's interpreter and module path. The child reads neither the
+    environment nor the working directory, where anybody may have put a module of the same name (-I). In the Debian
+    package only `sys.path` knows where the modules are."""
+    path = [each for each in sys.path if each]
+    return (sys.executable, "-I", "-c", f"import sys; sys.path[:] = {path!r}; {code}")
+
+
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Runs a service until `main` ends and returns its result. Call it before there are threads."""
+    import uvloop  # noqa: PLC0415  # a command and a child do without
+
     complete_structs()
     return uvloop.run(main)
 
