@@ -202,8 +202,8 @@ async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
 def test_no_book_is_wrong_by_a_clock_that_is_not_set(mcfd, monkeypatch):
     """On a box that has begun in 1970: its clock has to be set, not the book repaired."""
     monkeypatch.setattr(clock, "now_millis", lambda: 60_000)
-    shown = CliRunner().invoke(clock.command, ["show", "--config", str(mcfd.config)])
-    assert ("1970-01-01T00:01:00.000Z" in shown.output, "repair" in shown.output) == (True, False), shown.output
+    done = CliRunner().invoke(clock.command, ["show", "--config", str(mcfd.config)])
+    assert ("1970-01-01T00:01:00.000Z" in done.output, "repair" in done.output) == (True, False), done.output
 
 
 async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
