@@ -1,9 +1,10 @@
 import asyncio
+import json
 import re
 
 import pytest
 from support.cli.command import NIM, Command, audited
-from support.ledgers.ledger import START, Till, invoice, opened, settlements
+from support.ledgers.ledger import START, Till, invoice, opened, settlements, tamper
 from support.shop import Machine
 
 from bridge.port import open_port
@@ -99,6 +100,27 @@ async def test_of_two_taxpayers_of_a_machine_the_present_one_is_meant(mcfd):
     async with opened(mcfd.ledger) as store:
         await store.ledger.write(book_of_taxpayer, first, NIM, "00012345A")
     assert [each["last_invoice"] for each in mcfd.json("machine", "list")] == [None, None]
+
+
+async def test_keys_of_a_former_taxpayer_are_none_of_the_machine(mcfd):
+    """`keys list` names them, and doctor advises a new one, as for a key that has come to its end."""
+    mcfd.ok("keys", "create", "--nim", NIM)
+    async with opened(mcfd.ledger) as store:
+        book = await store.ledger.write(open_book, NIM, "live")
+        for ifu in ("00012345A", "00099999Z"):
+            book = await store.ledger.write(book_of_taxpayer, book, NIM, ifu)
+    assert [key["of_another_taxpayer"] for key in mcfd.json("keys", "list")] == [True]
+    assert mcfd.ok("keys", "list").endswith("of another taxpayer\n")
+
+    def advice() -> list[str]:
+        checks = json.loads(mcfd.run("doctor", "--json").stdout)["checks"]
+        return [each["state"] for each in checks if each["check"] == "keys"]
+
+    assert advice() == ["warn"]
+    mcfd.ok("keys", "create", "--nim", NIM)
+    assert advice() == ["ok"]
+    tamper(mcfd.ledger, "UPDATE api_key SET expires_at = 1")
+    assert advice() == ["warn"]
 
 
 def test_a_machine_is_read_when_nobody_else_does(mcfd, machine):
