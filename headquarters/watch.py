@@ -102,7 +102,7 @@ class Watch:
                 now=now,
                 lease=LEASE_MILLIS,
                 limit=notifier.at_once,
-                teller=notifier.name,
+                notifier=notifier.name,
             )
             if not findings:
                 return

@@ -34,7 +34,7 @@ from headquarters.intake.stream import (
 from headquarters.intake.threads import AT_ONCE, Threads
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
-from headquarters.store.taken import StreamName, missing
+from headquarters.store.stream_ranges import StreamName, missing
 
 log = structlog.get_logger(__name__)
 
@@ -119,7 +119,7 @@ class JetStreamIntake:
         then is already committed when the database is read."""
         floor = await self._acknowledged(client)
         self._stream = StreamName(CLOSURES_STREAM, (await stream_info(client, CLOSURES_STREAM)).created)
-        store = self._store.taken
+        store = self._store.stream_ranges
         stored = await self._threads.run(store.ranges, *self._stream)
         # Queried after them, since other instances go on storing: only a restored stream ends before what is stored.
         if stored and stored[-1][1] > (await stream_info(client, CLOSURES_STREAM)).last_seq:

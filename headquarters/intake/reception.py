@@ -36,7 +36,7 @@ from headquarters.store.database import BadContent, StoreError
 from headquarters.store.evidence import Refusal
 from headquarters.store.revision import StaleRing
 from headquarters.store.store import HqStore
-from headquarters.store.taken import StreamName, Taken
+from headquarters.store.stream_ranges import StreamMessages, StreamName
 
 log = structlog.get_logger(__name__)
 
@@ -125,12 +125,12 @@ class Reception:
         ]
 
     async def _store_batch(self, batch: Batch, stream: StreamName | None) -> list[Result]:
-        taken = stream and Taken(*stream, [message.stream_seq or 0 for message in batch.messages])
+        messages = stream and StreamMessages(*stream, [message.stream_seq or 0 for message in batch.messages])
         for _ in range(3):
             closures = [one for one in batch.verified if not isinstance(one, MessageRefused)]
             try:
-                take = partial(self._store.closures.store, now=now_millis(), revision=batch.revision, taken=taken)
-                outcomes = iter(await self._threads.run(take, closures) if closures or taken else ())
+                take = partial(self._store.closures.store, now=now_millis(), revision=batch.revision, messages=messages)
+                outcomes = iter(await self._threads.run(take, closures) if closures or messages else ())
             except StaleRing:
                 await self._has_newer_keys(batch.revision)
                 batch = await self.verify(batch.messages)

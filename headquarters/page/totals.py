@@ -62,7 +62,7 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
     whole = [sum(column) for column in zip(*by_day.values(), strict=True)]
     missing = sum(max(each) - min(each) + 1 - len(set(each)) for each in numbers.values())
     values = {"by_day": by_day, "shops": first, "whole": whole, "regions": store.register.regions(), "missing": missing}
-    return values | {"groups": sorted(groups.items()), "payments": payments.most_common()}
+    return values | {"groups": sorted(groups.items()), "payments": payments.most_common(), "all_shops": len(shops)}
 
 
 def _add(to: list[int], *values: int) -> None:

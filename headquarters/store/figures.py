@@ -172,7 +172,7 @@ class Figures(Part):
         """The record of its last live closure, or None."""
         table = tables.closure.c
         query = (
-            select(table.held).where(table.machine == machine, table.mode == "live").order_by(table.z.desc()).limit(1)
+            select(table.record).where(table.machine == machine, table.mode == "live").order_by(table.z.desc()).limit(1)
         )
         found = self._database.scalar(query)
         return msgspec.msgpack.decode(found, type=ClosureRecord) if found is not None else None

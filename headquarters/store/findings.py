@@ -33,7 +33,7 @@ from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Part, insert_new, is_sqlite, parts, upsert
 
 NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
-NOTIFICATION_STATE = ("told", "claimed_until", "tries")
+NOTIFICATION_STATE = ("state", "claimed_until", "tries")
 MAX_ID = 2**31 - 1
 """Maximum of the column."""
 LONGEST_PAUSE, MAX_TRIES = 3_600_000, 20
@@ -65,7 +65,6 @@ class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
     solved_at: int | None
     solved_by: str | None
     note: str | None
-    told: int
 
 
 class Silent(msgspec.Struct, frozen=True):
@@ -145,7 +144,7 @@ def _is_settled(row: Row[Any], before: Facts, fact: Fact, now: int) -> bool:
 
 def _found(book: tuple[str, str], nim: str, fact: Fact, now: int) -> dict[str, Any]:
     row = {"kind": fact.kind, "machine": book[0], "nim": nim, "mode": book[1], "key": fact.key}
-    return row | {"facts": _written(fact), "found_at": now, "told": NEW, "claimed_until": 0}
+    return row | {"facts": _written(fact), "found_at": now, "notification_state": NEW, "claimed_until": 0}
 
 
 def _written(fact: Fact) -> str:
@@ -213,14 +212,14 @@ class FindingStore(Part):
         return self._database.update_one(_open(id_).values(solved_at=now, solved_by=who, note=note))
 
     def claim_notifications(
-        self, *, older_than: int, now: int, lease: int, limit: int = 50, teller: str = ""
+        self, *, older_than: int, now: int, lease: int, limit: int = 50, notifier: str = ""
     ) -> list[StoredFinding]:
-        """Claims findings for this notifier (`teller`) and instance for `lease` ms, worst kind first: open ones
+        """Claims findings for this notifier and instance for `lease` ms, worst kind first: open ones
         (temporary kinds only if found before `older_than`), and solved ones that it sent while open. A finding solved
         before its first notification is never sent."""
-        finding, mine, ahead = tables.finding.c, tables.telling.c, now + AHEAD_MILLIS
+        finding, mine, ahead = tables.finding.c, tables.notification.c, now + AHEAD_MILLIS
         claimed_until = func.coalesce(mine.claimed_until, 0)
-        state = func.coalesce(mine.told, finding.told)
+        state = func.coalesce(mine.state, finding.notification_state)
         fresh = and_(
             finding.solved_at.is_(None),
             state == NEW,
@@ -228,12 +227,12 @@ class FindingStore(Part):
         )
         solved = and_(
             finding.solved_at.is_not(None),
-            or_(mine.told == NOTIFIED, and_(mine.told.is_(None), finding.told == NOTIFIED)),
+            or_(mine.state == NOTIFIED, and_(mine.state.is_(None), finding.notification_state == NOTIFIED)),
         )
-        row = and_(mine.finding == finding.id, mine.teller == teller)
+        row = and_(mine.finding == finding.id, mine.notifier == notifier)
         query = (
             _with_label()
-            .outerjoin(tables.telling, row)
+            .outerjoin(tables.notification, row)
             .add_columns(state.label("state"), func.coalesce(mine.tries, 0).label("tries"))
             .where(or_(fresh, solved), or_(claimed_until <= now, claimed_until > ahead))
             .order_by(case({kind: place for place, kind in enumerate(KIND)}, value=finding.kind), finding.id)
@@ -241,33 +240,33 @@ class FindingStore(Part):
         )
         with self._database.write() as connection:
             if not is_sqlite(connection):
-                lock = text("SELECT pg_advisory_xact_lock(:group, hashtext(:teller))")
-                connection.execute(lock, {"group": CLAIMING, "teller": teller})
+                lock = text("SELECT pg_advisory_xact_lock(:group, hashtext(:notifier))")
+                connection.execute(lock, {"group": CLAIMING, "notifier": notifier})
             rows = connection.execute(query).mappings().all()
-            claims = [_notification(row["id"], teller, row["state"], now + lease, row["tries"]) for row in rows]
-            upsert(connection, tables.telling, claims, NOTIFICATION_STATE)
+            claims = [_notification(row["id"], notifier, row["state"], now + lease, row["tries"]) for row in rows]
+            upsert(connection, tables.notification, claims, NOTIFICATION_STATE)
             return [_finding(**row) for row in rows]
 
-    def mark_notified(self, findings: Sequence[StoredFinding], teller: str = "") -> None:
+    def mark_notified(self, findings: Sequence[StoredFinding], notifier: str = "") -> None:
         rows = [
-            _notification(finding.id, teller, NOTIFIED if finding.solved_at is None else NOTIFIED_SOLVED, 0, 0)
+            _notification(finding.id, notifier, NOTIFIED if finding.solved_at is None else NOTIFIED_SOLVED, 0, 0)
             for finding in findings
         ]
         with self._database.write() as connection:
-            upsert(connection, tables.telling, rows, NOTIFICATION_STATE)
+            upsert(connection, tables.notification, rows, NOTIFICATION_STATE)
 
     def postpone(
-        self, findings: Sequence[StoredFinding], teller: str, *, now: int, again: int, is_refused: bool
+        self, findings: Sequence[StoredFinding], notifier: str, *, now: int, again: int, is_refused: bool
     ) -> None:
         """Retries after `again` ms; if the content was refused, after twice the delay each time."""
-        table = tables.telling.c
+        table = tables.notification.c
         with self._database.write() as connection:
-            mine = and_(table.teller == teller, table.finding.in_([finding.id for finding in findings]))
-            rows = [dict(row) for row in connection.execute(select(tables.telling).where(mine)).mappings()]
+            mine = and_(table.notifier == notifier, table.finding.in_([finding.id for finding in findings]))
+            rows = [dict(row) for row in connection.execute(select(tables.notification).where(mine)).mappings()]
             for row in rows:
                 row["claimed_until"] = now + (min(again * 2 ** row["tries"], LONGEST_PAUSE) if is_refused else again)
                 row["tries"] += is_refused and row["tries"] < MAX_TRIES
-            upsert(connection, tables.telling, rows, NOTIFICATION_STATE)
+            upsert(connection, tables.notification, rows, NOTIFICATION_STATE)
 
 
 class Watching(Part):
@@ -316,8 +315,8 @@ def _open(id_: int) -> Update:
     return update(tables.finding).where(table.id == number, table.solved_at.is_(None))
 
 
-def _notification(finding: int, teller: str, state: int, until: int, tries: int) -> dict[str, Any]:
-    return {"finding": finding, "teller": teller, "told": state, "claimed_until": until, "tries": tries}
+def _notification(finding: int, notifier: str, state: int, until: int, tries: int) -> dict[str, Any]:
+    return {"finding": finding, "notifier": notifier, "state": state, "claimed_until": until, "tries": tries}
 
 
 def _with_label() -> Select[Any]:

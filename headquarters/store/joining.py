@@ -36,7 +36,7 @@ class JoinCode(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     region: str
     ends_at: int
-    made_by: str
+    created_by: str
     used_by: str | None
     used_at: int | None
 
@@ -55,13 +55,13 @@ class Joining(RegisterPart):
         """Returns the code, which is shown once. Unused codes for one of these machines expire."""
         code, table = new_code(), tables.join_code
         machines = {machine_of(nim) for nim in nims}
-        row = {"nims": msgspec.json.encode(nims).decode(), "label": label, "region": region, "made_by": by}
+        row = {"nims": msgspec.json.encode(nims).decode(), "label": label, "region": region, "created_by": by}
         with changing(self._database) as connection:
             connection.execute(delete(table).where(table.c.ends_at < now - RETENTION_MILLIS))
             for hashed, terms in _unused(connection, now):
                 if machines & {machine_of(nim) for nim in terms.nims}:
                     connection.execute(update(table).where(table.c.hash == hashed).values(ends_at=now))
-            connection.execute(table.insert(), {"hash": hash_of(code), "made_at": now, "ends_at": ends_at, **row})
+            connection.execute(table.insert(), {"hash": hash_of(code), "created_at": now, "ends_at": ends_at, **row})
         return code
 
     def nats_users(self) -> NatsUsers:

@@ -221,7 +221,7 @@ class Register(RegisterPart):
                     rows = [msgspec.json.decode(row, type=RegisterRow) for row in some]
                     changed = _merge(connection, table, rows, is_newer=is_newer) or changed
             if changed:
-                connection.execute(update(tables.book).values(asked=None))
+                connection.execute(update(tables.book).values(requests=None))
             connection.execute(delete(tables.session))  # an ended one may have come back
             for machine, key_id in connection.execute(_revoked_signers()).all():
                 withdraw_statements(connection, machine, key_id, now)
@@ -312,7 +312,7 @@ def _revoked_signers() -> Select[Any]:
     """Revoked keys that signed a stored statement."""
     key, book, presence = tables.box_key.c, tables.book.c, tables.presence.c
     spoke = or_(
-        exists().where(book.machine == key.machine, book.told_by == key.key_id),
+        exists().where(book.machine == key.machine, book.last_z_key == key.key_id),
         exists().where(presence.machine == key.machine, presence.key_id == key.key_id),
     )
     return select(key.machine, key.key_id).where(key.revoked_at.is_not(None), spoke)

@@ -13,7 +13,7 @@ from headquarters.store.joining import Joining
 from headquarters.store.people import HqPeople
 from headquarters.store.register import Register
 from headquarters.store.revision import Settled
-from headquarters.store.taken import TakenMessages
+from headquarters.store.stream_ranges import StreamRanges
 
 
 class HqStore:
@@ -30,7 +30,7 @@ class HqStore:
         self.people = HqPeople(self.database, settled)
         self.presences = Presences(self.database)
         self.register = Register(self.database, settled)
-        self.taken = TakenMessages(self.database)
+        self.stream_ranges = StreamRanges(self.database)
         self.watching = Watching(self.database)
 
     def open(self) -> None:

@@ -62,6 +62,25 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "0009": ("ALTER TABLE closure ADD COLUMN replaced_by BIGINT",),
     "0010": (),  # `replaced_by` of closures that were stored before
+    "0011": (
+        "ALTER TABLE book RENAME COLUMN held TO closure_count",
+        "ALTER TABLE book RENAME COLUMN told_z TO last_z",
+        "ALTER TABLE book RENAME COLUMN told_by TO last_z_key",
+        "ALTER TABLE book RENAME COLUMN asked TO requests",
+        "ALTER TABLE book RENAME COLUMN asked_at TO requested_at",
+        "ALTER TABLE closure RENAME COLUMN held TO record",
+        "ALTER TABLE join_code RENAME COLUMN made_at TO created_at",
+        "ALTER TABLE join_code RENAME COLUMN made_by TO created_by",
+        "DROP INDEX finding_told",
+        "ALTER TABLE finding RENAME COLUMN told TO notification_state",
+        "CREATE INDEX finding_notification_state ON finding (notification_state, found_at)",
+        "DROP INDEX telling_told",
+        "ALTER TABLE telling RENAME TO notification",
+        "ALTER TABLE notification RENAME COLUMN teller TO notifier",
+        "ALTER TABLE notification RENAME COLUMN told TO state",
+        "CREATE INDEX notification_by_state ON notification (notifier, state)",
+        "ALTER TABLE taken RENAME TO stream_ranges",
+    ),
 }
 HEAD: Final = max(STEPS)
 _VERSION: Final = "alembic_version"
@@ -109,28 +128,28 @@ box_key = _table(
 join_code = _table(
     "join_code",
     "hash",
-    text="nims label region made_by",
+    text="nims label region created_by",
     text_or_none="used_by",
-    number="made_at ends_at",
+    number="created_at ends_at",
     number_or_none="used_at",
 )
 
-# held: stored closures of the book, fewer than max_z if some are missing. told_z: last Z stated by the box; told_by:
-# key of this statement; None: before this was stored, like key_id of a presence. last: ClosureRecord of max_z, created
-# at closed_at. ledger: accepted ledger; None: the first one. asked: requested ranges with their times, in MessagePack
-# (`core.checks`).
+# closure_count: stored closures of the book, fewer than max_z if some are missing. last_z: last Z stated by the box;
+# last_z_key: key of this statement; None: before this was stored, like key_id of a presence. last: ClosureRecord of
+# max_z, created at closed_at. ledger: accepted ledger; None: the first one. requests: requested ranges with their times,
+# in MessagePack (`core.checks`).
 book = _table(
     "book",
     "machine mode",
-    number="max_z held told_z closed_at received_at asked_at",
-    text_or_none="ledger told_by",
-    bytes_or_none="last asked",
+    number="max_z closure_count last_z closed_at received_at requested_at",
+    text_or_none="ledger last_z_key",
+    bytes_or_none="last requests",
 )
 
 # The newest of a machine is valid.
 ledger = _table("ledger", "machine ledger_id", number="accepted_at", text="accepted_by")
 
-# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.checks.ClosureRecord`.
+# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], record `core.checks.ClosureRecord`.
 # The key includes the machine, so that no shop can occupy another one's id. arrival: number of the storing
 # transaction; 0: before this was numbered. replaced_by: Z of the closure of a restored ledger that has all its sales
 # again (`core.checks.replaced`); it counts in no total.
@@ -146,7 +165,7 @@ closure = _table(
     text_or_none="previous_id",
     number="epoch z period_start period_end created_at received_at certs ttc ht tva",
     number_or_none="stream_seq replaced_by",
-    bytes="groups payments held",
+    bytes="groups payments record",
     flag_or_none="proven",
 )
 
@@ -175,7 +194,8 @@ presence = _table(
     bytes_or_none="boots",
 )
 
-# facts: JSON. solved_by: empty if automatic. told and claimed_until: from before the table `telling`.
+# facts: JSON. solved_by: empty if automatic. notification_state and claimed_until: from before the table
+# `notification`.
 finding = _table(
     "finding",
     "",
@@ -188,24 +208,24 @@ finding = _table(
         postgresql_where=text("solved_at IS NULL"),
     ),
     Index("finding_machine", "machine", "mode"),
-    Index("finding_told", "told", "found_at"),
+    Index("finding_notification_state", "notification_state", "found_at"),
     text="kind machine nim mode key facts",
     text_or_none="seen_by solved_by note",
     number="found_at claimed_until",
     number_or_none="seen_at solved_at",
-    small="told",
+    small="notification_state",
 )
 
-# State of a finding per notifier. told: 0 nothing sent, 1 sent as open, 2 sent as solved. claimed_until: end of a
+# State of a finding per notifier. state: 0 nothing sent, 1 sent as open, 2 sent as solved. claimed_until: end of a
 # claim or delay. tries: failed attempts.
-telling = _table(
-    "telling",
+notification = _table(
+    "notification",
     "",
     Column("finding", BigInteger, primary_key=True, autoincrement=False),
-    Column("teller", Text, primary_key=True),
-    Index("telling_told", "teller", "told"),
+    Column("notifier", Text, primary_key=True),
+    Index("notification_by_state", "notifier", "state"),
     number="claimed_until",
-    small="told tries",
+    small="state tries",
 )
 
 refused = _table("refused", "day via reason", number="count")
@@ -225,7 +245,7 @@ evidence = _table(
 position = _table("position", "stream", number="seq")
 
 # ranges: numbers of the stream's messages stored in this database, inclusive, in MessagePack.
-taken = _table("taken", "stream created", bytes="ranges")
+stream_ranges = _table("stream_ranges", "stream created", bytes="ranges")
 
 person = _table(
     *("person", "name"), text="password role", flag="disabled", number="added_at", number_or_none="changed_at"

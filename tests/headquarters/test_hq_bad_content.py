@@ -12,7 +12,7 @@ from headquarters.intake.reception import Reception
 from headquarters.intake.stream import message_of
 from headquarters.store.book.closures import StoreOutcome
 from headquarters.store.database import BadContent
-from headquarters.store.taken import StreamName
+from headquarters.store.stream_ranges import StreamName
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
     results = await reception.closures(messages, StreamName("CLOSURES", "2026"))
     assert [result for result in results if result is not StoreOutcome.STORED] == [results[6]]
     assert isinstance(results[6], MessageRefused)
-    assert store.taken.ranges("CLOSURES", "2026") == [(1, 10)]
+    assert store.stream_ranges.ranges("CLOSURES", "2026") == [(1, 10)]
     assert [(one.reason, one.count) for one in store.evidence.counted("2020-01-01")] == [("malformed", 1)]
 
 

@@ -119,7 +119,7 @@ async def test_the_numbers_of_findings_after_a_lost_database(store, gap, tmp_pat
         watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(notifier,)))
         await watch.notify(NOW + 60_000)
         with store.database.write() as connection:
-            for table in (tables.finding, tables.telling):
+            for table in (tables.finding, tables.notification):
                 connection.execute(table.delete())
             if not store.database.is_sqlite:
                 connection.exec_driver_sql("ALTER SEQUENCE finding_id_seq RESTART")

@@ -10,7 +10,7 @@ import time
 import httpx
 import pytest
 from playwright.sync_api import expect
-from support.browser import chromium, usable
+from support.browser import chromium, fits, usable
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import presence_word, received
@@ -222,6 +222,17 @@ def test_a_lost_ledger_is_accepted(hq, open_page):
     expect(page.get_by_test_id("finding-fork")).to_have_count(0)
     page.goto("/ui/shops/EL02000019-1/ledger")
     expect(page.get_by_test_id("no-ledger")).to_contain_text("déjà")
+
+
+def test_a_code_is_made_on_the_smallest_phone(open_page):
+    """The list of unused codes scrolls by itself, the screen does not."""
+    page = open_page("Awa", viewport={"width": 320, "height": 640})
+    page.goto("/ui/join")
+    page.fill("input[name=nims]", "EL02000040-1 EL02000041-1")
+    page.fill("input[name=label]", "Établissements Ouédraogo et Frères")
+    page.click("[data-testid=make-code]")
+    expect(page.get_by_test_id("codes")).to_contain_text("EL02000041-1")
+    fits(page)
 
 
 def test_boxes(open_page):

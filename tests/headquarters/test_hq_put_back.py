@@ -207,7 +207,7 @@ async def test_the_database_was_away(site, monkeypatch):
         headers, body = box.sent_presence(box.presence())
         await client.jetstream().publish(f"mcf.{NIM}.presence", body, headers=headers)
         with monkeypatch.context() as away:
-            away.setattr(site.store.taken, "ranges", unusable)
+            away.setattr(site.store.stream_ranges, "ranges", unusable)
             with pytest.raises(StoreError):
                 await intake._closures(readers[1])
         await until(site.heard)

@@ -201,6 +201,8 @@ FIELDS = {
     "reason": Text("Reason"),
     "amount": Text("Amount"),
     "counted": Text("Counted in the drawer"),
+    "invoice": Text("Invoice"),
+    "items": Text("Lines"),
     "lines": Text("Lines"),
     "nature": Text("Nature"),
     "quantity": Text("Quantity"),
@@ -216,6 +218,7 @@ FIELDS = {
     "time": Text("Time"),
     "counters": Text("Counters"),
     "last_z": Text("Last Z"),
+    "sure": Text("Confirmation"),
 }
 """Field names as on the screen."""
 ITEM_FIELDS = {

@@ -37,7 +37,7 @@ class StampDuty(msgspec.Struct, frozen=True):
         for upto, duty in self.steps:
             if cash <= upto:
                 return duty
-        last, duty = self.steps[-1] if self.steps else (0, 0)
+        last, duty = self.steps[-1]
         return duty - (last - cash) // self.every * self.more
 
     def amended(self, entered: Invoice, agreed: Invoice) -> Invoice:

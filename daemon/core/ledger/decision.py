@@ -144,9 +144,8 @@ class Case(msgspec.Struct, frozen=True):
 
     def is_still(self, now: Case) -> bool:
         """Whether `now`, read again, is the same case. The newer evidence counts: the machine's, or the ledger's."""
-        mine, theirs = self.evidence, now.evidence
-        is_fresher = mine is not None and (theirs is None or mine.at >= theirs.at)
-        return self.fingerprint == (msgspec.structs.replace(now, evidence=mine) if is_fresher else now).fingerprint
+        evidence = max(filter(None, (self.evidence, now.evidence)), key=lambda one: one.at, default=None)
+        return self.fingerprint == msgspec.structs.replace(now, evidence=evidence).fingerprint
 
     @property
     def is_last(self) -> bool:

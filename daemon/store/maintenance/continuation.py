@@ -157,11 +157,12 @@ def _continues(copy: sqlite3.Connection, present: sqlite3.Connection) -> bool:
 def _has_link(copy: sqlite3.Connection, present: sqlite3.Connection, table: str, row_id: int) -> bool:
     """Whether both have the same row, or if the present one is lost the same row before it."""
     sql = f"SELECT hash FROM {table} WHERE id = ?"  # noqa: S608  of our own schema
+    later = f"SELECT 1 FROM {table} WHERE id >= ?"  # noqa: S608
     for each in range(row_id, 0, -1):
         link = value_of(copy.execute(sql, (each,)), None)
         try:
             found = value_of(present.execute(sql, (each,)), None)
-            is_older = found is None and value_of(present.execute(f"SELECT max(id) FROM {table}"), 0) < row_id  # noqa: S608  of our own schema
+            is_older = found is None and not value_of(present.execute(later, (row_id,)))
         except UNREADABLE:
             continue
         if link is not None and (is_older or found is not None):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 
 from common.language import Text
@@ -24,10 +23,8 @@ from daemon.store.tables.meta import read_damage
 
 SMALL_BYTES = 16 * 1024 * 1024
 """Size of a small file: its check takes 0.2 s on a PC and a second on a small box. SQLite 3.40 cannot interrupt it."""
-NUMBERS_AT_ONCE = 10_000
-NUMBERS_SECONDS = 0.03
-"""Time limit in seconds: thirty thousand numbers on a PC, three thousand on a small box, more than a till sends again.
-`mcfd verify` checks all."""
+NUMBERS = 10_000
+"""Of the newest, more than a till sends again; `mcfd verify` checks all."""
 CONSTRAINT = re.compile(r"CHECK (\((?:[^()]|\([^()]*\))+\))")
 """With brackets in it one deep, as all of them are written in the schema."""
 _SMALL_TABLES = ("meta", "book", "total", "api_key", "outbox", "settlement")
@@ -95,18 +92,9 @@ def _constraint_faults(connection: sqlite3.Connection, tables: Sequence[str]) ->
 
 
 def _check_numbers(connection: sqlite3.Connection) -> None:
-    """Looks each number up by its index: one that is not found would be certified again. Newest first until the time is
-    over, since a till repeats its newest requests."""
-    until = time.monotonic() + NUMBERS_SECONDS
-    (last,) = connection.execute(_SQL["last_id"]).fetchone()
-    for newest in range(last, 0, -NUMBERS_AT_ONCE):
-        if time.monotonic() >= until:
-            return
-        row = connection.execute(_SQL["unindexed"], (newest - NUMBERS_AT_ONCE, newest)).fetchone()
-        if row is not None:
-            raise LedgerUnusable(
-                Text("{state} (the index does not find invoice {number!r})", state=DAMAGED, number=row[0])
-            )
+    """Looks the newest numbers up by their index: one that is not found would be certified again."""
+    for (number,) in connection.execute(_SQL["unindexed"], (NUMBERS,)):
+        raise LedgerUnusable(Text("{state} (the index does not find invoice {number!r})", state=DAMAGED, number=number))
 
 
 def _check_end(connection: sqlite3.Connection, book: Book) -> None:
@@ -140,11 +128,10 @@ def _check_end(connection: sqlite3.Connection, book: Book) -> None:
     if entry is not None and entry.id > start.entry_id:
         before = link_after(connection, book, entry.after_seq, entry.after_z, entry.id)
         expect(chain.entry_hash(before, entry), entry.hash, Text("entry {number}", number=entry.id))
-    if head.seq > record_seq:
-        record_seq = max(record_seq, *(each.last_seq for each in losses(connection, book).values()), 0)
+    last_seq = max((record_seq, *(each.last_seq for each in losses(connection, book).values())))
     _expect(
         book,
-        head == BookHead(record_seq, head.at, link_after(connection, book, record_seq)),
+        head == BookHead(last_seq, head.at, link_after(connection, book, last_seq)),
         Text("the end of the chain"),
     )
 

@@ -4,13 +4,10 @@ SELECT {record} FROM certification WHERE book_id = ? AND seq IS NOT NULL ORDER B
 -- name: last_closure
 SELECT {closure} FROM closure WHERE book_id = ? ORDER BY z_number DESC LIMIT 1;
 
--- name: last_id
-SELECT coalesce(max(id), 0) FROM certification;
-
 -- name: unindexed
 -- Read from the table, looked for in the indexes of the numbers and of what has not ended.
 SELECT number FROM certification AS row NOT INDEXED
-WHERE id > ?1 AND id <= ?2 AND (
+WHERE id > (SELECT max(id) FROM certification) - ? AND (
     state NOT IN ('refused', 'abandoned') AND NOT EXISTS (
         SELECT 1 FROM certification AS found INDEXED BY certification_number
         WHERE found.book_id = row.book_id AND found.number = row.number AND found.state NOT IN ('refused', 'abandoned')

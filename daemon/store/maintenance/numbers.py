@@ -56,10 +56,10 @@ MAX_SERIES: Final = 1000
 
 
 class LedgerNumbers(NamedTuple):
-    """The numbers in a ledger's file. `answered`: by book name, the question for the last Z that was answered there."""
+    """The numbers in a ledger's file. `questions`: by book name, that for the last Z, negative once answered there."""
 
     marks: Marks
-    answered: dict[str, int]
+    questions: dict[str, int]
 
 
 def read_ledger_numbers(ledger: Path) -> LedgerNumbers | None:
@@ -80,7 +80,7 @@ def read_ledger_numbers(ledger: Path) -> LedgerNumbers | None:
             for nim, mode, ifu, months, years in connection.execute(_SQL["calendar_numbers"]):
                 if months:
                     marks = merged(marks, Marks({book_name(nim, mode, ifu): Mark(months=months, years=years)}))
-        return LedgerNumbers(marks, {name: -question for name, _, question in rows if question < 0})
+        return LedgerNumbers(marks, {name: question for name, _, question in rows})
     return None
 
 
@@ -101,7 +101,7 @@ def _without_cut_off(marks: Marks, ledger: LedgerNumbers) -> Marks:
     for name, mark in marks.books.items():
         book = ledger.marks.books.get(name)
         reserved = 0 if book is not None and book.highest >= mark.highest else mark.reserved
-        question = open_question(mark.question, -ledger.answered.get(name, 0))
+        question = open_question(mark.question, ledger.questions.get(name, 0))
         by_name[name] = msgspec.structs.replace(mark, reserved=reserved, question=question)
     return msgspec.structs.replace(marks, books=by_name)
 
@@ -305,9 +305,8 @@ def catch_up(connection: sqlite3.Connection, book: Book, water: HighWater) -> Bo
     question. Returns the book's state afterwards."""
     state = books.book_state(connection, book)
     name = name_of(state)
-    highest, own = water.highest(name), _question(connection, book)
-    if highest > state.z_number:
-        skip_to(connection, book, highest, source="ledger" + SUFFIX)
+    own = _question(connection, book)
+    skip_to(connection, book, water.highest(name), source="ledger" + SUFFIX)
     if book.mode == LIVE and (question := open_question(water.question(name), own)) != max(own, 0):
         _write_question(connection, book, question)
     return books.book_state(connection, book)

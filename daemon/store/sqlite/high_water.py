@@ -128,8 +128,8 @@ class HighWater:
         """Counts the numbers of a closure, or numbers known from elsewhere."""
         with self._lock:
             mark = self._mark(book)
-            if mark.months < months or mark.years < years:
-                months, years = max(mark.months, months), max(mark.years, years)
+            months, years = max(mark.months, months), max(mark.years, years)
+            if (months, years) != (mark.months, mark.years):
                 self._put(book, msgspec.structs.replace(mark, months=months, years=years))
 
     def question(self, book: str) -> int:
@@ -158,10 +158,10 @@ class HighWater:
     def count_number(self, book: str, z_number: int) -> None:
         """Counts the number, after the transaction or if known from elsewhere; also enters the book."""
         with self._lock:
-            mark = self.marks.books.get(book)
-            if mark is None or mark.reserved or mark.highest < z_number:
-                highest = max(self.highest(book), z_number)
-                self._put(book, msgspec.structs.replace(self._mark(book), highest=highest, reserved=0))
+            highest = max(self.highest(book), z_number)
+            mark = msgspec.structs.replace(self._mark(book), highest=highest, reserved=0)
+            if mark != self.marks.books.get(book):
+                self._put(book, mark)
 
     def enter(self, book: str) -> None:
         """Enters a connected machine's book durably; takes over the numbers under the name without taxpayer."""

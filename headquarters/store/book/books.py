@@ -15,7 +15,7 @@ from headquarters.store.findings import settle_passing
 
 Key = tuple[str, str]
 """Key of a book: machine and mode."""
-PLAIN_COLUMNS = ("max_z", "held", "told_z", "told_by", "closed_at", "ledger")
+PLAIN_COLUMNS = ("max_z", "closure_count", "last_z", "last_z_key", "closed_at", "ledger")
 
 
 class LockedBook(msgspec.Struct):
@@ -25,13 +25,13 @@ class LockedBook(msgspec.Struct):
     machine: str
     mode: str
     max_z: int = 0
-    held: int = 0
+    closure_count: int = 0
     """number of stored closures"""
-    told_z: int = 0
+    last_z: int = 0
     """last Z number stated by the box"""
     closed_at: int = 0
     ledger: str | None = None
-    told_by: str | None = None
+    last_z_key: str | None = None
     """id of the key that signed this statement"""
     around: dict[int, ClosureRecord] = {}
     was_whole: bool = True
@@ -43,7 +43,7 @@ class LockedBook(msgspec.Struct):
 
     @property
     def top(self) -> int:
-        return max(self.max_z, self.told_z)
+        return max(self.max_z, self.last_z)
 
     @property
     def last(self) -> ClosureRecord | None:
@@ -51,7 +51,7 @@ class LockedBook(msgspec.Struct):
 
     @property
     def is_whole(self) -> bool:
-        return self.held == self.top
+        return self.closure_count == self.top
 
     def follows(self, ledger_id: str) -> bool:
         return self.ledger in (None, ledger_id)
@@ -64,7 +64,7 @@ def lock_books(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedB
     found = _locked(connection, keys)
     fresh = [key for key in keys if key not in found]
     if fresh:
-        empty = {"max_z": 0, "held": 0, "told_z": 0, "closed_at": 0, "received_at": 0, "asked_at": 0}
+        empty = {"max_z": 0, "closure_count": 0, "last_z": 0, "closed_at": 0, "received_at": 0, "requested_at": 0}
         insert_new(connection, tables.book, [{"machine": machine, "mode": mode, **empty} for machine, mode in fresh])
         found |= _locked(connection, fresh)
     accepted = accepted_ledgers(connection, sorted({machine for machine, _ in keys}))
@@ -104,20 +104,20 @@ def _follow(connection: Connection, book: LockedBook, ledger: str | None) -> Non
     """The book follows this ledger from now on: its stored closures count, those of other ledgers do not."""
     book.ledger = ledger
     count_closures(connection, book)
-    book.told_z, book.told_by = 0, None
+    book.last_z, book.last_z_key = 0, None
     book.was_whole, book.is_newly_followed = False, True  # settles the book's gaps again
 
 
 def count_closures(connection: Connection, book: LockedBook) -> None:
     """Recomputes last number and count of the book from the stored closures."""
     table = tables.closure.c
-    book.held, last = connection.execute(
+    book.closure_count, last = connection.execute(
         select(func.count(table.z.distinct()), func.max(table.z)).where(of_book(book))
     ).one()
     book.max_z, book.closed_at, book.around = last or 0, 0, {}
-    newest = select(table.held, table.created_at).where(of_book(book), table.z == book.max_z)
+    newest = select(table.record, table.created_at).where(of_book(book), table.z == book.max_z)
     if (row := connection.execute(newest).first()) is not None:
-        book.around[book.max_z], book.closed_at = read_record(row.held), row.created_at
+        book.around[book.max_z], book.closed_at = read_record(row.record), row.created_at
 
 
 def of_book(book: LockedBook) -> ColumnElement[bool]:
@@ -131,7 +131,7 @@ def update_books(connection: Connection, books: Sequence[LockedBook], received_a
     """`received_at` is given if new closures arrived."""
     rows = [
         {name: getattr(book, name) for name in ("machine", "mode", *PLAIN_COLUMNS)}
-        | {"last": book.last and msgspec.msgpack.encode(book.last), "received_at": received_at or 0, "asked_at": 0}
+        | {"last": book.last and msgspec.msgpack.encode(book.last), "received_at": received_at or 0, "requested_at": 0}
         for book in books
     ]
     replaced = (*PLAIN_COLUMNS, "last", *(["received_at"] if received_at else []))
@@ -157,11 +157,11 @@ def settle_replaced(connection: Connection, key: Key) -> None:
     """Marks the closures of a book whose sales a later one of a restored ledger has again, and no others."""
     table = tables.closure.c
     mine = and_(table.machine == key[0], table.mode == key[1], table.ledger_id != "")
-    query = select(table.id, table.ledger_id, table.replaced_by, table.held).where(mine)
+    query = select(table.id, table.ledger_id, table.replaced_by, table.record).where(mine)
     ledgers: dict[str, list[ClosureRecord]] = {}
     stored: dict[str, int | None] = {}
     for row in connection.execute(query.order_by(table.z, table.epoch)):
-        ledgers.setdefault(row.ledger_id, []).append(read_record(row.held))
+        ledgers.setdefault(row.ledger_id, []).append(read_record(row.record))
         stored[row.id] = row.replaced_by
     found = {id_: z for records in ledgers.values() for id_, z in replaced(records).items()}
     for id_, replaced_by in stored.items():
@@ -172,7 +172,7 @@ def settle_replaced(connection: Connection, key: Key) -> None:
 
 def reset_requests(connection: Connection, machine: str) -> None:
     """Allows repeated requests for refused closures, because a change may now make them acceptable."""
-    connection.execute(update(tables.book).where(tables.book.c.machine == machine).values(asked=None))
+    connection.execute(update(tables.book).where(tables.book.c.machine == machine).values(requests=None))
 
 
 def withdraw_statements(connection: Connection, machine: str, key_id: str, now: int) -> None:
@@ -180,11 +180,11 @@ def withdraw_statements(connection: Connection, machine: str, key_id: str, now: 
     running box repeats them within minutes. Statements stored before the key was recorded are discarded with any
     key."""
     table, presence = tables.book.c, tables.presence.c
-    of_key, of_presence = (or_(each.is_(None), each == key_id) for each in (table.told_by, presence.key_id))
-    theirs = select(table.machine, table.mode).where(table.machine == machine, table.told_z > 0, of_key)
+    of_key, of_presence = (or_(each.is_(None), each == key_id) for each in (table.last_z_key, presence.key_id))
+    theirs = select(table.machine, table.mode).where(table.machine == machine, table.last_z > 0, of_key)
     books = list(lock_books(connection, [(row.machine, row.mode) for row in connection.execute(theirs)]).values())
     for book in books:
-        book.told_z, book.told_by = 0, None
+        book.last_z, book.last_z_key = 0, None
     update_books(connection, books, None)
     settle_gaps(connection, books, now)
     connection.execute(delete(tables.presence).where(presence.machine == machine, of_presence))
@@ -216,7 +216,7 @@ def missing_of(connection: Connection, book: LockedBook) -> list[Missing]:
 
 def numbered_closures(connection: Connection, book: LockedBook, numbers: set[int]) -> dict[int, ClosureRecord]:
     table = tables.closure.c
-    query = select(table.z, table.held).where(of_book(book), table.z.in_(numbers))
+    query = select(table.z, table.record).where(of_book(book), table.z.in_(numbers))
     return {z: read_record(record) for z, record in connection.execute(query)} if numbers else {}
 
 

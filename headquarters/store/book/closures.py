@@ -35,7 +35,7 @@ from headquarters.store.database import READ_AT_ONCE, Part
 from headquarters.store.evidence import add_fork, store_withdrawn
 from headquarters.store.findings import add_fact, invalidate
 from headquarters.store.revision import lock_revision, next_arrival
-from headquarters.store.taken import Taken, mark_taken
+from headquarters.store.stream_ranges import StreamMessages, add_messages
 
 
 class StoreOutcome(enum.Enum):
@@ -51,11 +51,11 @@ class Closures(Part):
         *,
         now: int,
         revision: int | None = None,
-        taken: Taken | None = None,
+        messages: StreamMessages | None = None,
     ) -> list[StoreOutcome]:
         """Outcome of each closure, durable on return. Raises StaleRing if the keys are no longer those of `revision`.
 
-        `taken` are the messages of the batch, including refused ones. `now` in milliseconds."""
+        `messages`: those of the batch, including refused ones. `now` in milliseconds."""
         with self._database.write() as connection:
             lock_revision(connection, revision)
             closures = [one for one in batch if isinstance(one, Received)]
@@ -63,8 +63,8 @@ class Closures(Part):
             outcomes = [
                 next(days) if isinstance(one, Received) else _store_calendar(connection, one, now) for one in batch
             ]
-            if taken is not None:
-                mark_taken(connection, taken)
+            if messages is not None:
+                add_messages(connection, messages)
             return outcomes
 
 
@@ -132,7 +132,7 @@ class _Storing:
         # Grouped by machine: for pairs in one `IN` SQLite would read every closure, and SQLAlchemy compiles `VALUES`
         # each time.
         wanted = or_(*(and_(table.machine == machine, table.id.in_(of_it)) for machine, of_it in ids.items()))
-        query = select(table.machine, table.id, table.held).where(wanted)
+        query = select(table.machine, table.id, table.record).where(wanted)
         for machine, id_, record in self._connection.execute(query):
             self._digests[machine, id_] = read_record(record).digest
         around: dict[Key, set[int]] = {}
@@ -161,7 +161,7 @@ class _Storing:
         if after is not None:
             self._found += [(received, fact) for fact in self._pair(book, record, after)]
         book.around[record.z] = record
-        book.held += 1
+        book.closure_count += 1
         if record.z > book.max_z:
             book.max_z, book.closed_at = record.z, received.created_at
         return StoreOutcome.STORED
@@ -198,7 +198,7 @@ class _Storing:
             return None
         table = tables.closure.c
         followers = (table.machine == book.machine, table.mode == book.mode, table.previous_id == record.previous_id)
-        query = select(table.held).where(*followers, table.z != record.z).order_by(table.z).limit(1)
+        query = select(table.record).where(*followers, table.z != record.z).order_by(table.z).limit(1)
         found = self._connection.scalar(query)
         new = [each for each in self._new_of(book) if each.previous_id == record.previous_id and each.z != record.z]
         return read_record(found) if found is not None else next(iter(new), None)
@@ -250,7 +250,7 @@ def _row(received: Received, now: int) -> dict[str, object]:
         "period_end": instant_millis(data.period_end, "data.period_end"),
         "groups": msgspec.msgpack.encode([[g.group, g.ht, g.tva, g.ttc] for g in data.by_group]),
         "payments": msgspec.msgpack.encode([[p.label, p.amount] for p in data.by_payment]),
-        "held": msgspec.msgpack.encode(record),
+        "record": msgspec.msgpack.encode(record),
         "stream_seq": received.message.stream_seq,
     }
 
@@ -282,7 +282,7 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     theirs = and_(table.machine == machine, table.key_id == key_id, table.received_at >= since)
     modes = connection.scalars(select(table.mode).where(theirs).distinct().order_by(table.mode)).all()
     books = list(lock_books(connection, [(machine, mode) for mode in modes]).values())
-    numbers = {book.key: _taken_out(connection, book, theirs, now) for book in books}
+    numbers = {book.key: _withdraw(connection, book, theirs, now) for book in books}
     for book in books:
         count_closures(connection, book)
         settle_replaced(connection, book.key)
@@ -294,8 +294,8 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     settle_gaps(connection, books, now)
     # Nothing is in transit and nothing requested: the answer to the next presence requests these closures.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
-    connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
-    return sum(map(len, numbers.values())) + _calendar_taken_out(
+    connection.execute(update(tables.book).where(soon).values(received_at=0, requested_at=0, requests=None))
+    return sum(map(len, numbers.values())) + _withdraw_calendar_closures(
         connection, machine, key_id, note, since=since, now=now
     )
 
@@ -304,7 +304,9 @@ def _is_about(numbers: set[int], facts: Facts) -> bool:
     return facts.get("z") in numbers
 
 
-def _calendar_taken_out(connection: Connection, machine: str, key_id: str, note: str, *, since: int, now: int) -> int:
+def _withdraw_calendar_closures(
+    connection: Connection, machine: str, key_id: str, note: str, *, since: int, now: int
+) -> int:
     """Withdraws the month and year closures among them; the box sends its own again. A finding about two closures with
     one number is solved when only one is left."""
     table = tables.calendar_closure.c
@@ -326,7 +328,7 @@ def _calendar_taken_out(connection: Connection, machine: str, key_id: str, note:
     return len(rows)
 
 
-def _taken_out(connection: Connection, book: LockedBook, theirs: ColumnElement[bool], now: int) -> set[int]:
+def _withdraw(connection: Connection, book: LockedBook, theirs: ColumnElement[bool], now: int) -> set[int]:
     """Moves the book's closures to the evidence. Returns their numbers."""
     table, message = tables.closure.c, tables.message.c
     query = (

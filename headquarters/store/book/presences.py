@@ -81,7 +81,7 @@ class Presences(Part):
     def last_z(self, machine: str, mode: str) -> int:
         """The last known Z number, received or stated by the box; 0 if there is none."""
         book, stated, closure = tables.book.c, tables.presence.c, tables.closure.c
-        of_book = select(book.max_z, book.told_z).where(book.machine == machine, book.mode == mode)
+        of_book = select(book.max_z, book.last_z).where(book.machine == machine, book.mode == mode)
         # Includes replaced ledgers: a machine never uses a number twice.
         of_all = select(func.max(closure.z)).where(closure.machine == machine, closure.mode == mode)
         with self._database.read() as connection:
@@ -190,19 +190,19 @@ def _settle(
 def _update_stated_z(book: LockedBook, received: ReceivedPresence) -> bool:
     """Updates the book's last stated Z and its key. True if they changed, or if the book follows another ledger since
     the last call."""
-    before, presence = (book.told_z, book.told_by), received.presence
+    before, presence = (book.last_z, book.last_z_key), received.presence
     if book.follows(presence.ledger):
         z = presence.z if presence.waiting == 0 else min(presence.z, book.max_z)
-        if z and z >= book.told_z:
-            book.told_z, book.told_by = z, received.key_id
-    return (book.told_z, book.told_by) != before or book.is_newly_followed
+        if z and z >= book.last_z:
+            book.last_z, book.last_z_key = z, received.key_id
+    return (book.last_z, book.last_z_key) != before or book.is_newly_followed
 
 
 def _wanted(connection: Connection, presences: Sequence[ReceivedPresence], now: int) -> list[list[WantedClosures]]:
     """Missing closures of each presence's box that may be requested now."""
     table = tables.book.c
     asking = {received.machine: received for received in presences if received.quiet >= 0}
-    lacks = or_(table.held < table.max_z, table.held < table.told_z)
+    lacks = or_(table.closure_count < table.max_z, table.closure_count < table.last_z)
     query = select(tables.book).where(table.machine.in_(sorted(asking)), lacks)
     wanted: dict[str, list[WantedClosures]] = {}
     for row in connection.execute(query.order_by(table.machine, table.mode)).all():
@@ -210,11 +210,11 @@ def _wanted(connection: Connection, presences: Sequence[ReceivedPresence], now: 
         if abs(now - row.received_at) < received.quiet:
             continue
         missing = [one for one in missing_of(connection, book_of(row)) if not one.is_gone]
-        requests = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[RequestedRange])
+        requests = [] if row.requests is None else msgspec.msgpack.decode(row.requests, type=list[RequestedRange])
         due = checks.due(requests, missing, now)
         wanted.setdefault(row.machine, []).extend(WantedClosures(row.mode, one.first, one.last) for one in due)
         if due and received.counts:
             counted = msgspec.msgpack.encode(checks.counted(requests, missing, due, now))
             mine = (table.machine == row.machine, table.mode == row.mode)
-            connection.execute(update(tables.book).where(*mine).values(asked_at=now, asked=counted))
+            connection.execute(update(tables.book).where(*mine).values(requested_at=now, requests=counted))
     return [wanted.get(received.machine, []) if received.quiet >= 0 else [] for received in presences]

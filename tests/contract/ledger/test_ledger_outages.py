@@ -11,7 +11,8 @@ from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.deferred import DeferredSale
-from daemon.core.ledger.outage import Notice, Outage
+from daemon.core.ledger.entries import OutageBegun, Placed, entry_bytes
+from daemon.core.ledger.outage import Notice, Outage, read_outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
@@ -216,12 +217,14 @@ async def test_a_repair_of_the_time_holds_for_outages(store: Store, till: Till, 
     till.at += HOUR
     await notify(till, 1)
     await notify(till, 1, "distributor", on=START)
+    right = till.at - 100 * DAY + HOUR  # as far ahead as the clock of a person may be
+    await notify(till, 1, "distributor", "A-2", on=right)
     await end(till)
     await store.decisions.write(repair_time, till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
     (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
     assert only.until - only.since == HOUR + 5 * MINUTE
     assert only.until < START + DAY
-    assert [notice.at for notice in only.notices] == [only.until, START]
+    assert [notice.at for notice in only.notices] == [only.until, START, right]
     assert verify(path).problems == ()
 
 
@@ -242,6 +245,17 @@ async def test_a_repair_leaves_the_beginning_that_a_right_clock_has_written(
 
 
 @pytest.mark.parametrize(
+    ("ahead", "lasted", "before"),
+    [(DAY, DAY - HOUR, DAY - HOUR), (DAY, DAY - HOUR + 1, 0), (DAY, DAY + 1, 1), (HOUR, HOUR, HOUR), (0, DAY, DAY)],
+)
+def test_how_long_before_its_repaired_entry_an_outage_began(ahead: int, lasted: int, before: int) -> None:
+    """What it has lasted has in it by how much the clock was ahead, as soon as that can be, to the hour."""
+    begun = entry_bytes(OutageBegun(1, "EL01000001", "box_off", lasted))
+    placed = Placed(1, 0, 0, START, begun, chained_at=ahead and START + ahead)
+    assert read_outage([placed]).since == START - before
+
+
+@pytest.mark.parametrize(
     ("change", "found"),
     [
         (
@@ -250,6 +264,10 @@ async def test_a_repair_leaves_the_beginning_that_a_right_clock_has_written(
         ),
         ("DELETE FROM entry WHERE id = 2", "begins an outage while another one lasts"),
         ("DELETE FROM entry WHERE id = 1", "ends an outage that does not last"),
+        (
+            "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ':1', ':9') AS BLOB) WHERE id = 2",
+            "ends an outage that does not last",
+        ),
         ("UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ':2', ':3') AS BLOB) WHERE id = 3", "number"),
         (
             "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ':2', ':3') AS BLOB) WHERE id = 4",

@@ -6,7 +6,7 @@ import threading
 import msgspec
 import pytest
 from sqlalchemy import event, inspect, select, text
-from support.hq.first_version import make_tables
+from support.hq.first_version import make_tables, undo_names
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, evidence_of, open_findings, presence_word, received, take
 
@@ -18,8 +18,8 @@ from headquarters.store.book.closures import StoreOutcome
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
 from headquarters.store.revision import StaleRing
 from headquarters.store.store import HqStore
+from headquarters.store.stream_ranges import StreamMessages, missing
 from headquarters.store.tables import STEPS
-from headquarters.store.taken import Taken, missing
 
 
 def create_all(database: Database) -> dict[str, object]:
@@ -216,8 +216,10 @@ def test_sales_that_a_restored_ledger_closed_again_before_the_upgrade(store, box
     take(store, other, *(other.close() for _ in range(3)))
     with store.database.write() as connection:
         connection.execute(tables.closure.update().values(replaced_by=None))
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0009'")
     twice, _ = total(store)
+    with store.database.write() as connection:
+        undo_names(connection)
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0009'")
     store.open()
     assert total(store) == (twice - 8000 * 2, [3])
 
@@ -374,10 +376,13 @@ def test_a_batch_is_all_or_nothing(store, box):
 
     event.listen(store.database.engine, "commit", cut)
     with pytest.raises(Cut):
-        store.closures.store(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9]))
+        store.closures.store(batch, now=NOW, messages=StreamMessages("CLOSURES", "2026", [8, 9]))
     event.remove(store.database.engine, "commit", cut)
     assert (len(store.figures.lines()), open_findings(store), lacks(store)) == (0, [], [(1, 9)])
-    assert store.closures.store(batch, now=NOW, taken=Taken("CLOSURES", "2026", [8, 9])) == [StoreOutcome.STORED] * 2
+    assert (
+        store.closures.store(batch, now=NOW, messages=StreamMessages("CLOSURES", "2026", [8, 9]))
+        == [StoreOutcome.STORED] * 2
+    )
     assert (open_findings(store), lacks(store)) == ([("gap", 2, 2)], [(1, 7)])
 
 
@@ -436,7 +441,7 @@ def test_no_look_reads_every_closure(store, box):
 
 def test_a_batch_in_which_all_was_refused(store):
     """Nothing is kept, and how far the stream was read is."""
-    assert store.closures.store([], now=NOW, taken=Taken("CLOSURES", "2026", [7])) == []
+    assert store.closures.store([], now=NOW, messages=StreamMessages("CLOSURES", "2026", [7])) == []
     assert lacks(store) == [(1, 6), (8, 9)]
 
 
@@ -444,19 +449,19 @@ def test_what_was_taken_of_a_stream(store):
     """Batches of any order, twice or beside each other: what is between them is missing. A stream that was made anew has other messages; one
     that was restored itself is forgotten."""
     for numbers in ([5, 6], [1], [5], [2], [9, 8]):
-        store.closures.store([], now=NOW, taken=Taken("CLOSURES", "2026", numbers))
+        store.closures.store([], now=NOW, messages=StreamMessages("CLOSURES", "2026", numbers))
     assert lacks(store) == [(3, 4), (7, 7)]
-    assert missing(store.taken.ranges("CLOSURES", "2026"), 3) == [(3, 3)]
-    assert missing(store.taken.ranges("CLOSURES", "2027"), 4) == [(1, 4)]
-    store.taken.forget("CLOSURES", "2026")
+    assert missing(store.stream_ranges.ranges("CLOSURES", "2026"), 3) == [(3, 3)]
+    assert missing(store.stream_ranges.ranges("CLOSURES", "2027"), 4) == [(1, 4)]
+    store.stream_ranges.forget("CLOSURES", "2026")
     assert lacks(store) == [(1, 9)]
-    store.taken.add("CLOSURES", "2026", 1, 9)
+    store.stream_ranges.add("CLOSURES", "2026", 1, 9)
     assert lacks(store) == []
 
 
 def lacks(store):
     """Of the first nine messages."""
-    return missing(store.taken.ranges("CLOSURES", "2026"), 9)
+    return missing(store.stream_ranges.ranges("CLOSURES", "2026"), 9)
 
 
 def test_findings_are_told_once_and_once_more(store, box):

@@ -79,7 +79,7 @@ def test_what_is_missing_between_closures_stays(store, box):
 def test_an_older_database_does_not_know_who_said_it(store, box, stolen):
     """What was said before headquarters kept by which key goes with any key of that box: who is there says it again."""
     with store.database.write() as connection:
-        connection.exec_driver_sql("UPDATE book SET told_by = NULL")
+        connection.exec_driver_sql("UPDATE book SET last_z_key = NULL")
         connection.exec_driver_sql("UPDATE presence SET key_id = NULL")
     store.register.revoke(MACHINE, stolen.id, LATER + 1)
     assert (open_findings(store), store.presences.latest()) == ([], {})

@@ -1,8 +1,10 @@
 """The tables of headquarters' first version, as it made them, and databases as later ones have left them."""
 
+import re
+
 from sqlalchemy import Connection
 
-from headquarters.store.tables import upgrade
+from headquarters.store.tables import STEPS, upgrade
 
 TABLES = """
 CREATE TABLE api_key (hash TEXT NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL, label TEXT NOT NULL, added_at BIGINT
@@ -60,3 +62,18 @@ def make_tables(connection: Connection, version: str) -> None:
     for statement in TABLES.format(**KINDS[connection.dialect.name]).split(";"):
         connection.exec_driver_sql(statement)
     upgrade(connection, version)
+
+
+def undo_names(connection: Connection) -> None:
+    """The tables of today with the names that they had before step 0011."""
+    for statement in reversed(STEPS["0011"]):
+        match statement.split():
+            case ["CREATE", "INDEX", name, *_]:
+                older = f"DROP INDEX {name}"
+            case ["DROP", "INDEX", name]:
+                [older] = re.findall(rf"CREATE INDEX {name} ON [^;]*", ";".join([TABLES, *STEPS["0005"]]))
+            case ["ALTER", "TABLE", table, "RENAME", "COLUMN", name, "TO", new]:
+                older = f"ALTER TABLE {table} RENAME COLUMN {new} TO {name}"
+            case ["ALTER", "TABLE", table, "RENAME", "TO", new]:
+                older = f"ALTER TABLE {new} RENAME TO {table}"
+        connection.exec_driver_sql(older)

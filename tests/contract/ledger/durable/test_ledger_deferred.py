@@ -54,12 +54,13 @@ async def fill(path: Path) -> None:
         await begin(till, sales["W-3"])
 
 
-async def defer(till: Till, number: str, key: str = "") -> DeferredSale:
+async def defer(till: Till, number: str, key: str = "", *, sold_at: int = 0) -> DeferredSale:
     till.at += 60_000
-    sold = msgspec.structs.replace(invoice(number), deferred=Deferral(till.at, "requested"))
+    sold_at = sold_at or till.at
+    sold = msgspec.structs.replace(invoice(number), deferred=Deferral(sold_at, "requested"))
     sale = DeferredSale(
         *(0, key or f"key-{number}", hashlib.sha256(number.encode()).digest(), f"request-{number}", number),
-        *(sold.type, sold.total_ttc, till.at, f"address-{number}-{key}"),
+        *(sold.type, sold.total_ttc, sold_at, f"address-{number}-{key}"),
         invoice=sold,
     )
     stored = await till.store.ledger.defer(till.book, sale, "requested", TakenFrom())
@@ -151,9 +152,10 @@ async def test_a_repair_of_the_time_moves_what_waits(path: Path) -> None:
         till.at = right + 3653 * DAY
         await defer(till, "F-1")
         await defer(till, "F-2")
+        await defer(till, "F-3", sold_at=right + HOUR)  # as late as it may have been
         await store.decisions.write(repair_time, till.book, now=right + HOUR, ahead=3653 * DAY, reason="wrong year")
         sales = {sale.number: sale for sale in await store.ledger.read(deferred.open_sales, till.book, 0, 100)}
-        assert [sales[number].sold_at - right for number in ("F-1", "F-2")] == [60_000, 120_000]
+        assert [sales[number].sold_at - right for number in ("F-1", "F-2", "F-3")] == [60_000, 120_000, HOUR]
         assert [
             sale.invoice and sale.invoice.deferred and sale.invoice.deferred.sold_at for sale in sales.values()
         ] == [sale.sold_at for sale in sales.values()]

@@ -49,9 +49,13 @@ def test_a_fault_names_fields_as_the_screen_does() -> None:
         FieldError("customer.ifu", "manque"),
         FieldError("customer.name", "manque"),
         FieldError("payments[0].amount", "trop"),
+        *(FieldError(name, "vide") for name in ("invoice", "items", "sure")),
     ]
     words = fault_of(InvalidRequest(faults)).message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")
-    assert words.partition("(")[2] == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque ; Paiement : trop)."
+    assert (
+        words.partition("(")[2]
+        == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque ; Paiement : trop ; Facture : vide ; Lignes : vide ; Confirmation : vide)."
+    )
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in TEMPLATES.iterdir()))

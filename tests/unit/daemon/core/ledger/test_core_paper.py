@@ -63,7 +63,9 @@ def evidence_at(at, machine_time):
         ("20260104120000", None, True),
         ("20260104115959", None, False),
         ("20260105120001", evidence_at(NOON + HOUR, "20260105130000"), True),
-        ("20260107130000", evidence_at(NOON + HOUR, "20260105130000"), False),
+        ("20260104120000", evidence_at(NOON + HOUR, "20260105130000"), True),
+        ("20260106130000", evidence_at(NOON + HOUR, "20260105130000"), True),
+        ("20260106130001", evidence_at(NOON + HOUR, "20260105130000"), False),
         ("20360105120001", evidence_at(NOON + HOUR, "20360105130000"), True),  # the machine is ten years ahead
         ("20360105120001", evidence_at(NOON + HOUR, "20260105130000"), False),
         ("20160105120001", evidence_at(NOON + HOUR, "20160105130000"), True),

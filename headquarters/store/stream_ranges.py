@@ -23,7 +23,7 @@ class StreamName(NamedTuple):
     created: str
 
 
-class Taken(NamedTuple):
+class StreamMessages(NamedTuple):
     """Messages of a stream taken in one transaction."""
 
     stream: str
@@ -31,7 +31,7 @@ class Taken(NamedTuple):
     numbers: Sequence[int]
 
 
-class TakenMessages(Part):
+class StreamRanges(Part):
     def ranges(self, stream: str, created: str) -> Ranges:
         with self._database.read() as connection:
             return _read(connection, stream, created)
@@ -46,9 +46,9 @@ class TakenMessages(Part):
             _write(connection, stream, created, [(first, last)])
 
 
-def mark_taken(connection: Connection, taken: Taken) -> None:
+def add_messages(connection: Connection, messages: StreamMessages) -> None:
     """Every instance writes this row and locks it until the commit: call it last in a transaction."""
-    _write(connection, taken.stream, taken.created, [(number, number) for number in sorted(taken.numbers)])
+    _write(connection, messages.stream, messages.created, [(number, number) for number in sorted(messages.numbers)])
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
@@ -73,19 +73,21 @@ def missing(ranges: Ranges, floor: int) -> Ranges:
 
 
 def _write(connection: Connection, stream: str, created: str, more: Ranges) -> None:
-    insert_new(connection, tables.taken, [{"stream": stream, "created": created, "ranges": msgspec.msgpack.encode([])}])
+    insert_new(
+        connection, tables.stream_ranges, [{"stream": stream, "created": created, "ranges": msgspec.msgpack.encode([])}]
+    )
     ranges = _read(connection, stream, created, locked=True)
     _replace(connection, stream, created, joined([*ranges, *more]))
 
 
 def _replace(connection: Connection, stream: str, created: str, ranges: Ranges) -> None:
-    table = tables.taken
+    table = tables.stream_ranges
     one = update(table).where(table.c.stream == stream, table.c.created == created)
     connection.execute(one.values(ranges=msgspec.msgpack.encode(ranges)))
 
 
 def _read(connection: Connection, stream: str, created: str, *, locked: bool = False) -> Ranges:
-    table = tables.taken.c
+    table = tables.stream_ranges.c
     query = select(table.ranges).where(table.stream == stream, table.created == created)
     content = connection.scalar(query.with_for_update() if locked else query)
     return [] if content is None else msgspec.msgpack.decode(content, type=Ranges)
