@@ -30,7 +30,7 @@ _SQL = load(OUTBOX)
 WEBHOOKS = "webhooks"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Outbox:
     """One destination's rows: the port of `usecases.replicate`, and the same for events."""
 
