@@ -137,6 +137,10 @@ def _warn(wanted: RestoreOptions, copy: Path, ledger: Path) -> None:
             invoices=invoices_text(lacks),
             file=wanted.file,
         )
+    numbers = {"": wanted.last_z} if isinstance(wanted.last_z, int) else wanted.last_z or {}
+    for nim, number in () if wanted.yes else numbers.items():
+        option = f"--last-z {nim}={number}" if nim else f"--last-z {number}"
+        complain("{option}: the next Z will be {number}; that cannot be taken back", option=option, number=number + 1)
 
 
 def _restored(wanted: RestoreOptions, copy: Path, ledger: Path, *, at: int, by: Actor) -> Restored:
