@@ -1,9 +1,12 @@
 """What is refused at the start, with the key named; and that nothing is imported before it is configured."""
 
 import pytest
+from support.ports import free_port
 from support.receivers.authority import Authority
 
+from common.language import translate
 from common.wire.upstream_kinds import KINDS
+from daemon.core.delivery import RetryLater
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.nats import NatsReceiver
 from daemon.upstream.options import BadOptions, Options, generate, open_receiver
@@ -82,3 +85,23 @@ async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
         with pytest.raises(BadOptions, match=rf"upstream\.tls_ca .*/{name}: {why}"):
             open_receiver(kind, Options(url=url, key_files=key, tls_ca=tmp_path / name))
     await open_receiver(kind, Options(url=url, key_files=key, tls_ca=Authority(tmp_path).path)).aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_why_there_is_no_connection_is_told_in_french(key, kind):
+    """A box without internet, or a headquarters that is not there: no word of a library is left in it."""
+    here, there = ("http", "https") if kind == "https" else ("nats", "tls")
+    for url, why in (
+        (f"{here}://127.0.0.1:{free_port()}", "connexion refusée"),
+        (f"{there}://hq.invalid", "nom d'hôte inconnu"),
+    ):
+        receiver = open_receiver(kind, Options(url=url, key_files=key))
+        rows = [
+            await receiver.trial(b"{}", event_id="msg_1", nim="EL02000015-1"),
+            await receiver.deliver(b"{}", report_id="1", subject="z", nim="EL02000015-1"),
+        ]
+        await receiver.aclose()
+        for outcome in rows:
+            assert isinstance(outcome, RetryLater)
+            words = translate(outcome.error, "fr")
+            assert str(words) == f"pas de connexion, ou elle s'est rompue ({why})"
