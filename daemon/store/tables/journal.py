@@ -135,12 +135,12 @@ def with_part(connection: sqlite3.Connection, book: Book, page: Page, stretch: S
     return _each(connection, "with_part", values)
 
 
-def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: str) -> tuple[list[Record], int]:
-    """Of the next `page.limit` entries, newest first, those whose customer has the text in name, IFU or phone; and the
+def of_customer(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[list[Record], int]:
+    """Of the next `page.limit` entries, newest first, those whose customer has `page.text` in name, IFU or phone; and the
     `before_seq` to continue, 0 at the end. An invoice is unpacked only if it may contain the text."""
     values = (book.id, *_between(connection, book, page), *attempts.search_parameters(page), page.limit)
     rows = connection.execute(_SQL["payloads"], values).fetchall()
-    pattern, plain = pattern_of(wanted), without_accents(wanted)
+    pattern, plain = pattern_of(page.text), without_accents(page.text)
     hits = [(record_id, seq) for record_id, seq, payload in rows if _is_named(payload, pattern, plain)]
     return list(each_of(connection, hits)), rows[-1][1] if len(rows) == page.limit else 0
 

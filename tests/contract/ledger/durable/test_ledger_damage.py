@@ -27,7 +27,7 @@ from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import unpack
 from daemon.store.tables.meta import read_damage
 from daemon.usecases.reports import journal
-from daemon.usecases.reports.journal import Search, search
+from daemon.usecases.reports.journal import search
 from daemon.usecases.reports.journal_files import journal_pieces
 
 EVER = 1 << 53
@@ -154,7 +154,7 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
             pieces = b"".join([piece async for piece in journal_pieces(worker, Page(0, EVER), form, UTC)])
             assert pieces.count(damaged) == 1
             assert pieces.count(number) >= SALES
-        found = await search(worker, Search(Page(0, EVER, limit=100), text="S-12"))
+        found = await search(worker, Page(0, EVER, limit=100, text="S-12"))
         assert "damaged" in {record.state for record, _ in found.records}
         for wanted, numbers in WITH_DAMAGE.items():
             records = await store.journal.page(till.book, wanted)
