@@ -93,9 +93,8 @@ class CalendarCheck:
             if figure == "chain_previous" and not previous:
                 continue
             yield Text("{name} reports another {figure} than its records give", name=name, figure=figure)
-        if closed.kind == "year" or not closed.period.endswith("-12"):
-            year = self._last.get("year")
-            self._passed = [z for z in self._passed if z.z_number > (year.upto_z if year else 0)]
+        if closed.kind == "year":
+            self._passed = [z for z in self._passed if z not in closures]
 
 
 def _wrong_figures(closed: CalendarClosed, ours: CalendarReport) -> Iterator[str]:
