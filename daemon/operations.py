@@ -19,8 +19,9 @@ from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.people import Role
+from daemon.store.retention import AWAY_AT
 from daemon.store.tables import audit, keys, people
-from daemon.store.tables.meta import Damage
+from daemon.store.tables.meta import Damage, write_meta
 
 if TYPE_CHECKING:
     from daemon.store.store import Store
@@ -220,7 +221,7 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         if self.is_away:
-            await store.retention.note_away(at=at)
+            await store.ledger.write(write_meta, AWAY_AT, str(at))
         await store.ledger.write(
             audit.add, "backup.taken", self.file, at=at, by=by, detail={"all": "yes"} if self.is_whole else {}
         )
@@ -245,10 +246,7 @@ class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         del by
-        if self.file or self.entries:
-            await store.retention.note_damage(Damage(self.file, self.entries))
-        else:
-            await store.retention.note_verified(at=at)
+        await store.retention.note_verified(Damage(self.file, self.entries), at=at)
 
 
 AnyOperation: TypeAlias = (

@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import structlog
@@ -48,21 +48,17 @@ def control_path(settings: Settings) -> Path:
     return ledger.with_name(ledger.name + ".sock")
 
 
-class Wakeable(Protocol):
-    def wake_all(self) -> None: ...
-
-
 @asynccontextmanager
 async def controlled(
     store: Store,
     settings: Settings,
     workers: MachineWorkers = NO_WORKERS,
-    senders: Sequence[Wakeable] = (),
+    wakes: Sequence[Callable[[], None]] = (),
     reload: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
-    """Serves the control socket; commands in progress are completed on exit. `senders` are woken after a replay of the
-    outbox; `reload` reads the settings again."""
-    control, path = CommandServer(store, workers, senders, reload), control_path(settings)
+    """Serves the control socket; commands in progress are completed on exit. `wakes` wake the senders after a replay of
+    the outbox; `reload` reads the settings again."""
+    control, path = CommandServer(store, workers, wakes, reload), control_path(settings)
     try:
         listener = bind_unix(path)
     except OSError as error:  # a file system without sockets: the tills are served without it
@@ -80,12 +76,12 @@ async def controlled(
 
 class CommandServer:
     def __init__(
-        self, store: Store, workers: MachineWorkers, senders: Sequence[Wakeable], reload: Callable[[], None]
+        self, store: Store, workers: MachineWorkers, wakes: Sequence[Callable[[], None]], reload: Callable[[], None]
     ) -> None:
         self._store = store
         self._workers = workers
         self._reload = reload
-        self._senders = senders
+        self._wakes = wakes
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -126,8 +122,8 @@ class CommandServer:
             return _refused(INTERNAL_ERROR(error=type(error).__name__), request.language)
         log.info("command.done", operation=_name(operation), by=by.name)
         if isinstance(operation, ReplayOutbox):
-            for sender in self._senders:
-                sender.wake_all()
+            for wake in self._wakes:
+                wake()
         elif isinstance(operation, NoteAction) and operation.action in ("upstream.joined", "upstream.left"):
             self._reload()
         return OperationAnswer(msgspec.Raw(msgspec.json.encode(result)))

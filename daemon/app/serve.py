@@ -147,8 +147,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         await print_closures(runtime, paper)
         await note_configuration(runtime.store, settings)
         workers = MachineWorkers(runtime.workers, runtime.retired)
-        senders, reload = (replication, webhooks), signals.reload.set
-        await stack.enter_async_context(controlled(runtime.store, settings, workers, senders, reload))
+        wakes, reload = (replication.wake_all, webhooks.wake_all), signals.reload.set
+        await stack.enter_async_context(controlled(runtime.store, settings, workers, wakes, reload))
         history = LineHistory(runtime)
         deps = _api_deps(runtime, box(runtime, replication, webhooks, history), replication, signals.stop, paper)
         stack.push_async_callback(write_uses, deps, runtime.store)

@@ -68,14 +68,9 @@ def scaled(value: object, decimals: int) -> int:
     shifted = exact.scaleb(decimals)
     whole = int(shifted)
     if whole != shifted:
-        raise ValueError(_too_fine(decimals))
+        too_fine = Text("has more than {decimals} decimals", decimals=decimals)
+        raise ValueError(too_fine if decimals else Text("must be a whole number"))
     return whole
-
-
-def _too_fine(decimals: int) -> str:
-    if decimals == 0:
-        return Text("must be a whole number")
-    return Text("has more than {decimals} decimals", decimals=decimals)
 
 
 def fraction(value: object) -> int | Fraction:

@@ -27,11 +27,12 @@ from daemon.settings import Settings
 from daemon.store.maintenance.health import SMALL_BYTES
 from daemon.store.maintenance.lost_writes import read_lost
 from daemon.store.maintenance.verify import examine_shape, verify
+from daemon.store.retention import AWAY_AT
 from daemon.store.store import Store
 from daemon.store.tables.book import deferred, outages, take_overs
 from daemon.store.tables.book.books import all_books, book_state, find_book
 from daemon.store.tables.keys import list_keys
-from daemon.store.tables.meta import read_damage
+from daemon.store.tables.meta import read_damage, read_number
 
 LOST: Final = {WRITES_LOST.code, WRITES_LOST_WITH_LOG.code}
 AWAY_DAYS = 7
@@ -126,7 +127,7 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
             is_former = settings.find_machine(book.nim) is not None
             found.append(check_deferred(book.nim, waiting, now, is_gone=True, is_former=is_former))
     in_use_since = min((key.created_at for key in await store.ledger.read(list_keys)), default=now)
-    found.append(check_away(await store.retention.away_at(), in_use_since, now))
+    found.append(check_away(store.retention.peek(read_number, AWAY_AT), in_use_since, now))
     return [*found, *check_upstream(settings, await store.outbox.backlog(), now)]
 
 

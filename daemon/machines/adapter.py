@@ -30,7 +30,7 @@ from bridge.replies.numbers import francs
 from common.language import Text, sentence
 from common.language.reasons import CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused
-from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
+from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
 from daemon.core.machine.state import (
     TAXPAYER_LINES,
@@ -136,13 +136,16 @@ class ConnectedMachine:
             await self._machine.ask(_customer(invoice.customer))
             opened = await self._machine.ask(_opening(invoice, ifu))
         self.opened = (opened.tc, opened.fc) if isinstance(opened, Opened) else None
-        lines: Commands = (*map(_line, invoice.items), *map(_comment, invoice.comments))
+        lines: Commands = (
+            *map(_line, invoice.items),
+            *(AddComment(each.label, each.text) for each in invoice.comments),
+        )
         with translated(is_open=True):
             for line in lines:
                 await self._machine.ask(line)
             subtotal = await self._machine.ask(ReadSubtotal())
             for payment in agree(self._subtotal(subtotal)):
-                await self._machine.ask(_payment(payment))
+                await self._machine.ask(Pay(payment.method, payment.amount))
 
     def _subtotal(self, subtotal: SubtotalReply) -> Subtotal:
         """Rates and VAT of the tax lines are the machine's own, rounded half up to whole francs (decision 32). The
@@ -159,7 +162,7 @@ class ConnectedMachine:
         """35h for each payment of an entered invoice."""
         with translated(is_open=True):
             for payment in payments:
-                await self._machine.ask(_payment(payment))
+                await self._machine.ask(Pay(payment.method, payment.amount))
 
     async def certify(self, invoice: Invoice, total_ttc: int, before: FiscalCounters) -> Certified:
         with translated():
@@ -283,10 +286,6 @@ def _opening(invoice: Invoice, ifu: str) -> OpenInvoice:
     )
 
 
-def _comment(comment: Comment) -> AddComment:
-    return AddComment(comment.label, comment.text)
-
-
 def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:
     """The invoice with its free texts as the machine receives them; `invoice` itself if none is cut."""
     try:
@@ -295,7 +294,9 @@ def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:
             invoice.customer, ("name", "address", "phone", "email", "rccm"), stored(_customer(invoice.customer), habits)
         )
         items = tuple(_restored(item, _texts(item), stored(_line(item), habits)) for item in invoice.items)
-        comments = tuple(_restored(each, ("text",), stored(_comment(each), habits)) for each in invoice.comments)
+        comments = tuple(
+            _restored(each, ("text",), stored(AddComment(each.label, each.text), habits)) for each in invoice.comments
+        )
     except Unsendable:  # the machine's driver refuses it
         return invoice
     if (operator, customer, items, comments) == (
@@ -317,10 +318,6 @@ def _texts(item: Item) -> tuple[str, ...]:
 def _restored(part: S, names: Sequence[str], texts: Sequence[str]) -> S:
     changed = {name: text for name, text in zip(names, texts, strict=True) if getattr(part, name) != text}
     return msgspec.structs.replace(part, **changed) if changed else part
-
-
-def _payment(payment: Payment) -> Pay:
-    return Pay(payment.method, payment.amount)
 
 
 def _line(item: Item) -> AddItem:

@@ -58,7 +58,16 @@ async def run_line(settings: LineSettings, listener: LineListener) -> None:
     """Runs until cancelled. A fault is logged when it begins and when it ends, not at each try."""
     last_reason = ""
     while True:
-        reason = await _serve_once(settings, listener, last_reason)
+        try:
+            reason = await _serve(settings, listener, last_reason)
+        except (BridgeError, MachineError) as error:
+            reason = sentence(error)
+        except StorageError as error:
+            reason = LEDGER_FAILED(cause=error)
+        except Exception as error:
+            # A bug of ours must not leave the machine out of service until a restart.
+            log.exception("line.failed", nim=settings.nim)
+            reason = INTERNAL_ERROR(error=type(error).__name__)
         if reason != last_reason:
             log.warning("line.down", nim=settings.nim, reason=reason)
         last_reason = reason
@@ -66,21 +75,8 @@ async def run_line(settings: LineSettings, listener: LineListener) -> None:
         await asyncio.sleep(settings.retry)
 
 
-async def _serve_once(settings: LineSettings, listener: LineListener, last_reason: str) -> Text:
-    """From opening the port to its loss; returns the reason."""
-    try:
-        return await _serve(settings, listener, last_reason)
-    except (BridgeError, MachineError) as error:
-        return sentence(error)
-    except StorageError as error:
-        return LEDGER_FAILED(cause=error)
-    except Exception as error:
-        # A bug of ours must not leave the machine out of service until a restart.
-        log.exception("line.failed", nim=settings.nim)
-        return INTERNAL_ERROR(error=type(error).__name__)
-
-
 async def _serve(settings: LineSettings, listener: LineListener, last_reason: str) -> Text:
+    """From opening the port to its loss; returns the reason."""
     opened = settings.open_port()
     port = await opened if isinstance(opened, Awaitable) else opened
     link = Link(port, settings.timers, log=log.info, recorder=settings.recorder)

@@ -40,10 +40,6 @@ class Key(NamedTuple):
         return f"MCFD_{self.section}_{self.name}".upper()
 
     @property
-    def is_reloaded(self) -> bool:
-        return self.section in RELOADED or self.path in RELOADED
-
-    @property
     def is_table(self) -> bool:
         """The environment cannot set a table."""
         return isinstance(plain_type(self.type), msgspec.inspect.DictType)
@@ -77,7 +73,12 @@ def _tables(struct: type, within: str = "", *, many: bool = False) -> Iterator[K
         if isinstance(item, msgspec.inspect.StructType):
             path, several = f"{within}{name}", many or item is not kind
             keys = (Key(path, *field) for field in _fields(item.cls))
-            yield KeyTable(path, struct, several, tuple(key for key in keys if not _is_section(key.type)))
+            yield KeyTable(
+                path,
+                struct,
+                several,
+                tuple(key for key in keys if not isinstance(key.type, msgspec.inspect.StructType)),
+            )
             yield from _tables(item.cls, f"{path}.", many=several)
 
 
@@ -102,10 +103,6 @@ def _docstrings(struct: type) -> dict[str, str]:
     return found
 
 
-def _is_section(kind: msgspec.inspect.Type) -> bool:
-    return isinstance(kind, msgspec.inspect.StructType)
-
-
 def render() -> str:
     return "\n".join("\n".join(_section(table)) + "\n" for table in tables())
 
@@ -118,7 +115,7 @@ def _section(table: KeyTable) -> Iterator[str]:
     yield "| key | value | default | in force after | meaning |"
     yield "|---|---|---|---|---|"
     for key in table.keys:
-        after = "reload" if key.is_reloaded else "restart"
+        after = "restart" if {key.section, key.path}.isdisjoint(RELOADED) else "reload"
         yield f"| `{key.name}` | {key.expected} | {_default(key)} | {after} | {key.text} |"
     variables = [key.variable for key in table.keys if not (table.many or key.is_table)]
     if variables:

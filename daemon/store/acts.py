@@ -141,7 +141,8 @@ class DeferredAccess(LedgerAccess):
         KeyReused for another use of the key there."""
 
         def job(connection: sqlite3.Connection) -> DeferredSale:
-            holder = attempts.find_holder(connection, book, sale.number, taken)
+            holder = attempts.find_number(connection, book, sale.number, taken, include_begun=True)
+            holder = holder or attempts.find_elsewhere(connection, book, sale.number, taken)
             if holder is not None and holder.state != "certified":
                 raise MachineBusy(INVOICE_IN_PROGRESS(number=sale.number))
             if holder is not None:

@@ -39,10 +39,7 @@ class OperatorDecisions(LedgerAccess):
 
     async def open_cases(self) -> list[Case]:
         """What there is to decide in all books: one query while there is nothing, for each screen of an administrator."""
-        return self.peek(self._open_cases)
-
-    def _open_cases(self, connection: sqlite3.Connection) -> list[Case]:
-        found = [self._case(connection, book) for book in books.books_perhaps_to_decide(connection)]
+        found = [self.peek(self._case, book=book) for book in self.peek(books.books_perhaps_to_decide)]
         return [case for case in found if case.is_open]
 
     def _case(self, connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:

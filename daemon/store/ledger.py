@@ -7,7 +7,7 @@ import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
@@ -19,7 +19,7 @@ from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSeen
 from daemon.core.ledger.verdict import Evidence, foreign_count
-from daemon.core.machine.state import FiscalCounters, MachineState
+from daemon.core.machine.state import MachineState
 from daemon.store.access import OpenLedger
 from daemon.store.acts import CalendarAccess, DeferredAccess, OutageAccess
 from daemon.store.maintenance.numbers import catch_up, name_of, question_at_first_connection
@@ -212,15 +212,11 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         self,
         book: Book,
         *,
-        counters: FiscalCounters,
-        unexplained: int,
         at: int,
         call: Call = INTERNAL,
-        seen: LastSeen | None = None,
-        without_machine: bool = False,
-        letterhead: str = "",
-        counted: int | None = None,
         after: int | None = None,
+        seen: LastSeen | None = None,
+        **figures: Unpack[closures.PeriodFigures],
     ) -> Closure:
         """Closes a Z. Its number is reserved durably in the high-water file before the transaction (decision 30). With
         `after`: PeriodEnded unless the last Z has that number."""
@@ -238,23 +234,13 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
                 water.reserve(name, state.z_number + 1)
             self.close_over(connection, book, at)
             closure = closures.close_period(
-                connection,
-                state.book,
-                counters=counters,
-                unexplained=unexplained,
-                at=at,
-                zone=self._open.zone,
-                labels=self._open.labels,
-                seen=seen,
-                without_machine=without_machine,
-                letterhead=letterhead,
-                counted=counted,
+                connection, state.book, at=at, zone=self._open.zone, labels=self._open.labels, seen=seen, **figures
             )
             z_number, created_at = closure.z_number, closure.created_at
             attempts.insert_answer(connection, book, call, at=created_at, z_number=z_number)
             self._open.event_writer.write(connection, book, CLOSURE, created_at, ref=z_number)
             detail = {"z_number": str(z_number), "total_ttc": str(closure.total_ttc)}
-            if counted is not None:
+            if (counted := figures.get("counted")) is not None:
                 detail["counted"] = str(counted)
             audit.add_of_book(connection, book, "closure.created", at=created_at, by=call.by, detail=detail)
             return closure

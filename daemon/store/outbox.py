@@ -16,7 +16,7 @@ from daemon.core.delivery import Backlog, Outgoing, Proof, WaitingEvent
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.chain import GENESIS
-from daemon.core.ledger.entries import read_gaps
+from daemon.core.ledger.entries import Gap
 from daemon.store.sqlite.connection import SqliteConnection
 from daemon.store.sqlite.file import OUTBOX, load, read_as
 from daemon.store.sqlite.writer import Writer
@@ -136,13 +136,13 @@ def _outgoing(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:
     closure_row, first_seq, last_seq, previous_id, previous_hash, *opening, gaps = row[9:]
     proof = Proof(
         ledger_id=lineage.ledger_id,
-        epoch=lineage.epoch_of(closure_row),
+        epoch=max((each.number for each in lineage.epochs if each.after < closure_row), default=0),
         first_seq=first_seq,
         last_seq=last_seq,
         previous_report_id=previous_id,
         previous_head=GENESIS if previous_hash is None else previous_hash,
         opening=None if previous_id is None else (opening[0], opening[1], opening[2]),
-        gaps=read_gaps(gaps),
+        gaps=msgspec.json.decode(gaps, type=tuple[Gap, ...]),
     )
     return msgspec.structs.replace(Outgoing(*row[:9]), proof=proof)
 

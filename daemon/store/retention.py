@@ -7,10 +7,11 @@ import sqlite3
 
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import housekeeping, sandbox
-from daemon.store.tables.meta import Damage, read_number, write_damage, write_meta
+from daemon.store.tables.meta import Damage, write_damage, write_meta
 
 VERIFIED_AT = "verified_at"
 AWAY_AT = "away_at"
+"""In `meta`: when `mcfd verify` last found the ledger sound, and a backup of the whole box was last on another disk (ms)."""
 REST = 0.1
 
 
@@ -31,31 +32,16 @@ class Retention(LedgerAccess):
             await asyncio.sleep(rest)
         return total
 
-    async def note_verified(self, *, at: int) -> None:
-        """`mcfd verify` has found the whole ledger sound."""
+    async def note_verified(self, damage: Damage, *, at: int) -> None:
+        """`mcfd verify` has found that; nothing: the whole ledger is sound."""
 
         def job(connection: sqlite3.Connection) -> None:
-            write_meta(connection, VERIFIED_AT, str(at))
-            write_damage(connection, Damage())
+            write_damage(connection, damage)
+            if damage == Damage():
+                write_meta(connection, VERIFIED_AT, str(at))
 
         await self.write(job)
-
-    async def note_damage(self, damage: Damage) -> None:
-        """`mcfd verify` has found that."""
-        await self.write(write_damage, damage=damage)
         self._open.free_space.reset()
-
-    async def verified_at(self) -> int:
-        """When that was last so (ms), 0 for never."""
-        return self.peek(read_number, VERIFIED_AT)
-
-    async def note_away(self, *, at: int) -> None:
-        """A backup of the whole box is on another disk."""
-        await self.write(write_meta, AWAY_AT, str(at))
-
-    async def away_at(self) -> int:
-        """When that was last so (ms), 0 for never."""
-        return self.peek(read_number, AWAY_AT)
 
     @property
     def commits(self) -> int:

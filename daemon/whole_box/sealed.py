@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from errno import EPIPE
+from pathlib import Path
 from typing import BinaryIO, Final
 
 import pyrage
@@ -18,13 +19,14 @@ from common.language import Text
 
 VERSION: Final = b"age-encryption.org/v1\n"
 SCRYPT: Final = re.compile(rb"-> scrypt [A-Za-z0-9+/]{22} ([1-9][0-9]?)\n")
+IDENTITY: Final = re.compile("AGE-SECRET-KEY-1[A-Z0-9]{58}")
 MAX_WORK: Final = 22
 """log2 of scrypt's cost, as the program age has it: at most 4 GB are used before anything in the file is authenticated.
 pyrage writes what its processor does in a second: 17 on a box, 20 on a fast PC. mcfd 0.1.0 wrote 16."""
 MAX_BY_PASSPHRASE: Final = 256 * 1024 * 1024
 MAX_READ_BY_PASSPHRASE: Final = 1024 * 1024 * 1024
 
-NOT_AGE: Final = Text("this is no encrypted backup (age)")
+NOT_AGE: Final = Text("this is no backup of a whole box (age); a copy of the ledger is restored without --all")
 CHANGED: Final = Text("the backup was changed, or its end is missing")
 
 
@@ -45,13 +47,13 @@ def read_recipient(text: str) -> pyrage.x25519.Recipient:
 
 
 def check_identity(text: str) -> str:
-    """`AGE-SECRET-KEY-1…`, alone or in a file of `age-keygen`. Raises ValueError if there is none."""
-    for line in map(str.strip, text.splitlines()):
-        if line and not line.startswith("#"):
-            identity = line.upper()
-            _identity(identity)
-            return identity
-    raise ValueError("no identity")
+    """`AGE-SECRET-KEY-1…` as typed from paper, in groups and lines, or the first in a file of `age-keygen`. Raises
+    ValueError if there is none."""
+    typed = "".join(line for line in text.upper().splitlines() if not line.lstrip().startswith("#"))
+    if (found := IDENTITY.search("".join(typed.split()))) is None:
+        raise ValueError("no identity")
+    _identity(found[0])
+    return found[0]
 
 
 def new_identity() -> tuple[str, str]:
@@ -114,6 +116,12 @@ class _Sink:
 
     def flush(self) -> None:
         self._target.flush()
+
+
+def is_sealed(file: Path) -> bool:
+    """Whether it is age's. Raises OSError."""
+    with file.open("rb") as source:
+        return source.read(len(VERSION)) == VERSION
 
 
 def is_by_passphrase(source: BinaryIO) -> bool:

@@ -60,7 +60,9 @@ def write_archive(
 ) -> None:
     """Into `file`, which is to be `target`. `parts` are lines of JSON by part; `manifest` is called after they are
     written. OSError."""
-    texts = {"README.txt": _readme(target.name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
+    print_of_key = verify_archive.fingerprint(key.public)
+    readme = README.format(name=target.name, fingerprint=print_of_key, key=print_of_key, public=key.public.hex())
+    texts = {"README.txt": readme.encode(), PROGRAM.name: PROGRAM.read_bytes()}
     with ExitStack() as stack:
         written = {part: stack.enter_context(_packed(lines, target.parent)) for part, lines in parts.items()}
         listings = [_listing(part, [content]) for part, content in texts.items()]
@@ -84,11 +86,6 @@ def faults(archive: BinaryIO) -> list[str]:
     except verify_archive.Broken as broken:
         found.append(": ".join(map(str, broken.args)))
     return found
-
-
-def _readme(name: str, key: BoxKey) -> str:
-    print_of_key = verify_archive.fingerprint(key.public)
-    return README.format(name=name, fingerprint=print_of_key, key=print_of_key, public=key.public.hex())
 
 
 def _packed(lines: Iterable[Mapping[str, Any]], folder: Path) -> BinaryIO:

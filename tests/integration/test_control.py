@@ -75,7 +75,7 @@ async def box(tmp_path: Path) -> AsyncIterator[Box]:
     settings, outboxes = settings_of(folder / "ledger.sqlite3"), Outboxes()
     control = control_path(settings)
     async with opened(settings.storage.path, control=control) as store:
-        async with controlled(store, settings, senders=(outboxes,)):
+        async with controlled(store, settings, wakes=(outboxes.wake_all,)):
             yield Box(store, settings, control, outboxes)
         assert not control.exists()
 

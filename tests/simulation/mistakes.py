@@ -91,8 +91,8 @@ MISTAKES = (
         41,
         "the numbers that were given are not brought back (fault 6)",
         "daemon.store.maintenance.numbers",
-        "    if highest > state.z_number:\n        skip_to",
-        "    if highest < 0:\n        skip_to",
+        '    skip_to(connection, book, water.highest(name), source="ledger" + SUFFIX)\n',
+        "",
     ),
     Mistake(
         242,
@@ -305,8 +305,8 @@ MISTAKES = (
         4,
         "a receipt carries the machine's name of now",
         "daemon.store.tables.book.codec",
-        "        nim=nim,\n",
-        "        nim='EL02000015-1',\n",
+        "chained_at or 0, nim, fc)\n",
+        "chained_at or 0, 'EL02000015-1', fc)\n",
     ),
     Mistake(
         538,
@@ -333,7 +333,7 @@ MISTAKES = (
         12,
         "a Z does not wait for an outcome",
         CLOSE,
-        "        await worker.attempts.all_durable()\n",
+        "            await worker.attempts.all_durable()\n",
         "",
     ),
     Mistake(
@@ -354,7 +354,7 @@ MISTAKES = (
         205,
         "a Z leaves the known counters as they were",
         CLOSE,
-        "    worker.attempts.counters = now\n",
+        "        worker.attempts.counters = closure.counters\n",
         "",
     ),
     Mistake(

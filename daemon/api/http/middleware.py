@@ -19,7 +19,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from common.language import Language, preferred
 from common.problems import request_id
-from daemon.api.http.answers import SAFETY, Header, Headers, Reply
+from daemon.api.http.answers import SAFETY, Answer, Header, Headers, Reply
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import Misdirected
 
@@ -45,24 +45,6 @@ ErrorPage: TypeAlias = Callable[[HTTPScope, Receive, Send, Exception], Awaitable
 """Makes the page for an error."""
 
 
-class Preflight(Reply):
-    """The answer to a browser's preflight, which has no key."""
-
-    __slots__ = ("_headers",)
-
-    def __init__(self, *, private_network: bool) -> None:
-        self._headers: list[Header] = [
-            (b"access-control-allow-methods", METHODS),
-            (b"access-control-allow-headers", SENT),
-            (b"access-control-max-age", REMEMBERED),
-            *([(b"access-control-allow-private-network", b"true")] if private_network else []),
-        ]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  the shape of ASGI
-        await send({"type": "http.response.start", "status": 204, "headers": self._headers})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
 class CrossOrigin:
     """`origins`: exactly as browsers send them; without any, answers have no CORS headers."""
 
@@ -79,14 +61,22 @@ class CrossOrigin:
             return (vary,)
         return vary, (b"access-control-allow-origin", origin), (b"access-control-expose-headers", READ)
 
-    def preflight(self, scope: HTTPScope) -> Preflight | None:
-        """The preflight's answer; None if the request is none, or its origin is not allowed."""
+    def preflight(self, scope: HTTPScope) -> Answer | None:
+        """The answer to a browser's preflight, which has no key; None if the request is none, or its origin is not
+        allowed."""
         if scope["method"] != "OPTIONS" or not self._origins or not scope["path"].startswith(PATHS):
             return None
         names = {name for name, _ in scope["headers"]}
         if b"access-control-request-method" not in names or self._allowed(scope["headers"]) is None:
             return None
-        return Preflight(private_network=b"access-control-request-private-network" in names)
+        answer, is_private = Answer(b"", status=204), b"access-control-request-private-network" in names
+        answer.headers = [
+            (b"access-control-allow-methods", METHODS),
+            (b"access-control-allow-headers", SENT),
+            (b"access-control-max-age", REMEMBERED),
+            *([(b"access-control-allow-private-network", b"true")] if is_private else []),
+        ]
+        return answer
 
     def _allowed(self, sent: Headers) -> bytes | None:
         origins = [value for name, value in sent if name == b"origin"]

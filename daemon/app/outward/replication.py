@@ -25,7 +25,6 @@ from daemon.settings import Settings, Upstream
 from daemon.settings.model import Webhook
 from daemon.settings.source import is_joined
 from daemon.store.maintenance.numbers import apply_last_z
-from daemon.store.outbox import Outbox
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
 from daemon.upstream.options import Options, compose, no_keys, open_receiver
@@ -135,7 +134,15 @@ class Replication(Senders):
         return into_force
 
     def _start(self, upstream: Upstream, receiver: UpstreamReceiver) -> None:
-        replicator = _replicator(self._outbox, receiver, upstream)
+        replicator = Replicator[Outgoing](
+            self._outbox,
+            self._outbox.waiting,
+            receiver,
+            partial(compose, box=upstream.box, key_id=receiver.key_id),
+            clock=now_millis,
+            backoff=Backoff(most=upstream.retry_max),
+            sandbox=upstream.include_sandbox,
+        )
         works = {"replication": replicator.run()}
         if upstream.presence:
             modes: frozenset[Mode] = frozenset({"live", "test"}) if upstream.include_sandbox else frozenset({"live"})
@@ -154,18 +161,6 @@ class Replication(Senders):
         for worker in self._runtime.workers:
             if worker.book.mode == "live" and same_machine(worker.book.nim, nim):
                 await self._runtime.store.decisions.write(apply_last_z, worker.book, last_z)
-
-
-def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) -> Replicator[Outgoing]:
-    return Replicator(
-        outbox,
-        outbox.waiting,
-        receiver,
-        partial(compose, box=upstream.box, key_id=receiver.key_id),
-        clock=now_millis,
-        backoff=Backoff(most=upstream.retry_max),
-        sandbox=upstream.include_sandbox,
-    )
 
 
 def headquarters(

@@ -18,9 +18,10 @@ from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
 from daemon.app.runtime import Runtime
 from daemon.core.delivery import Backlog
+from daemon.store.retention import VERIFIED_AT
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
-from daemon.store.tables.meta import read_damage
+from daemon.store.tables.meta import read_damage, read_number
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 SLOT_MS: Final = 600_000
@@ -92,7 +93,7 @@ def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history:
             outbox=await _outbox(runtime.store, destinations()),
             disk_free_bytes=disk.f_bavail * disk.f_frsize,
             ledger_bytes=sum(_size(path.with_name(path.name + suffix)) for suffix in ("", "-wal")),
-            verified_at=await runtime.store.retention.verified_at(),
+            verified_at=runtime.store.retention.peek(read_number, VERIFIED_AT),
             damaged=len(runtime.store.retention.peek(read_damage).all),
             commits=runtime.store.retention.commits,
         )

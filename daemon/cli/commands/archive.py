@@ -107,9 +107,10 @@ def _write(ledger: Path, file: BinaryIO, target: Path, year: ArchiveYear, key: B
         connection.execute("BEGIN")
         parts: dict[str, Lines] = {
             "chain.jsonl.gz": counted(year_lines.chain_lines(connection, year)),
-            "decisions.jsonl.gz": year_lines.decision_lines(connection, year),
-            "audit.jsonl.gz": year_lines.audit_lines(connection, year),
-            "letterheads.jsonl.gz": year_lines.letterhead_lines(connection, year),
+            **{
+                f"{name}.jsonl.gz": year_lines.plain_lines(connection, name, year)
+                for name in ("decisions", "audit", "letterheads")
+            },
         }
         write_archive(file, target, key, parts, manifest)
 

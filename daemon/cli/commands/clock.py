@@ -48,6 +48,8 @@ def show(settings: Settings, as_json: bool) -> None:
 
 
 def _remark(state: BookState, at: int) -> str:
+    if at < EARLIEST:
+        return tr("the box's clock says {at}, which cannot be right: set it first", at=millis_text(at))
     if state.last_at > at + HOUR:
         return tr("still to come: mcfd time repair {nim}", nim=state.book.nim)
     if state.last_at and at > state.last_at + BOUND:

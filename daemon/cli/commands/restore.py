@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -39,7 +40,7 @@ from daemon.store.maintenance.continuation import invoices_text, lacking
 from daemon.store.maintenance.numbers import LastZ
 from daemon.whole_box.archive import CONFIG as TOML
 from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
-from daemon.whole_box.sealed import NotOpened, check_identity, is_by_passphrase, opened
+from daemon.whole_box.sealed import NotOpened, check_identity, is_by_passphrase, is_sealed, opened
 from daemon.whole_box.signature import NoKey, is_named, own_public, signer
 from daemon.whole_box.verify_archive import fingerprint
 
@@ -108,6 +109,10 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
     check_stopped(path)
     try:
         with for_owner(file, path.parent) as source, as_owner(path.parent):
+            if is_sealed(source):
+                raise Failure(
+                    "{path} is the backup of a whole box: {command}", path=file, command=f"mcfd restore --all {file}"
+                )
             _warn(wanted, source, path)
             if path.exists() and not wanted.yes:
                 require_terminal("--yes")
@@ -267,12 +272,18 @@ def _recovery_key(file: Path | None) -> str:
         text = click.prompt(tr("Recovery key (AGE-SECRET-KEY-1…)"), hide_input=True)
     else:
         with as_owner(file.parent):
-            text = file.read_text()
+            text = _decoded(file.read_bytes())
     try:
         return check_identity(text)
     except ValueError:
         where = file or tr("what was typed")
-        raise Failure("{path} holds no identity of age (AGE-SECRET-KEY-1…)", path=where) from None
+        raise Failure("{path} holds no identity of age (AGE-SECRET-KEY-1…), or a mistyped one", path=where) from None
+
+
+def _decoded(content: bytes) -> str:
+    """The text of a file, also as Windows' Notepad saves it."""
+    is_wide = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    return content.decode("utf-16" if is_wide else "utf-8", errors="replace")
 
 
 def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> RestorePlan:

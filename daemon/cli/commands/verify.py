@@ -13,6 +13,7 @@ from daemon.operations import NoteVerified
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store.maintenance.verify import VerifyResult, verify
+from daemon.store.tables.book.books import all_books
 
 
 @click.command("verify", epilog=examples("mcfd verify", "mcfd verify --json"))
@@ -53,7 +54,7 @@ def command(settings: Settings, as_json: bool, for_program: bool) -> int:
 def _bring_up_to_date(settings: Settings) -> None:
     """Migrates a ledger of an older version, as the next start would; `verify` reports its faults."""
     with contextlib.suppress(StorageError):
-        read_ledger(settings, lambda store: store.retention.away_at())
+        read_ledger(settings, lambda store: store.ledger.read(all_books))
 
 
 def _note(settings: Settings, findings: VerifyResult) -> None:

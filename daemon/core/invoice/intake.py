@@ -330,14 +330,10 @@ def _complete(
     if groups and head.nature != REBATE:
         items = _with_groups(items, group)
         withheld = withholdings(items, group, mode, taxes, rules.psvb_rates)
-    warnings = (
-        *(warn for line in lines for warn in line.warnings),
-        *adjusted,
-        *_rounded(due),
-        *head.warnings,
-        *duty_warnings,
-        *_rebate_warnings(head, groups),
-    )
+    of_lines = (warn for line in lines for warn in line.warnings)
+    warnings = (*of_lines, *adjusted, *_rounded(due), *head.warnings, *duty_warnings)
+    if groups and head.nature == REBATE:  # CGI 200 leaves the withholding as it was first invoiced
+        warnings = (*warnings, Warn("PSVB_LEFT_OUT", to_stored(PSVB_LEFT_OUT)))
     return Invoice(
         number=head.number,
         type=head.type,
@@ -389,10 +385,3 @@ def _rounded(due: Due) -> tuple[Warn, ...]:
 
 def _decimal(hundredths: int) -> str:
     return f"{Decimal(hundredths) / HUNDREDTHS:f}"
-
-
-def _rebate_warnings(head: _Head, groups: set[str]) -> tuple[Warn, ...]:
-    """CGI 200 leaves the withholding as it was first invoiced."""
-    if not groups or head.nature != REBATE:
-        return ()
-    return (Warn("PSVB_LEFT_OUT", to_stored(PSVB_LEFT_OUT)),)

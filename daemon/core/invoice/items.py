@@ -114,7 +114,10 @@ def read_item(
         fields.fault("originalPrice", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT))
     if discount:
         price = _with_vat(request.price, mode, request)
-        _check_discount(fields, discount, max(amount, before) if original else max(amount * MAX_OFF, price))
+        gross = max(amount, before) if original else max(amount * MAX_OFF, price)
+        if discount >= gross:
+            fault = Text("must be below the amount before the reduction, {gross}: send originalPrice", gross=gross)
+            fields.fault("discount", fault)
     till_price, till_quantity = _of_the_till(request, machine_line)
     item = Item(
         name=name,
@@ -142,12 +145,6 @@ def read_item(
 def _with_vat(price: int | None, mode: PriceMode, request: RequestedLine) -> int:
     """What the line comes to at that price."""
     return round_half_up(_default_amount(price or 0, request.quantity, mode, request.rate))
-
-
-def _check_discount(fields: Fields, discount: int, gross: int) -> None:
-    if discount >= gross:
-        message = Text("must be below the amount before the reduction, {gross}: send originalPrice", gross=gross)
-        fields.fault("discount", message)
 
 
 def _of_the_till(request: RequestedLine, machine_line: MachineLine) -> tuple[int, int]:

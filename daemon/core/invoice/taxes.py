@@ -162,14 +162,9 @@ def judge(
     is_added = mode == "HT" and amount == _amount(product, exact_tax, vat, "HT")
     if not is_added and amount != _amount(product, exact_tax, vat, "TTC"):
         return Fold(FOLD_AMOUNT_DIFFERS)
-    return _priced(exact_tax, exact_rate * _PRICE, is_added=is_added)
-
-
-def _priced(tax: int, per_unit: int | Fraction, *, is_added: bool) -> SpecificTax | Fold:
-    """The machine takes 2 decimals; what the service contract calls a match may have more (0.125 on 8 units is 1)."""
-    if per_unit != int(per_unit):
-        return Fold(FOLD_DECIMALS)
-    return SpecificTax(tax, int(per_unit), is_added)
+    per_unit = exact_rate * _PRICE
+    # The machine takes 2 decimals; what the service contract calls a match may have more (0.125 on 8 units is 1).
+    return Fold(FOLD_DECIMALS) if per_unit != int(per_unit) else SpecificTax(exact_tax, int(per_unit), is_added)
 
 
 def amount_with(

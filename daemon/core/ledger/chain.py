@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import astuple
+
 from common.wire.closure import GENESIS, ChainLink, chained, closure_head
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
@@ -38,21 +40,11 @@ def closure_hash(previous: bytes, closure: Closure) -> bytes:
 
 
 def closure_link(closure: Closure) -> ChainLink:
-    counters = closure.counters
-    return ChainLink(
-        z_number=closure.z_number,
-        report_id=closure.report_id,
-        period_start=closure.chained_start or closure.period_start,
-        period_end=closure.chained_at or closure.period_end,
-        created_at=closure.chained_at or closure.created_at,
-        certs_count=closure.certs_count,
-        total_ttc=closure.total_ttc,
-        counters=(counters.tc, counters.fvc, counters.frc),
-        unexplained=closure.unexplained,
-        first_seq=closure.first_seq,
-        last_seq=closure.last_seq,
-        body=closure.body,
-    )
+    named = {name: getattr(closure, name) for name in ChainLink.__struct_fields__}
+    named["counters"] = astuple(closure.counters)
+    if closure.chained_at:
+        named |= {"period_end": closure.chained_at, "created_at": closure.chained_at}
+    return ChainLink(**named | {"period_start": closure.chained_start or closure.period_start})
 
 
 def entry_hash(previous: bytes, placed: Placed) -> bytes:

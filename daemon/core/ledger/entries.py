@@ -253,11 +253,6 @@ def read_entry(body: bytes) -> Entry:
     return _decoder.decode(body)
 
 
-def read_gaps(content: str) -> tuple[Gap, ...]:
-    """Reads a JSON list of gaps."""
-    return msgspec.json.decode(content, type=tuple[Gap, ...])
-
-
 def repaired(at: int, repair: TimeRepair, ceiling: int) -> int:
     """The repaired time of `at` (ms); the order of times is preserved."""
     return min(max(at - repair.ahead, repair.floor), ceiling)

@@ -147,7 +147,11 @@ def choose(
     originals = [each for each in candidates if each.is_credited_by(credit_type)]
     if not originals:
         if others := [each for each in candidates if each.moved or is_named]:
-            raise InvalidRequest.at(ORIGINAL_NUMBER if is_named else FIELD, _other_family(credit_type, others[0]))
+            types = ", ".join(ORIGINALS[credit_type])
+            fault = Text(
+                "is a {type}; {credit} credits {types} only", type=others[0].type, credit=credit_type, types=types
+            )
+            raise InvalidRequest.at(ORIGINAL_NUMBER if is_named else FIELD, fault)
         return None
     fits = [each for each in originals if each.claimed + amount - leeway <= each.total_ttc]
     if fits:
@@ -159,15 +163,6 @@ def choose(
     nearest = max(originals, key=lambda each: each.total_ttc - each.credited)
     left = nearest.total_ttc - nearest.credited
     raise CreditExceedsOriginal(reference, nearest.total_ttc, nearest.credited + amount, left)
-
-
-def _other_family(credit_type: str, found: PossibleOriginal) -> str:
-    return Text(
-        "is a {type}; {credit} credits {types} only",
-        type=found.type,
-        credit=credit_type,
-        types=", ".join(ORIGINALS[credit_type]),
-    )
 
 
 def booked_on(credit_type: str, amount: int, candidates: Sequence[PossibleOriginal]) -> int:

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from common.language import Text
 from daemon.core.clock import HOUR
 from daemon.core.ledger.entries import OutageBegun, OutageEnded, OutageNotified, OutageReason, Placed, Recipient
 
@@ -52,9 +51,6 @@ class Outage(msgspec.Struct, frozen=True):
         """In ms; of one that lasts, until `now`."""
         return (self.until or max(now, self.since)) - self.since
 
-    def has_notice(self, who: Recipient, reference: str) -> bool:
-        return any((notice.who, notice.reference) == (who, reference) for notice in self.notices)
-
 
 def read_outage(entries: Iterable[Placed]) -> Outage:
     """From all the entries of one outage, in their order; ValueError where they do not begin with its beginning. Times are those of the entries, so
@@ -86,29 +82,3 @@ def _beginning(placed: Placed, lasted: int) -> int:
 def _noticed_at(placed: Placed, at: int) -> int:
     """A time that is ahead of its repaired entry is of the clock that was ahead, and moves with it."""
     return at - (placed.chained_at - placed.at) if placed.chained_at and at > placed.at + SLACK else at
-
-
-class RegisterOfOutages:
-    """Follows the chain from its beginning: outages are numbered from 1 without a gap, and one at the most lasts."""
-
-    def __init__(self) -> None:
-        self._last = 0
-        self._is_open = False
-
-    def problem(self, name: str, entry: object) -> str:
-        """Why the next entry, called `name`, does not fit; empty where it does, and for an entry of another kind."""
-        last, is_open = self._last, self._is_open
-        match entry:
-            case OutageBegun(number=number):
-                self._last, self._is_open = number, True
-                if is_open:
-                    return Text("{name} begins an outage while another one lasts", name=name)
-                if number != last + 1:
-                    return Text("{name} begins an outage with another number than the next", name=name)
-            case OutageEnded(number=number):
-                self._is_open = False
-                if not is_open or number != last:
-                    return Text("{name} ends an outage that does not last", name=name)
-            case OutageNotified(number=number) if number > last:
-                return Text("{name} is about an outage that is not in the register", name=name)
-        return ""

@@ -92,13 +92,10 @@ def on_paper(
         sold = FiscalCounters(tc, after.fvc, after.frc)
     if tc <= before.tc or (now is not None and tc > now.tc):
         return None
-    return sold if now is None else _at_least(sold, now)
-
-
-def _at_least(counters: FiscalCounters, now: FiscalCounters) -> FiscalCounters:
-    """Raises what paper does not tell: FVC and FRC have moved by no more than TC since."""
-    since = now.tc - counters.tc
-    return FiscalCounters(counters.tc, max(counters.fvc, now.fvc - since), max(counters.frc, now.frc - since))
+    if now is None:
+        return sold
+    since = now.tc - tc  # FVC and FRC have moved by no more than TC since: raises what paper does not tell
+    return FiscalCounters(tc, max(sold.fvc, now.fvc - since), max(sold.frc, now.frc - since))
 
 
 def as_printed(paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:

@@ -51,7 +51,7 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
         psvb=first,
         more_psvb=tuple(more),
         payments=_adjust(invoice.payments, difference),
-        warnings=invoice.warnings if not difference else (*invoice.warnings, _adjusted(subtotal.total_ttc)),
+        warnings=_adjusted(invoice.warnings, subtotal.total_ttc) if difference else invoice.warnings,
     )
 
 
@@ -93,8 +93,10 @@ def _line_by_line(invoice: Invoice, group: str) -> tuple[int, int, int]:
     return half_up, up, down
 
 
-def _adjusted(total: int) -> Warn:
-    return Warn("PAYMENT_ADJUSTED", to_stored(PAYMENT_ADJUSTED_TO_MACHINE(total=total)))
+def _adjusted(warnings: tuple[Warn, ...], total: int) -> tuple[Warn, ...]:
+    """Payments that were adjusted to our own total before are adjusted to the machine's."""
+    adjusted = Warn("PAYMENT_ADJUSTED", to_stored(PAYMENT_ADJUSTED_TO_MACHINE(total=total)))
+    return (*(warning for warning in warnings if warning.code != adjusted.code), adjusted)
 
 
 def _adjust(payments: tuple[Payment, ...], difference: int) -> tuple[Payment, ...]:

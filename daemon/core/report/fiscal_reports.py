@@ -246,7 +246,16 @@ def a_report(
         isfs=tuple(isfs),
         from_=millis_text(start),
         to=millis_text(end),
-        closures=tuple(_summary(closure) for closure in closures),
+        closures=tuple(
+            ClosureSummary(
+                each.z_number,
+                millis_text(each.period_start),
+                millis_text(each.period_end),
+                each.total_ttc,
+                each.certs_count,
+            )
+            for each in closures
+        ),
         stands_for=stands_for or msgspec.UNSET,
     )
 
@@ -369,13 +378,3 @@ def _psvb(tally: Tally) -> tuple[Withholding, ...]:
 def _drawer(tally: Tally, cash: CashTotal) -> CashDrawer:
     paid = tally[f"pay.{CASH}"] + tally["stamp"]
     return CashDrawer(cash.deposits, cash.withdrawals, paid + cash.deposits - cash.withdrawals)
-
-
-def _summary(closure: Closure) -> ClosureSummary:
-    return ClosureSummary(
-        closure.z_number,
-        millis_text(closure.period_start),
-        millis_text(closure.period_end),
-        closure.total_ttc,
-        closure.certs_count,
-    )

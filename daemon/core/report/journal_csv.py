@@ -53,8 +53,9 @@ def _paid(method: str, record: Record) -> int:
     return sum(payment.amount for payment in record.invoice.payments if payment.method == method)
 
 
-def _withheld(invoice: Invoice) -> int | None:
-    return sum(psvb.amount for psvb in invoice.withholdings) if invoice.withholdings else None
+def _withheld(record: Record) -> int | None:
+    withholdings = record.invoice.withholdings
+    return sum(psvb.amount for psvb in withholdings) if withholdings else None
 
 
 def _comments(invoice: Invoice) -> str:
@@ -84,7 +85,7 @@ _COLUMNS: Final = (
     Column("totalTva", "TVA", lambda record: sum(line.tva for line in record.invoice.taxes)),
     Column("specificTax", "Taxe spécifique", lambda record: record.invoice.specific_tax),
     Column("psvbGroup", "Groupe PSVB", lambda record: "+".join(psvb.group for psvb in record.invoice.withholdings)),
-    Column("psvbAmount", "PSVB", lambda record: _withheld(record.invoice)),
+    Column("psvbAmount", "PSVB", _withheld),
     *(Column(f"paid{method}", label, partial(_paid, method)) for method, label in PAYMENT_LABELS.items()),
     Column("tc", "TC", lambda record: record.counters.tc if record.counters else None),
     Column("fvc", "FVC", lambda record: record.counters.fvc if record.counters else None),
@@ -167,29 +168,19 @@ def csv_act(placed: Placed, z_number: int) -> tuple[Cell, ...]:
         moment = millis_text(act.notified_at)
         reason = plain_cell(f"{act.number} {act.who} {act.reference}")
         cells |= {"state": "outage.notified", "begunAt": moment, "reason": reason}
-    else:
-        return csv_cash(placed, z_number)
-    return tuple(cells.get(name) for name in COLUMNS)
-
-
-def csv_cash(placed: Placed, z_number: int) -> tuple[Cell, ...]:
-    """A movement of cash as one of the lines (decision 34)."""
-    move, at = placed.entry_of(CashMove), millis_text(placed.at)
-    cells: dict[str, Cell] = {
-        "state": move.kind,
-        "begunAt": at,
-        "endedAt": at,
-        "zNumber": z_number or None,
-        "operatorId": plain_cell(move.operator_id),
-        "operatorName": plain_cell(move.operator_name),
-        "reason": plain_cell(move.reason),
-        "cash": move.amount if move.kind == "deposit" else -move.amount,
-    }
+    elif isinstance(act, CashMove):
+        cells |= {
+            "state": act.kind,
+            "operatorId": plain_cell(act.operator_id),
+            "operatorName": plain_cell(act.operator_name),
+            "reason": plain_cell(act.reason),
+            "cash": act.amount if act.kind == "deposit" else -act.amount,
+        }
     return tuple(cells.get(name) for name in COLUMNS)
 
 
 def excel_row(row: tuple[Cell, ...], zone: tzinfo) -> tuple[Cell, ...]:
-    """One of `csv_row` or `csv_cash` with words in French and times on the clock of the shop."""
+    """One of `csv_row` or `csv_act` with words in French and times on the clock of the shop."""
     cells = dict(zip(COLUMNS, row, strict=True))
     cells["state"] = STATES.get(str(cells["state"]), cells["state"])
     at = machine_millis(str(cells["dateTime"]))

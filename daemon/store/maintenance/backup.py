@@ -193,11 +193,19 @@ def _copy(
         connection.execute("PRAGMA synchronous = OFF")  # one fsync at the end, before it counts
         ledger.execute("BEGIN")  # one view: the daemon goes on writing, and the copy need not begin again
         ledger.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        with _room_for(copy):
+        try:
             ledger.backup(connection, pages=PAGES, progress=lambda _, left, pages: progress(pages - left, pages))
             ledger.execute("ROLLBACK")
             connection.execute("PRAGMA journal_mode = DELETE")  # one file, which can be read from any medium
             finish(connection)
+        except sqlite3.Error as error:
+            if not is_room(error):
+                raise
+            target, why = (
+                copy.with_suffix(""),
+                as_storage_error(error),
+            )  # without .part: what is made, not what is copied
+            raise StorageFull(Text("{path} cannot be written: {why}", path=target, why=why)) from error
 
 
 def _sound(findings: VerifyResult, source: Path) -> VerifyResult:
@@ -275,18 +283,6 @@ def in_the_making(target: Path) -> Iterator[Path]:
         for name in names:
             with contextlib.suppress(OSError):
                 name.unlink()
-
-
-@contextlib.contextmanager
-def _room_for(copy: Path) -> Iterator[None]:
-    """StorageFull for want of room, which names the file that is made and not the one that is copied."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        if not is_room(error):
-            raise
-        target = copy.with_suffix("")  # without .part
-        raise StorageFull(Text("{path} cannot be written: {why}", path=target, why=as_storage_error(error))) from error
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import SaleDeferred, TimeRepair, read_entry, repaired
 from daemon.core.machine.state import short_nim
-from daemon.store.maintenance.recompute_counters import is_number_year
+from daemon.store.maintenance.recompute_parts import is_number_year
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book import deferred
 from daemon.store.tables.book.codec import NUMBER, RECORD_COLUMNS, record_of, unpack

@@ -52,25 +52,12 @@ def newer(copy: Login, replaced: Login, *, is_changed_in_both: bool) -> Login:
     return replaced
 
 
-def _fork(one: sqlite3.Connection, other: sqlite3.Connection) -> int:
+def _fork(copy: sqlite3.Connection, replaced: sqlite3.Connection) -> int:
     """The last entry that both audit logs have; 0 for none. A chain that is equal at an entry is equal before it."""
-    low, high = 0, min(_last(one), _last(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _hash(one, middle) == _hash(other, middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _last(connection: sqlite3.Connection) -> int:
-    last: int = connection.execute(_SQL["last"]).fetchone()[0]
-    return last
-
-
-def _hash(connection: sqlite3.Connection, entry: int) -> bytes:
-    return bytes(value_of(connection.execute(_SQL["hash"], (entry,)), b""))
+    for entry, link in replaced.execute(_SQL["newest_first"]):
+        if value_of(copy.execute(_SQL["hash"], (entry,)), b"") == link:
+            return int(entry)
+    return 0
 
 
 def _changed_since(connection: sqlite3.Connection, entry: int) -> set[str]:

@@ -1,5 +1,5 @@
--- name: last
-SELECT coalesce(max(id), 0) FROM audit;
+-- name: newest_first
+SELECT id, hash FROM audit ORDER BY id DESC;
 
 -- name: hash
 SELECT hash FROM audit WHERE id = ?;

@@ -15,18 +15,23 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
 from daemon.core.ledger.entries import NO_CASH, Epoch, Gap, Placed, RecordsLost, TimeRepair, repaired
-from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.ledger.tally import contribution
 from daemon.core.report import fiscal_reports
-from daemon.store.maintenance.recompute_calendar import CalendarCheck
-from daemon.store.maintenance.recompute_counters import CountersCheck, OriginalCheck, is_number_year
-from daemon.store.maintenance.recompute_losses import LossCheck
+from daemon.store.maintenance.recompute_parts import (
+    CalendarCheck,
+    CountersCheck,
+    LossCheck,
+    OriginalCheck,
+    RegisterOfOutages,
+    as_in_json,
+    is_number_year,
+)
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import NUMBER, PAYLOAD, RECORD_COLUMNS, SEQ, read_tally, record_of, unpack
-from daemon.store.tables.book.entries import entries, in_order, is_end_loss
+from daemon.store.tables.book.entries import entries, in_order
 from daemon.store.tables.book.totals import STRIDE, read_totals
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
@@ -98,8 +103,11 @@ class BookRecomputation:
                 case Closure():
                     self._pass_missing(seq, item.hash.hex())
                     self._take_closure(item)
+                case Placed(entry=RecordsLost(next_hash="")):  # of records that were lost right before it
+                    self._pass_missing(seq, "")
+                    self._take_entry(item)
                 case Placed():
-                    self._pass_missing(seq, "" if is_end_loss(item) else item.hash.hex())
+                    self._pass_missing(seq, item.hash.hex())
                     self._take_entry(item)
                 case _:
                     self._try_record(item)
@@ -142,34 +150,24 @@ class BookRecomputation:
                 self._now.hash = row[_HASH]
             if self._losses.take_unreadable(row[SEQ]):
                 return
-            self._note(
-                Text(
-                    "record {seq} (invoice {number!r}) cannot be read: {error}",
-                    seq=row[SEQ],
-                    number=row[NUMBER],
-                    error=error.with_traceback(None),  # its frames have cursors, which would keep the file locked
-                )
-            )
+            error = error.with_traceback(None)  # its frames have cursors, which would keep the file locked
+            names: dict[str, object] = {"seq": row[SEQ], "number": row[NUMBER], "error": error}
+            self._note(Text("record {seq} (invoice {number!r}) cannot be read: {error}", **names))
 
     def _take_record(self, row: tuple[Any, ...]) -> None:
         *columns, stored_tally, epoch, original_id, _, number_year = row
         content = unpack(row[PAYLOAD]) if isinstance(row[PAYLOAD], bytes) else b""
         record = record_of(tuple(columns), content)
+        names: dict[str, object] = {"seq": record.seq, "number": record.number}
         self._pass_missing(record.seq - 1, record.hash.hex())
         if not self._losses.is_after_loss and chain.record_hash(self._now.hash, record, content) != record.hash:
-            self._note(
-                Text(
-                    "record {seq} (invoice {number!r}) does not continue the chain",
-                    seq=record.seq,
-                    number=record.number,
-                )
-            )
+            self._note(Text("record {seq} (invoice {number!r}) does not continue the chain", **names))
         self._check_time(Text("record {seq}", seq=record.seq), record.ended_at, record.chained_at, (record.seq, 0))
         if record.ended_at < self._now.at:
             self._note(Text("record {seq} is older than the one before it", seq=record.seq))
         tally = read_tally(stored_tally)
         if problem := self._wrong_beside(record, tally, epoch, original_id, number_year):
-            self._note(problem(seq=record.seq, number=record.number))
+            self._note(problem(**names))
         counters = record.counters if record.state == "certified" else None
         fvc = counters.fvc if counters else None
         before = self._now.fvc_start
@@ -302,7 +300,7 @@ class BookRecomputation:
         self._counters.check(closure.counters)
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
-        ours = msgspec.to_builtins(
+        ours = as_in_json(
             fiscal_reports.z_report(
                 msgspec.structs.replace(self._book, nim=self._nim),
                 self._aggregate(closure),
@@ -320,7 +318,7 @@ class BookRecomputation:
         if self._now.cash == NO_CASH:  # the Z of a version that did not know of cash does not speak of it
             stored.setdefault("cash", ours["cash"])
         for figure in _FIGURES:
-            expected = list(ours[figure]) if isinstance(ours[figure], tuple) else ours[figure]
+            expected = ours[figure]
             is_first = self._now.fvc_start and stored.get(figure) == self._first_fvc
             if figure == "fvc_start" and (is_first or self._losses.is_start_lost):
                 continue

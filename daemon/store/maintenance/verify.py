@@ -7,13 +7,16 @@ chain, as far as they follow from it (docs/reliability.md lists what does not)."
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -26,25 +29,37 @@ from daemon.store.maintenance.beside_chain import check_beside_chain
 from daemon.store.maintenance.health import examine, file_faults
 from daemon.store.maintenance.lost_writes import find_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
-from daemon.store.maintenance.verify_notes import equal_numbers, lost_records, series_gaps
 from daemon.store.sqlite.disk_failure import DAMAGED, as_storage_error, is_unreadable, storage_error
-from daemon.store.sqlite.file import open_to_read
+from daemon.store.sqlite.file import load, open_to_read, read_as
 from daemon.store.sqlite.lock import read_mark
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.audit import broken_entry, is_cut_off
 from daemon.store.tables.book.books import all_books
 from daemon.store.tables.book.codec import lenient
+from daemon.store.tables.book.entries import losses
 from daemon.store.tables.meta import Damage
 
 OLDER = Text("{path}: the ledger is of an older version; start mcfd once to bring it up to date")
 MAX_PROBLEMS = 100
 """Findings reported; one damaged page can spoil a thousand records."""
-
-NOTES = (equal_numbers, series_gaps, lost_records)
-
+_SQL = load(__name__)
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """How many records are done, of how many."""
+LEAST: Final = 20
+"""Numbers of a series."""
+MAX_MISSING: Final = 10
+"""One of so many."""
+MAX_RANGES: Final = 5
+_NUMBER: Final = re.compile(r"(.*?)([0-9]{1,15})", re.ASCII | re.DOTALL)
+_TWINS: Final = {
+    "numbers": Text(
+        "{nim} ({mode}): record {seq} has the number {number!r}, which is equal to {same!r} of record {earlier} (written by 0.1.0)"
+    ),
+    "codes": Text(
+        "{nim} ({mode}): record {seq} ({number!r}) has the code of record {earlier} ({same!r}) (written by 0.1.0): ask for a correction"
+    ),
+}
 
 
 class VerifyResult(msgspec.Struct, frozen=True):
@@ -146,7 +161,17 @@ class Verification:
         total = self._try(lambda: count_records(self._connection)) or 0
         for book in self._try(lambda: all_books(self._connection)) or ():
             self._try(partial(self._check_book, book, total))
-        notes = self._try(lambda: tuple(islice(chain(*(find(self._connection) for find in NOTES)), MAX_PROBLEMS))) or ()
+        notes = (
+            self._try(
+                lambda: tuple(
+                    islice(
+                        chain(*(find(self._connection) for find in (equal_numbers, series_gaps, lost_records))),
+                        MAX_PROBLEMS,
+                    )
+                )
+            )
+            or ()
+        )
         problems = (*self._of_file, *self._problems)[:MAX_PROBLEMS]
         counts = (self._books, self._records, self._closures)
         return VerifyResult(problems, *counts, len(self._of_file), notes, tuple(self._losses))
@@ -204,3 +229,55 @@ def _file_problems(connection: sqlite3.Connection) -> Iterator[str]:
         yield Text(
             "file: row {row_id} of {table} refers to a missing {parent}", row_id=row_id, table=table, parent=parent
         )
+
+
+# -- notes, which are no damage -----------------------------------------------------------------------------------------
+
+
+def equal_numbers(connection: sqlite3.Connection) -> Iterator[str]:
+    """A sentence for each duplicate of 0.1.0, which stays: two spellings of one number, a code entered for two invoices."""
+    for query, sentence in _TWINS.items():
+        yield from read_as(sentence, connection.execute(_SQL[query]))
+
+
+def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:
+    """A sentence for each series of a live book with gaps (SFE 2.18: without), where one can be recognised: many numbers
+    with the same prefix and nearly all digits in use. A missing number may be a sale that was given up."""
+    for book in all_books(connection):
+        if book.mode != "live":
+            continue
+        series: defaultdict[tuple[str, int], array[int]] = defaultdict(lambda: array("q"))
+        for number, year in connection.execute(_SQL["series_numbers"], (book.id,)):
+            if (found := _NUMBER.fullmatch(number)) is not None:
+                series[found[1], year].append(int(found[2]))
+        for (name, _), numbers in sorted(series.items()):
+            gaps = gaps_of(numbers)
+            if gaps:
+                ranges = [str(first) if first == last else f"{first}-{last}" for first, last in gaps[:MAX_RANGES]]
+                yield Text(
+                    "{nim}: numbers are missing in the series {series!r}: {missing}",
+                    nim=book.nim,
+                    series=name,
+                    missing=", ".join(ranges) + (", …" if len(gaps) > MAX_RANGES else ""),
+                )
+
+
+def lost_records(connection: sqlite3.Connection) -> Iterator[str]:
+    """A sentence for each group."""
+    for book in all_books(connection):
+        for entry in losses(connection, book).values():
+            yield Text(
+                "{nim} ({mode}): a disk has lost the records {first} to {last}, which are missing since a restore; the totals count them",
+                nim=book.nim,
+                mode=book.mode,
+                first=entry.first_seq,
+                last=entry.last_seq,
+            )
+
+
+def gaps_of(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of each; none where the numbers are no series."""
+    there = sorted(set(numbers))
+    if len(there) < LEAST or (there[-1] - there[0] + 1 - len(there)) * MAX_MISSING > len(there):
+        return []
+    return [(before + 1, after - 1) for before, after in pairwise(there) if after > before + 1]

@@ -127,24 +127,9 @@ def _entry_line(placed: Placed) -> Line:
     }
 
 
-def decision_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
-    """What operators decided in that time."""
-    yield from _plain(connection, "decisions", (year.book.id, year.began_at, year.end.at))
-
-
-def audit_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
-    """The audit log of the box in that time; each entry with the hash that it is chained to."""
-    for line in _plain(connection, "audit", {"genesis": AUDIT_GENESIS, "begin": year.began_at, "end": year.end.at}):
-        yield {**line, "detail": msgspec.json.decode(line["detail"])}
-
-
-def letterhead_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
-    """What stood on paper: named by invoices, Zs and months."""
-    yield from _plain(connection, "letterheads", (year.book.id,))
-
-
-def _plain(connection: sqlite3.Connection, name: str, values: tuple[Any, ...] | Line) -> Iterator[Line]:
-    found = connection.execute(_SQL[name], values)
-    names = [column for column, *_ in found.description]
-    for row in found:
-        yield dict(zip(names, row, strict=True))
+def plain_lines(connection: sqlite3.Connection, name: str, year: ArchiveYear) -> Iterator[Line]:
+    """`decisions`: of operators in that time; `audit`: the log of the box in it, each entry with the hash that it is
+    chained to; `letterheads`: what stood on paper, as invoices, Zs and months name it."""
+    values = {"book": year.book.id, "begin": year.began_at, "end": year.end.at, "genesis": AUDIT_GENESIS}
+    for line in read_as(dict[str, Any], connection.execute(_SQL[name], values)):
+        yield line | {"detail": msgspec.json.decode(line["detail"])} if name == "audit" else line

@@ -13,7 +13,8 @@ SELECT {closure} FROM closure WHERE book_id = ? AND z_number > ? AND z_number <=
 SELECT {entry} FROM entry WHERE book_id = ? AND after_seq >= ? AND after_seq <= ? ORDER BY after_seq, after_z, id;
 
 -- name: decisions
-SELECT id, at, decision, attempt_id, attention, reason FROM settlement WHERE book_id = ? AND at >= ? AND at <= ? ORDER BY id;
+SELECT id, at, decision, attempt_id, attention, reason FROM settlement
+WHERE book_id = :book AND at >= :begin AND at <= :end ORDER BY id;
 
 -- name: audit
 SELECT id, at, actor, address, action, subject, detail, lower(hex(hash)) AS hash,
@@ -23,4 +24,4 @@ WHERE id >= (SELECT min(id) FROM audit WHERE at >= :begin) AND id <= (SELECT max
 ORDER BY id;
 
 -- name: letterheads
-SELECT lower(hex(digest)) AS digest, at, hex(content) AS content FROM letterhead WHERE book_id = ? ORDER BY at;
+SELECT lower(hex(digest)) AS digest, at, hex(content) AS content FROM letterhead WHERE book_id = :book ORDER BY at;

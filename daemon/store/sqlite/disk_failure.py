@@ -23,6 +23,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -163,7 +164,7 @@ def file_failed(error: OSError, *, is_sync: bool = True) -> None:
 def read_failures(ledger: Path) -> Sequence[DiskFailure]:
     """Oldest first."""
     found = []
-    for line in _lines(ledger):
+    for line in chain.from_iterable(map(_lines_of, _paths(ledger))):
         at, _, cause = line.partition(" ")
         if at.isdecimal() and cause != COPIED:
             found.append(DiskFailure(int(at), cause))
@@ -172,7 +173,8 @@ def read_failures(ledger: Path) -> Sequence[DiskFailure]:
 
 def is_copy_due(ledger: Path) -> bool:
     """Whether a process ended by such an error, and the ledger was not copied since."""
-    return any(not _is_copied(path) for path in _paths(ledger))
+    records = filter(None, map(_lines_of, _paths(ledger)))
+    return any(not lines[-1].endswith(f" {COPIED}") for lines in records)
 
 
 def note_copied(ledger: Path) -> None:
@@ -227,15 +229,6 @@ def _lines_of(path: Path) -> list[str]:
         return read_file(path).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
-
-
-def _lines(ledger: Path) -> list[str]:
-    return [line for path in _paths(ledger) for line in _lines_of(path)]
-
-
-def _is_copied(path: Path) -> bool:
-    lines = _lines_of(path)
-    return not lines or lines[-1].endswith(f" {COPIED}")
 
 
 def _refuses_all(ledger: Path) -> bool:

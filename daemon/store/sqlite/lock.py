@@ -72,7 +72,9 @@ class LedgerLock:
             process, _, holder = found.rstrip("\n").partition("\n")
             control = Path(holder) if holder.startswith("/") else None
             raise LedgerInUse(ledger, process, control, is_command=holder == _COMMAND) from error
-        _write_holder(beside, word)
+        with contextlib.suppress(OSError):  # a full disk is reported by the next write, in better words
+            os.ftruncate(beside, 0)
+            os.write(beside, f"{os.getpid()}\n{word}\n".encode())
         return cls(*opened)
 
     def release(self) -> None:
@@ -85,15 +87,6 @@ class LedgerLock:
 def lock_path(ledger: Path) -> Path:
     real = real_path(ledger)
     return real.with_name(real.name + ".lock")
-
-
-def _write_holder(descriptor: int, word: str) -> None:
-    """Its process, for people, and what it is. A full disk is reported by the next write, in better words."""
-    try:
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n{word}\n".encode())
-    except OSError:
-        return
 
 
 class MarkRow(NamedTuple):

@@ -31,8 +31,6 @@ _PLACES = load(__name__, columns="id, seq")
 CHUNK = 128
 """Records that a stream reads at a time: constant memory, and no long read transaction that keeps the WAL growing."""
 
-WALKED = 2000
-"""Entries gone back through before the indexes of the numbers are used."""
 
 NUMBERS = 5_000
 """Numbers that one query searches in an index, about a millisecond; with four milliseconds one sale in a hundred took
@@ -65,7 +63,7 @@ def journal(connection: sqlite3.Connection, book: Book, page: Page) -> list[Reco
 
 
 def _newest_first(connection: sqlite3.Connection, book: Book, page: Page, between: Between) -> list[Record]:
-    values = (book.id, *between, *attempts.search_parameters(page), page.part, page.part, page.limit)
+    values = (book.id, *between, *attempts.search_parameters(page), page.limit)
     try:
         return [record_of(row) for row in connection.execute(_SQL["newest_first"], values)]
     except UNREADABLE:
@@ -79,11 +77,7 @@ def _walk(
     after, upto, start, end = between
     page = msgspec.structs.replace(page, start=start, end=end)
     places = connection.execute(_PLACES["walk_back" if newest_first else "walk_on"], (book.id, after, upto)).fetchall()
-    found = (
-        record
-        for record in each_of(connection, places)
-        if record.state == "damaged" or (page.fits(record) and page.part in record.number)
-    )
+    found = (record for record in each_of(connection, places) if record.state == "damaged" or page.fits(record))
     return list(islice(found, page.limit))
 
 
@@ -108,15 +102,6 @@ def reach(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[int, 
     after, last, _, _ = _between(connection, book, page)
     (newest,) = connection.execute(_SQL["newest"], (book.id, last)).fetchone()
     return after, max(after, newest)
-
-
-def newest_with_part(connection: sqlite3.Connection, book: Book, page: Page) -> tuple[list[Record], int]:
-    """The newest entries whose number has the part, and the `before_seq` for older ones, 0 at the end. A frequent part
-    is found soon this way."""
-    after, newest = reach(connection, book, page)
-    walked = max(after, newest - WALKED)
-    found = _newest_first(connection, book, page, (walked, newest, page.start, page.end))
-    return found, 0 if len(found) == page.limit or walked == after else walked + 1
 
 
 def stretches(connection: sqlite3.Connection, book: Book) -> list[Stretch]:
@@ -202,17 +187,13 @@ def _open_ones(connection: sqlite3.Connection, book: Book, page: Page) -> Iterat
 
 
 def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
+    before = page.before_seq or _LAST
     try:
-        return _readable_of_number(connection, book, page)
+        found = attempts.failed_attempts(connection, book, page)
+        holders = attempts.certified_numbers(connection, book, page.number)
+        found += [holder for holder in holders if holder.seq < before and page.fits(holder)]
+        return sorted(found, key=lambda record: -record.seq)[: page.limit]
     except UNREADABLE:
-        places = connection.execute(_PLACES["of_number"], (book.id, page.number, page.before_seq or _LAST)).fetchall()
-        found = each_of(connection, places)
-        return [record for record in found if record.state == "damaged" or page.fits(record)][: page.limit]
-
-
-def _readable_of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
-    found = attempts.failed_attempts(connection, book, page)
-    for holder in attempts.certified_numbers(connection, book, page.number):
-        if holder.seq < (page.before_seq or _LAST) and page.fits(holder):
-            found.append(holder)
-    return sorted(found, key=lambda record: -record.seq)[: page.limit]
+        places = connection.execute(_PLACES["of_number"], (book.id, page.number, before)).fetchall()
+        each = each_of(connection, places)
+        return [record for record in each if record.state == "damaged" or page.fits(record)][: page.limit]

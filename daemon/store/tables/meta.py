@@ -96,9 +96,6 @@ class Lineage(msgspec.Struct, frozen=True):
     ledger_id: str
     epochs: tuple[ClosureEpoch, ...]
 
-    def epoch_of(self, closure_row: int) -> int:
-        return max((epoch.number for epoch in self.epochs if epoch.after < closure_row), default=0)
-
     @property
     def epoch(self) -> int:
         """Of what happens now."""

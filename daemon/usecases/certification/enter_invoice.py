@@ -1,5 +1,5 @@
-"""The commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h. A 38h that takes
-longer than usual on this machine is reported before its time limit; nothing is sent for it."""
+"""The commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h. A slow 38h is
+reported before its time limit; nothing is sent for it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,8 @@ from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
-TIMES = 3
-"""Factor on the longest 38h so far, after which one is reported as slow."""
-BOUNDS = {False: (1.0, 3.0), True: (20.0, 60.0)}
-"""Least and greatest wait in seconds before that report, by `is_credit`: the tax server checks a credit note first."""
+SLOW_AFTER = {False: 3.0, True: 60.0}
+"""Seconds after which a 38h is reported as slow, by `is_credit`: the tax server checks a credit note first."""
 
 
 class OutcomeUnknown(Exception):
@@ -97,12 +95,6 @@ async def enter(
     if worker.machine is not machine:
         raise LineLost(reasons.GONE_BEFORE_CLOSE)
     return agreed
-
-
-async def _read_rates(worker: MachineWorker, machine: ConnectedMachine) -> None:
-    """The machine may have refused a line because its VAT rates have changed since they were read."""
-    with contextlib.suppress(MachineError):
-        worker.rates = dict((await machine.state()).rates)
 
 
 async def _cancel_left_open(worker: MachineWorker, machine: ConnectedMachine, refused: MachineRefused) -> None:
@@ -186,27 +178,20 @@ async def _cancel(worker: MachineWorker, machine: ConnectedMachine, why: McfdErr
     except MachineError as error:
         worker.drop(machine, reasons.INVOICE_NOT_CANCELLED(error=error))
         return None
-    if was_open and isinstance(why, MachineRefused):
-        await _read_rates(worker, machine)
+    if was_open and isinstance(why, MachineRefused):  # perhaps since its VAT rates have changed since they were read
+        with contextlib.suppress(MachineError):
+            worker.rates = dict((await machine.state()).rates)
     return was_open
-
-
-def patience(longest: float, *, is_credit: bool) -> float:
-    """Seconds after which 38h is slow. `longest`: the longest 38h since the start in seconds, 0 before the first."""
-    least, most = BOUNDS[is_credit]
-    return min(max(least, TIMES * longest), most)
 
 
 @contextmanager
 def watching(worker: MachineWorker, number: str, *, is_credit: bool) -> Iterator[None]:
-    """Reports a slow 38h while it runs, and measures it; a 38h that ends without a reply is not measured."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    wait = patience(worker.longest_close.get(is_credit, 0.0), is_credit=is_credit)
-    timer = loop.call_later(wait, _announce, worker, number, wait)
+    """Reports a slow 38h while it runs."""
+    timer = asyncio.get_running_loop().call_later(
+        SLOW_AFTER[is_credit], _announce, worker, number, SLOW_AFTER[is_credit]
+    )
     try:
         yield
-        worker.longest_close[is_credit] = max(worker.longest_close.get(is_credit, 0.0), loop.time() - began)
     finally:
         timer.cancel()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Final
+from typing import Final, Unpack
 
 import structlog
 
@@ -17,10 +17,12 @@ from daemon.core.errors import InvalidRequest, LineLost, MachineAttention, McfdE
 from daemon.core.ledger.book import Closure, LastSeen
 from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CalendarKind
 from daemon.core.ledger.verdict import went_down
+from daemon.core.machine.state import MachineState
 from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.calendar_closures import find_calendar_closure
+from daemon.store.tables.book.closures import PeriodFigures
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
@@ -44,8 +46,38 @@ async def close_period(
     (decision 15), unless that is no longer configured or its spare certifies in its place."""
 
     async def run() -> Closure:
-        close = _close if await check_closable(worker) else _close_without_machine
-        return await close(worker, call, counted, after)
+        if not await check_closable(worker):
+            # By the last counters in the ledger, which the Z states. An attempt in doubt is left to an operator.
+            return await store(counters=worker.counters, unexplained=0, without_machine=True)
+        deadline = asyncio.get_running_loop().time() + worker.limits.patience
+        with worker.queue.join() as entry:
+            machine = await worker.turn(entry, deadline)
+            check_expiry(call.expires)
+            await worker.attempts.all_durable()
+            try:
+                state, moved = await _read_counters(worker, machine)
+            except LineLost as error:
+                raise NothingDone(error, Text("nothing was closed")) from error
+            return await store(LastSeen(state.last), counters=state.counters, unexplained=moved)
+
+    async def store(seen: LastSeen | None = None, **figures: Unpack[PeriodFigures]) -> Closure:
+        figures |= {"counted": counted, "letterhead": worker.defaults.letterhead.hex()}
+        closure = await worker.ledger.close_period(
+            worker.book, at=worker.now(), call=call, after=after, seen=seen, **figures
+        )
+        worker.attempts.counters = closure.counters
+        worker.aggregate = await worker.ledger.aggregated(worker.book)
+        log.info(
+            "closure.created",
+            **worker.names,
+            z_number=closure.z_number,
+            certs_count=closure.certs_count,
+            total_ttc=closure.total_ttc,
+            unexplained=closure.unexplained,
+            request_id=call.request_id,
+        )
+        worker.publish("closure.created", ref=closure.z_number)
+        return closure
 
     return await worker.run_to_end(once(worker, call, run, lambda use: use.closure), "close period")
 
@@ -60,37 +92,6 @@ async def check_closable(worker: MachineWorker) -> bool:
         raise MachineAttention(question)
     await worker.ledger.check_free_space(worker.book)
     return needs_machine
-
-
-async def _close(worker: MachineWorker, call: Call, counted: int | None, after: int | None) -> Closure:
-    deadline = asyncio.get_running_loop().time() + worker.limits.patience
-    with worker.queue.join() as entry:
-        machine = await worker.turn(entry, deadline)
-        check_expiry(call.expires)
-        await worker.attempts.all_durable()
-        try:
-            closure = await _freeze(worker, machine, call, counted, after)
-        except LineLost as error:
-            raise NothingDone(error, Text("nothing was closed")) from error
-    return _log_closure(worker, closure, call)
-
-
-async def _close_without_machine(worker: MachineWorker, call: Call, counted: int | None, after: int | None) -> Closure:
-    """Closes by the last counters in the ledger, which the Z states. An attempt in doubt is left to an operator."""
-    at = worker.now()
-    closure = await worker.ledger.close_period(
-        worker.book,
-        counters=worker.counters,
-        unexplained=0,
-        at=at,
-        call=call,
-        without_machine=True,
-        letterhead=worker.defaults.letterhead.hex(),
-        counted=counted,
-        after=after,
-    )
-    worker.aggregate = await worker.ledger.aggregated(worker.book)
-    return _log_closure(worker, closure, call)
 
 
 async def close_former_periods(worker: MachineWorker) -> None:
@@ -115,23 +116,8 @@ async def close_former_periods(worker: MachineWorker) -> None:
             log.info("closure.created", nim=book.nim, mode=book.mode, z_number=closure.z_number)
 
 
-def _log_closure(worker: MachineWorker, closure: Closure, call: Call) -> Closure:
-    log.info(
-        "closure.created",
-        **worker.names,
-        z_number=closure.z_number,
-        certs_count=closure.certs_count,
-        total_ttc=closure.total_ttc,
-        unexplained=closure.unexplained,
-        request_id=call.request_id,
-    )
-    worker.publish("closure.created", ref=closure.z_number)
-    return closure
-
-
-async def _freeze(
-    worker: MachineWorker, machine: ConnectedMachine, call: Call, counted: int | None, after: int | None
-) -> Closure:
+async def _read_counters(worker: MachineWorker, machine: ConnectedMachine) -> tuple[MachineState, int]:
+    """The machine's state, and how many invoices it has counted that are not ours."""
     state = await machine.state()
     worker.time.apply_machine(state.time)
     now, before = state.counters, worker.counters
@@ -144,20 +130,7 @@ async def _freeze(
     moved = (now.fvc - before.fvc) + (now.frc - before.frc)
     if moved:
         log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
-    closure = await worker.ledger.close_period(
-        worker.book,
-        counters=now,
-        unexplained=moved,
-        at=worker.now(),
-        call=call,
-        seen=LastSeen(state.last),
-        letterhead=worker.defaults.letterhead.hex(),
-        counted=counted,
-        after=after,
-    )
-    worker.attempts.counters = now
-    worker.aggregate = await worker.ledger.aggregated(worker.book)
-    return closure
+    return state, moved
 
 
 async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str, call: Call) -> Answered[bytes]:

@@ -132,13 +132,11 @@ async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesRepor
     before = last.entry if last and isinstance(last.entry, ReportAct) else ReportAct("articles", "")
     articles = await _add_up(worker, *EVER, before.upto_seq)
     # A time that was repaired since is that of the entry.
-    start = min(_end_of(before), last.at) if last else articles.first_at or worker.now()
+    start = articles.first_at or worker.now()
+    if last:
+        until = msgspec.json.decode(before.body, type=ArticlesReport).to
+        start = min(millis(datetime.fromisoformat(until)), last.at)
     return articles, await _report(worker, articles, start, worker.now())
-
-
-def _end_of(closed: ReportAct) -> int:
-    """In ms."""
-    return millis(datetime.fromisoformat(msgspec.json.decode(closed.body, type=ArticlesReport).to))
 
 
 async def _add_up(worker: MachineWorker, start: int, end: int, after_seq: int) -> Articles:

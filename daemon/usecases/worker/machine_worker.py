@@ -136,8 +136,6 @@ class MachineWorker(MachinePair):
     """Whether it was logged how this machine's VAT differs from ours."""
     accepted_differences: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Differences of TC and FC in C0h from the known counters, by invoice type, that were checked by C1h."""
-    longest_close: dict[bool, float] = field(default_factory=dict)
-    """Longest 38h since the start in seconds, by `is_credit`."""
     reading: MachineReading | None = None
     taxpayer: tuple[str, ...] = ()
     """I0…I5 of 2Bh, read once."""

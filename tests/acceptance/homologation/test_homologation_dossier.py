@@ -70,6 +70,16 @@ def test_each_case_comes_as_expected(shop: Shop) -> None:
     assert [result for result in results if result.state != "passed"] == []
 
 
+def test_credit_notes_come_as_expected_where_each_type_has_its_own_counter(tmp_path: Path) -> None:
+    """A sale and an export may then have one counter: the case names the sale by its number too, so none is a false failure."""
+    machine = Machine(tmp_path, NIM, IFU, "--test-mode", "--fc-per-type", "--fvc-local")
+    cases = [case for case in read_cases() if re.fullmatch("[FE][AVT](-.*)?", case.id)]
+    shop = Shop(tmp_path, machines=(machine,), per_machine={"test_mode": True})
+    with shop, _client(shop.start(), shop.key()) as client:
+        results = list(CasePlayer(client, "H5", is_test_mode=True).play(cases))
+    assert {result.id: result.state for result in results} == dict.fromkeys([case.id for case in cases], "passed")
+
+
 def test_the_documents_are_in_french_whatever_the_box_speaks(tmp_path: Path) -> None:
     """Procedure, 3.2; and a box that takes sales on for later while its machine is out of order shows the regularisation as well."""
     config, papers = {"server": {"language": "en"}}, tmp_path / "papers"

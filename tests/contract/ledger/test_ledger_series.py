@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import invoice, opened_till
 
-from daemon.store.maintenance.verify import verify
-from daemon.store.maintenance.verify_notes import gaps_of
+from daemon.store.maintenance.verify import gaps_of, verify
 
 
 async def test_verify_names_the_numbers_that_are_missing(path: Path) -> None:

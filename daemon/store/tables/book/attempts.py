@@ -255,12 +255,6 @@ def find_number(
     return record_of(row)
 
 
-def find_holder(connection: sqlite3.Connection, book: Book, number: str, taken: TakenFrom) -> Record | None:
-    """The attempt that reserves that number in this book or in one that shares it, begun ones included."""
-    mine = find_number(connection, book, number, taken, include_begun=True)
-    return mine or find_elsewhere(connection, book, number, taken)
-
-
 def find_elsewhere(connection: sqlite3.Connection, book: Book, number: str, taken: TakenFrom) -> Record | None:
     """The attempt that reserves that number in another book that shares it; a begun one may be in doubt."""
     others = take_overs.sharing(connection, book)

@@ -33,15 +33,17 @@ WHERE live.mode = 'live' AND (one.mode = 'test' OR live.id <= one.id)
 
 -- name: state
 -- A taxpayer that version 0.1.0 has overwritten is that of the last certification.
-SELECT tc, fvc, frc, last_number, last_at, last_seq, rates,
+-- Behind the counters and the name as in `BookState`.
+SELECT tc, fvc, frc, nim, last_number,
+       max(last_at, coalesce((SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), 0)), last_seq, rates,
        coalesce(nullif(ifu, ''),
                 (SELECT ifu FROM certification
                  WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND ifu <> '' ORDER BY seq DESC LIMIT 1), ''),
-       attention, unexplained, z_number, epoch, z_asked > 0, accepted_to, repairs, restored_at, seen,
-       (SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), nim,
+       attention, unexplained, z_number, epoch, z_asked > 0, restored_at,
        coalesce((SELECT code FROM certification WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND certification.epoch = book.epoch
                  ORDER BY seq DESC LIMIT 1), ''),
-       CASE WHEN restored_at THEN coalesce((SELECT value FROM meta WHERE name = 'lost_writes'), '') ELSE '' END, in_use
+       CASE WHEN restored_at THEN coalesce((SELECT value FROM meta WHERE name = 'lost_writes'), '') ELSE '' END,
+       accepted_to, repairs, seen, in_use
 FROM book WHERE id = ?;
 
 -- name: head

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from itertools import takewhile
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 import msgspec
 from msgspec.structs import asdict
@@ -35,24 +35,33 @@ COLUMNS = (
 _SQL = load(__name__, columns=COLUMNS)
 
 
+class PeriodFigures(TypedDict, total=False):
+    """What is said of a period at its end. `counters`: the machine's, which have counted `unexplained` others;
+    `letterhead`: digest in hex; `counted`: cash in the drawer."""
+
+    counters: Required[FiscalCounters]
+    unexplained: Required[int]
+    without_machine: bool
+    letterhead: str
+    counted: int | None
+
+
 def close_period(
     connection: sqlite3.Connection,
     book: Book,
     *,
-    counters: FiscalCounters,
-    unexplained: int,
     at: int,
     zone: tzinfo,
     labels: Mapping[str, str],
     seen: LastSeen | None = None,
-    without_machine: bool = False,
-    letterhead: str = "",
-    counted: int | None = None,
+    **figures: Unpack[PeriodFigures],
 ) -> Closure:
     """Brings in the rest, freezes, numbers, chains, and opens the next period."""
     totals, _ = add_new(connection, book, zone)
     head = read_head(connection, book.id)
     last_z, found = connection.execute(_SQL["opening"], (book.id,)).fetchone()
+    counters = figures["counters"]
+    figures["unexplained"] += found
     totals.fvc_end = counters.fvc
     since, at = totals.period_start or at, max(at, head.at)
     report = fiscal_reports.z_report(
@@ -61,17 +70,13 @@ def close_period(
         z_number=last_z + 1,
         report_id=str(uuid.uuid4()),
         created_at=at,
-        counters=counters,
-        unexplained=found + unexplained,
         chain_previous=head.hash,
         cash=cash_of_period(connection, book, totals.period_start),
         isfs=isfs_of_period(connection, book),
         waiting=backlog(connection, book).waiting,
-        letterhead=letterhead,
         labels=labels,
-        without_machine=without_machine,
-        counted=counted,
         stands_for=take_overs.stands_for(connection, book, since, at),
+        **figures,
     )
     closure = Closure(
         z_number=report.z_number,

@@ -69,11 +69,6 @@ def in_order(
     return merge(*parts, key=itemgetter(0))
 
 
-def is_end_loss(placed: Placed) -> bool:
-    """Whether it names records that were lost right before it."""
-    return isinstance(placed.entry, RecordsLost) and not placed.entry.next_hash
-
-
 def losses(connection: sqlite3.Connection, book: Book) -> dict[str, RecordsLost]:
     """The entries for lost records, by the hash (hex) of what follows these."""
     found = read_as(Placed, connection.execute(_SQL["lost"], (book.id,)))

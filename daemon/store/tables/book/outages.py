@@ -79,7 +79,8 @@ def note_notified(
     answer: Callable[[Outage], bytes],
 ) -> bytes:
     """What `answer` makes of the outage then. The same person and reference are noted once; NotFound."""
-    if not find_outage(connection, book, number).has_notice(notice.who, notice.reference):
+    notices = {(each.who, each.reference) for each in find_outage(connection, book, number).notices}
+    if (notice.who, notice.reference) not in notices:
         noted = OutageNotified(number, notice.who, notice.reference, notice.at)
         placed = entries.append(connection, book, noted, at)
         detail = {"outage": str(number), "who": notice.who, "reference": notice.reference}

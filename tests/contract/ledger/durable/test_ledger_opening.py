@@ -227,16 +227,16 @@ async def test_what_verify_finds_in_the_file_stops_certification_and_the_next_st
     async with opened(path) as store:
         book = await store.ledger.write(open_book, NIM, "live")
         flipped = Damage(file=("file: row 3 missing from index certification_number",))
-        await store.retention.note_damage(Damage(entries=("record 2 does not continue the chain",)))
+        await store.retention.note_verified(Damage(entries=("record 2 does not continue the chain",)), at=1)
         await store.ledger.check_free_space(book)
-        await store.retention.note_damage(flipped)
+        await store.retention.note_verified(flipped, at=1)
         with pytest.raises(LedgerUnusable, match="row 3 missing from index"):
             await store.ledger.check_free_space(book)
     for change in ("UPDATE meta SET value = value", "UPDATE meta SET value = '{' || value WHERE name = 'damage'"):
         tamper(path, change)
         assert "row 3 missing from index" in await refusal(path)
     async with opened(path, opening="command") as store:
-        await store.retention.note_verified(at=1)
+        await store.retention.note_verified(Damage(), at=1)
     async with opened(path) as store:
         await store.ledger.check_free_space(book)
 

@@ -4,11 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from support.cli.command import CONFIG, NIM, Command, terminal_output
 from support.ledgers.ledger import Till, opened, tamper
 from support.shop import BIN
 
 from common.language.reasons import WRITES_LOST, to_stored
+from daemon.cli.commands import clock
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.tables.book.books import open_book
 
@@ -195,6 +197,13 @@ async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
         refused = mcfd.run("time", "repair", "--reason", reason)
         assert (refused.returncode, "--reason" in refused.stderr) == (2, True)
     assert mcfd.ok("time", "accept").startswith("accepted")
+
+
+def test_no_book_is_wrong_by_a_clock_that_is_not_set(mcfd, monkeypatch):
+    """On a box that has begun in 1970: its clock has to be set, not the book repaired."""
+    monkeypatch.setattr(clock, "now_millis", lambda: 60_000)
+    done = CliRunner().invoke(clock.command, ["show", "--config", str(mcfd.config)])
+    assert ("1970-01-01T00:01:00.000Z" in done.output, "repair" in done.output) == (True, False), done.output
 
 
 async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):

@@ -288,6 +288,27 @@ def test_on_a_new_disk_the_fingerprint_is_shown_to_compare(bench: Bench, box: Co
     assert "this box" in bench.new.json(*bench.words(bench.folder / "later.age", "--yes"))["signature"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_a_key_typed_into_a_file_on_windows_opens(bench: Bench, box: Command, encoding: str) -> None:
+    """As its Notepad saves it, with a byte order mark. What holds no key says so, in one line."""
+    bench.identity.write_bytes(f"\ufeff{bench.secret}\r\n".encode(encoding))
+    done = bench.new.run(*bench.words(bench.folder / "own.age", "--yes"))
+    assert done.returncode == 0, done.stderr
+    bench.identity.write_bytes(b"\xff\xfe\xfd")
+    done = bench.new.run(*bench.words(bench.folder / "own.age", "--yes"))
+    assert (done.returncode, done.stderr.count("\n"), "or a mistyped one" in done.stderr) == (1, 1, True), done.stderr
+
+
+def test_the_other_kind_of_backup_is_named(bench: Bench, box: Command) -> None:
+    """A whole box given as a copy of the ledger, and the other way round: neither is called damaged, and the option is."""
+    own = bench.folder / "own.age"
+    done = box.run("restore", str(own), "--yes")
+    assert done.returncode == 1
+    assert done.stderr == f"mcfd: {own} is the backup of a whole box: mcfd restore --all {own}\n"
+    done = box.run(*bench.words(bench.folder / "some.sqlite3"))
+    assert (done.returncode, "without --all" in done.stderr) == (1, True), done.stderr
+
+
 @pytest.mark.parametrize("name", ["mcfd.toml", LEDGER])
 def test_a_signature_is_of_every_byte(bench: Bench, box: Command, name: str) -> None:
     """A holder of the public key can seal, but not change what was signed; not even `--foreign` takes that."""

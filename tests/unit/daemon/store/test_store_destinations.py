@@ -7,11 +7,12 @@ import pytest
 from support.ledgers.ledger import START, Till, invoice, opened, query
 
 from daemon.store.outbox import Resettled, resettle
+from daemon.store.retention import AWAY_AT, VERIFIED_AT
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.closures import periods_of
 from daemon.store.tables.events import events_after, find_event, last_event_at
-from daemon.store.tables.meta import read_meta, write_meta
+from daemon.store.tables.meta import Damage, read_meta, read_number, write_meta
 
 HOOK = "https://till.example/events"
 DESTINATIONS = {
@@ -106,12 +107,16 @@ async def test_when_something_was_so_for_the_last_time(path: Path) -> None:
         async with opened(path) as store:
             retention = store.retention
             if at:
-                await retention.note_verified(at=at)
-                await retention.note_away(at=at + 7)
+                await retention.note_verified(Damage(), at=at)
+                await retention.write(write_meta, AWAY_AT, str(at + 7))
                 await retention.write(write_meta, "box", f"seen at {at}")
         async with opened(path) as store:
             retention = store.retention
-            result = (await retention.verified_at(), await retention.away_at(), retention.peek(read_meta, "box"))
+            result = (
+                retention.peek(read_number, VERIFIED_AT),
+                retention.peek(read_number, AWAY_AT),
+                retention.peek(read_meta, "box"),
+            )
         assert result == ((at, at + 7, f"seen at {at}") if at else (0, 0, ""))
 
 

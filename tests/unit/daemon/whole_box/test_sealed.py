@@ -144,12 +144,15 @@ def test_age_itself_opens_it_and_closes_for_us(tmp_path: Path, pair: Pair) -> No
 
 
 def test_a_mistyped_key_is_none(pair: Pair) -> None:
-    """The checksum of a key tells it from another one; small letters from the paper are as good as capitals."""
+    """The checksum of a key tells it from another one; small letters from the paper are as good as
+    capitals, also in groups and over two lines."""
     wrong = pair[1][:-1] + ("q" if pair[1][-1] != "q" else "p")
     for text in (wrong, "age1", pair[0], "ssh-ed25519 AAAA"):
         with pytest.raises(ValueError):  # noqa: PT011  whatever is wrong with it
             read_recipient(text)
-    assert check_identity(f" {pair[0].lower()}\n") == pair[0]
+    halves = f"{pair[0][:40]}\n  {pair[0][40:]}"
+    for text in (f" {pair[0].lower()}\n", halves, f"# public key: {pair[1]}\n{pair[0]}\n{new_identity()[0]}"):
+        assert check_identity(text) == pair[0]
     for text in ("", pair[1], pair[0][:-1], "# only a comment"):
         with pytest.raises(ValueError):  # noqa: PT011  as above
             check_identity(text)

@@ -1,4 +1,4 @@
-"""A screen lets others at the loop between its pieces."""
+"""Screens are rendered in a thread, one at a time."""
 
 import re
 from datetime import date
@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
 from jinja2.exceptions import UndefinedError
+from jinja2.meta import find_referenced_templates
 
 from common.language import Speaker
 from common.language.reasons import HUNG_UP, PORT_BUSY, PORT_UNAVAILABLE, PORT_VANISHED
 from common.numbers import money
 from daemon.api.page import rendering
 from daemon.api.page.downloads import Day
-from daemon.api.page.rendering import Rendering, compile_template, environment, fault_of
+from daemon.api.page.rendering import Rendering, environment, fault_of
 from daemon.api.page.views.sales_state import _call, _is_present
 from daemon.core.errors import FieldError, InvalidRequest
 
@@ -23,9 +24,8 @@ TEMPLATES = Path(rendering.__file__).parent / "templates"
 ROWS = 40
 
 
-@pytest.fixture
-def one_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if each piece took longer than a slice; rows as a template has them, and one that ends in an error."""
+async def test_a_screen_that_fails_half_way_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error is the caller's, and the next screen has its turn."""
     jinja = Environment(
         autoescape=True,
         loader=DictLoader(
@@ -36,13 +36,6 @@ def one_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     )
     monkeypatch.setattr(rendering, "environment", lambda: jinja)
-    monkeypatch.setattr(rendering, "_compiled", set())
-    monkeypatch.setattr(rendering, "SLICE", 0.0)
-
-
-@pytest.mark.usefixtures("one_piece_at_a_time")
-async def test_a_screen_that_fails_half_way_holds_up_no_other() -> None:
-    """Its error is the caller's, and the next screen has its turn."""
     screens = Rendering()
     with pytest.raises(UndefinedError):
         await screens.screen("broken", {"rows": range(ROWS)})
@@ -56,16 +49,23 @@ def test_a_fault_names_fields_as_the_screen_does() -> None:
         FieldError("customer.ifu", "manque"),
         FieldError("customer.name", "manque"),
         FieldError("payments[0].amount", "trop"),
+        *(FieldError(name, "vide") for name in ("invoice", "items", "sure")),
     ]
     words = fault_of(InvalidRequest(faults)).message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")
-    assert words.partition("(")[2] == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque ; Paiement : trop)."
+    assert (
+        words.partition("(")[2]
+        == "ligne 2 : Quantité : trop ; IFU : manque ; Nom : manque ; Paiement : trop ; Facture : vide ; Lignes : vide ; Confirmation : vide)."
+    )
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in TEMPLATES.iterdir()))
 def test_every_template_of_the_page_compiles(name: str) -> None:
     """And names only templates that are there."""
-    compile_template(name)
-    assert environment().get_template(name).name == name
+    jinja = environment()
+    for other in find_referenced_templates(jinja.parse((TEMPLATES / name).read_text("utf-8"))):
+        assert other is not None
+        jinja.get_template(other)
+    assert jinja.get_template(name).name == name
 
 
 @pytest.mark.parametrize("file", sorted(TEMPLATES.iterdir()), ids=lambda file: file.name)

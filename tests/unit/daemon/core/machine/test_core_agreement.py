@@ -1,5 +1,7 @@
 """Our arithmetic against the machine's subtotal, before anything is paid."""
 
+from decimal import Decimal
+
 import pytest
 from support.core_samples import body, read
 
@@ -17,6 +19,16 @@ def test_in_ht_mode_the_machine_s_total_counts_within_a_franc_an_item() -> None:
     agreed = agree(read(body(ITEM, pay=122, **HT)), Subtotal(121, (TaxLine("B", 1800, 103, 18, 121),), 0))
     assert (agreed.total_ttc, agreed.payments[0].amount, agreed.taxes[0].tva) == (121, 121, 18)
     assert [(warn.code, "121" in warn.message) for warn in agreed.warnings] == [("PAYMENT_ADJUSTED", True)]
+
+
+def test_payments_that_were_adjusted_before_are_adjusted_once() -> None:
+    """18 is paid, the sum of the lines with VAT; 19 is their total without (10 and 6), of which the machine makes 20: one warning, with what is certified."""
+    items = [ITEM | {"unitPrice": Decimal(price), "amountTtc": amount} for price, amount in (("10.4", 12), ("5.5", 6))]
+    ours = read(body(*items, pay=18, **HT))
+    assert [warn.code for warn in ours.warnings].count("PAYMENT_ADJUSTED") == 1
+    agreed = agree(ours, Subtotal(20, (TaxLine("B", 1800, 16, 4, 20),), 0))
+    adjusted = [warn.message for warn in agreed.warnings if warn.code == "PAYMENT_ADJUSTED"]
+    assert (len(adjusted), "20" in adjusted[0], agreed.payments[0].amount) == (1, True, 20)
 
 
 @pytest.mark.parametrize(("kind", "base"), [("LOCBIE", 121), ("LOCSER", 0)])

@@ -21,7 +21,7 @@ from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
 from daemon.core.report.articles import Articles, ArticlesReport, certified_amounts
 from daemon.core.report.journal import certify_request, exact, is_credited, journal_entry, journal_record, reason_text
-from daemon.core.report.journal_csv import COLUMNS, csv_cash, csv_header, csv_lines, csv_row
+from daemon.core.report.journal_csv import COLUMNS, csv_act, csv_header, csv_lines, csv_row
 from daemon.core.report.receipt import receipt
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
@@ -145,7 +145,7 @@ def test_a_line_of_csv():
 def test_a_movement_of_cash_is_a_line_too(kind, cash, z_number):
     """What was put in is above nought and what was taken out below, so that the column adds up; what an invoice has beside it is empty."""
     move = CashMove(kind, 500, "=float", "7", "Awa")
-    (row,) = rows(csv_cash(Placed(3, 0, 0, AT, entry_bytes(move)), z_number))
+    (row,) = rows(csv_act(Placed(3, 0, 0, AT, entry_bytes(move)), z_number))
     assert {name: cell for name, cell in row.items() if cell} == {
         "state": kind,
         "begunAt": "2026-01-05T10:00:00.123Z",

@@ -8,53 +8,25 @@ import pytest
 
 from daemon.core.ledger.book import Book
 from daemon.usecases.certification import enter_invoice
-from daemon.usecases.certification.enter_invoice import patience, watching
+from daemon.usecases.certification.enter_invoice import watching
 from daemon.usecases.worker.machine_worker import MachineWorker
-
-
-@pytest.mark.parametrize(
-    ("longest", "is_credit", "seconds"),
-    [(0.0, False, 1.0), (0.5, False, 1.5), (9.0, False, 3.0), (0.0, True, 20.0), (8.0, True, 24.0), (50.0, True, 60.0)],
-)
-def test_three_times_the_longest_so_far(longest: float, is_credit: bool, seconds: float) -> None:
-    """Within bounds, which a credit note has of its own."""
-    assert patience(longest, is_credit=is_credit) == seconds
 
 
 class Watched:
     """A worker as far as it is asked here."""
 
     def __init__(self) -> None:
-        self.longest_close: dict[bool, float] = {}
         self.published: list[str] = []
         self.odd: list[str] = []
         self.worker = cast(
             "MachineWorker",
             SimpleNamespace(
-                longest_close=self.longest_close,
                 names={},
                 book=Book(1, "EL02000015-1", "live"),
                 note_incident=lambda why: self.odd.append(why) or "incident",
                 publish=lambda kind, detail: self.published.append(f"{kind}: {detail}"),
             ),
         )
-
-
-async def test_what_was_answered_in_time_is_told_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longest answer is kept, of sales and of credit notes apart; what ends otherwise is no measure."""
-    monkeypatch.setattr(enter_invoice, "BOUNDS", {False: (60.0, 60.0), True: (60.0, 60.0)})
-    watched = Watched()
-    with watching(watched.worker, "F-1", is_credit=False):
-        await asyncio.sleep(0.01)
-    longest = watched.longest_close[False]
-    assert longest > 0
-    with watching(watched.worker, "F-2", is_credit=False):
-        pass
-    assert watched.longest_close == {False: longest}
-    with pytest.raises(ZeroDivisionError), watching(watched.worker, "K-1", is_credit=True):
-        raise ZeroDivisionError
-    assert watched.longest_close == {False: longest}
-    assert (watched.published, watched.odd) == ([], [])
 
 
 async def test_the_watch_is_over_with_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +42,7 @@ async def test_the_watch_is_over_with_the_answer(monkeypatch: pytest.MonkeyPatch
 
 async def test_a_38h_that_takes_longer_is_announced_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """As an event, and as an incident of the recording."""
-    monkeypatch.setattr(enter_invoice, "BOUNDS", {False: (0.0, 0.0)})
+    monkeypatch.setattr(enter_invoice, "SLOW_AFTER", {False: 0.0})
     watched = Watched()
     with watching(watched.worker, "F-1", is_credit=False):
         await asyncio.sleep(0.01)
