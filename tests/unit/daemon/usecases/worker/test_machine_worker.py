@@ -56,6 +56,13 @@ def published_events(worker: MachineWorker) -> EventList:
     return events
 
 
+async def test_a_machine_that_refuses_one_invoice_does_not_refuse_all(worker: MachineWorker) -> None:
+    """As often as that one is sent; a second one tells."""
+    for number, all_refused in (("A", False), ("A", False), ("B", True)):
+        worker.refused_numbers.add(number)
+        assert worker.refuses_all is all_refused
+
+
 async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, published_events: EventList) -> None:
     """When the ledger has something new to look at; not again while it stays so, and not when it is settled."""
     sound = till.store.ledger.peek(book_state, till.book)
