@@ -63,7 +63,7 @@ class LossCheck:
     def take_unreadable(self, seq: int) -> bool:
         """Whether an entry names that record, whose row cannot be read: for what follows it is missing."""
         self._unreadable += 1
-        return any(loss.first_seq <= seq <= loss.last_seq for loss in self.named)
+        return any(loss.has(seq) for loss in self.named)
 
     def pass_missing(self, now: BookStart, last: int, next_hash: str, totals: Tally | None) -> None:
         """Goes on after records up to `last` that are missing. `totals`: of one of them, if they are known."""

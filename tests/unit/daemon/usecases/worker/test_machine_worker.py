@@ -127,6 +127,7 @@ async def test_what_nobody_waits_for_is_done_after_the_answers(worker: MachineWo
     assert [type(error) for error in failed] == [ZeroDivisionError]
 
 
+@pytest.mark.logs("aggregate.failed")
 async def test_totals_that_could_not_be_stored_are_tried_again(
     worker: MachineWorker, till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +230,7 @@ async def test_the_books_of_former_taxpayers_are_opened_once(worker: MachineWork
     assert worker.book.id == mine.id
 
 
+@pytest.mark.logs("machine.activated")
 async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
     """Nothing else of the book changes."""
     before = worker.book
