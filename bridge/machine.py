@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from bridge.command_table import COMMANDS
@@ -27,14 +28,14 @@ ASK_AGAIN_SECONDS = 3600.0
 """After this a command that was unknown to the machine is tried again: the line may have been at fault."""
 
 
+@dataclass(eq=False)
 class LinkedMachine:
     """Over a link after its handshake. Every method may raise LinkEnded, Refused, Unsendable and Nonsense;
     `ask` for a command that is optional also UnknownCommand."""
 
-    def __init__(self, link: Link, habits: MachineHabits = USUAL) -> None:
-        self.link = link
-        self.habits = habits
-        self._unknown_until: dict[int, float] = {}
+    link: Link
+    habits: MachineHabits = USUAL
+    _unknown_until: dict[int, float] = field(default_factory=dict, init=False)
 
     async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.

@@ -1,5 +1,6 @@
 # ruff: noqa: INP001 -- a script, run by debian/rules; a package of this name would hide PyPI's `packaging`
-"""The libraries of a lock, for every Python that a Debian brings, side by side in one directory.
+"""The libraries of a lock, for every Python that a Debian brings, side by side in one directory; and their list
+(CycloneDX 1.5), with the hash of every unpacked wheel.
 
 A compiled module carries its Python in its name (`loop.cpython-313-aarch64-linux-gnu.so`), and everything else of a
 library is the same for all Pythons; both are checked while they are laid out. So one package serves them all.
@@ -10,16 +11,20 @@ from __future__ import annotations
 import argparse
 import fcntl
 import hashlib
+import json
+import os
+import re
 import shutil
 import subprocess
 import sys
+import uuid
 import zipfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from email.parser import HeaderParser
 from pathlib import Path
-
-import sbom
-from sbom import Library
 
 # Debian 12 has 3.11, Debian 13 has 3.13, later ones 3.14. Only tested versions are in this list.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -69,6 +74,20 @@ PRUNED = (
     "**/py.typed",
     "**/*.pyi",
 )
+
+
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:mcfd:package")
+
+
+@dataclass(frozen=True)
+class Library:
+    """One library of the package, from its wheels' metadata."""
+
+    name: str
+    version: str
+    license: str
+    wheels: tuple[tuple[str, str], ...]
+    """(file name, SHA-256) of each unpacked wheel."""
 
 
 def download(locks: list[Path], arch: str, cache: Path) -> list[Path]:
@@ -166,6 +185,51 @@ def _describe(name: str, wheels: list[Path]) -> Library:
     return Library(name, str(metadata["Version"]), str(licence).splitlines()[0], sums)
 
 
+def sbom(package: str, version: str, libraries: list[Library], arch: str, pythons: Sequence[str]) -> str:
+    epoch = int(os.environ["SOURCE_DATE_EPOCH"])
+    own = {"type": "application", "bom-ref": package, "name": package, "version": version}
+    content = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(NAMESPACE, f'{package} {version} {arch} {epoch}')}",
+        "version": 1,
+        "metadata": {
+            "timestamp": datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "component": own,
+            "properties": [
+                {"name": "mcfd:architecture", "value": arch},
+                {"name": "mcfd:pythons", "value": " ".join(pythons)},
+            ],
+        },
+        "components": [_component(library) for library in libraries],
+        "dependencies": [
+            {"ref": package, "dependsOn": [_purl(library) for library in libraries]},
+            *({"ref": _purl(library)} for library in libraries),
+        ],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _purl(library: Library) -> str:
+    return f"pkg:pypi/{library.name}@{library.version}"
+
+
+def _component(library: Library) -> dict[str, object]:
+    """The licence as an SPDX expression if the library has one, otherwise as text."""
+    spdx = re.fullmatch(r"[\w.+-]+( (AND|OR|WITH) [\w.+-]+)*", library.license)
+    licence = {"expression": library.license} if spdx else {"license": {"name": library.license}}
+    return {
+        "type": "library",
+        "bom-ref": _purl(library),
+        "name": library.name,
+        "version": library.version,
+        "purl": _purl(library),
+        "licenses": [licence],
+        "hashes": [{"alg": "SHA-256", "content": sha} for _, sha in library.wheels],
+        "properties": [{"name": "mcfd:wheel", "value": f"{name} sha256:{sha}"} for name, sha in library.wheels],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("locks", nargs="+", type=Path)
@@ -186,7 +250,7 @@ def main() -> None:
     metadata.parent.mkdir()
     metadata.write_text(f"Metadata-Version: 2.1\nName: mcfd\nVersion: {arguments.version}\n", encoding="utf-8")
     arguments.sbom.parent.mkdir(parents=True)
-    listed = sbom.document(arguments.package, arguments.version, found, arguments.arch, PYTHONS)
+    listed = sbom(arguments.package, arguments.version, found, arguments.arch, PYTHONS)
     arguments.sbom.write_text(listed, encoding="utf-8")
 
 

@@ -201,6 +201,7 @@ SANDBOX_ATTENTION: Final = Reason("sandbox_attention", "requested by a test: not
 # Deliveries to headquarters and webhooks, and the printer.
 NO_REPLY_IN_SECONDS: Final = Reason("no_reply_in_seconds", "no answer within {seconds} s")
 CONNECTION_FAILED: Final = Reason("connection_failed", "no connection, or a broken one ({cause})")
+REFUSED_THERE: Final = Reason("refused_there", "connection refused")
 ANSWERED: Final = Reason("answered", "answered {answer}")
 ANSWERED_WITHOUT_RECEIPT: Final = Reason("answered_without_receipt", "without a receipt answered {answer}")
 NO_EVENT: Final = Reason("no_event", "no event can be made of it: {error}")

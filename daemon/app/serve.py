@@ -23,7 +23,6 @@ from common.sockets import host_names, in_url
 from common.turns import run_beside
 from common.wire.instants import now_millis
 from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import Logins
 from daemon.api.access.throttle import SandboxShare
 from daemon.api.box import Box, Paper
 from daemon.api.http.middleware import CrossOrigin
@@ -151,8 +150,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         await stack.enter_async_context(controlled(runtime.store, settings, workers, wakes, reload))
         history = LineHistory(runtime)
         deps = _api_deps(runtime, box(runtime, replication, webhooks, history), replication, signals.stop, paper)
-        stack.push_async_callback(write_uses, deps, runtime.store)
         page = page_of(runtime, certificate, replication, webhooks, stop=signals.stop.set, reload=reload)
+        stack.push_async_callback(write_uses, deps.uses, page.logins.uses, runtime.store)
         stack.push_async_callback(page.jobs.close)
         await routes
         app = create_api(deps, page)
@@ -173,7 +172,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         run_beside(stack, run_housekeeping(runtime.store), "housekeeping")
         run_beside(stack, trim_sandboxes(runtime.store, settings.sandbox.max_size_mb * BYTES_PER_MB), "sandbox")
         run_beside(stack, history.run(), "line history")
-        run_beside(stack, store_key_uses(deps, runtime.store), "uses")
+        run_beside(stack, store_key_uses(deps.uses, page.logins.uses, runtime.store), "uses")
         _settle_memory()
         notify.ready()
         running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {await asyncio.to_thread(core_digest)}"}
@@ -222,7 +221,6 @@ def _api_deps(
         notifier=runtime.event_bus.notifier,
         paper=paper,
         stopping=stopping,
-        logins=Logins(runtime.store.ledger, now_millis),
         sandbox=SandboxShare(yield_to_tills=runtime.tills_first.yield_to_tills),
         sandboxes=runtime.sandboxes,
         damage=lambda: runtime.store.retention.peek(read_damage).all,

@@ -52,4 +52,7 @@ async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -
 
 
 async def live_states(store: Store) -> list[BookState]:
-    return [store.ledger.peek(book_state, book) for book in await store.journal.read(all_books) if book.mode == "live"]
+    """The live book of each machine: that of its present taxpayer."""
+    books = await store.journal.read(all_books)
+    states = [store.ledger.peek(book_state, book) for book in books if book.mode == "live"]
+    return [state for state in states if state.in_use]

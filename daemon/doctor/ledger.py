@@ -31,7 +31,7 @@ from daemon.store.retention import AWAY_AT
 from daemon.store.store import Store
 from daemon.store.tables.book import deferred, outages, take_overs
 from daemon.store.tables.book.books import all_books, book_state, find_book
-from daemon.store.tables.keys import list_keys
+from daemon.store.tables.keys import list_keys, of_another_taxpayer
 from daemon.store.tables.meta import read_damage, read_number
 
 LOST: Final = {WRITES_LOST.code, WRITES_LOST_WITH_LOG.code}
@@ -111,8 +111,11 @@ def check_owner(path: Path, user: User) -> CheckResult:
 
 async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResult]:
     others = {book.id: book for book in await store.journal.read(all_books) if book.mode == "live"}
+    former = await store.ledger.read(of_another_taxpayer)
     keys = {
-        short_nim(key.nim) for key in await store.ledger.read(list_keys) if key.mode == "live" and not key.revoked_at
+        short_nim(key.nim)
+        for key in await store.ledger.read(list_keys)
+        if key.mode == "live" and not key.revoked_at and key.works_at(now) and key.id not in former
     }
     found = []
     for machine in settings.machine:

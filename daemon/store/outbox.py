@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -29,25 +30,25 @@ _SQL = load(OUTBOX)
 WEBHOOKS = "webhooks"
 
 
+@dataclass(eq=False)
 class Outbox:
     """One destination's rows: the port of `usecases.replicate`, and the same for events."""
 
-    def __init__(self, writer: Writer, reads: SqliteConnection, destination: str = UPSTREAM) -> None:
-        self._writer = writer
-        self._reads = reads
-        self._destination = destination
+    writer: Writer
+    reads: SqliteConnection
+    destination: str = UPSTREAM
 
     async def backlog(self) -> Sequence[Backlog]:
-        return await self._reads.run(partial(_backlog, destination=self._destination))
+        return await self.reads.run(partial(_backlog, destination=self.destination))
 
     async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Outgoing]:
         """Closures that are neither sent nor parked, by z_number."""
-        waiting = partial(_waiting, destination=self._destination, nim=nim, mode=mode, limit=limit)
-        return await self._reads.run(waiting)
+        waiting = partial(_waiting, destination=self.destination, nim=nim, mode=mode, limit=limit)
+        return await self.reads.run(waiting)
 
     async def waiting_events(self, book: Book, limit: int) -> Sequence[WaitingEvent]:
-        values = (self._destination, book.id, limit)
-        return await self._reads.run(
+        values = (self.destination, book.id, limit)
+        return await self.reads.run(
             lambda connection: list(read_as(WaitingEvent, connection.execute(_SQL["waiting_events"], values)))
         )
 
@@ -62,8 +63,8 @@ class Outbox:
 
     async def offer_again(self, nim: str, mode: Mode, *, before: int) -> int:
         """What was parked before then (ms) waits again; how many. Nothing is written when there is nothing."""
-        values = (self._destination, nim, mode, before)
-        if not await self._reads.run(lambda connection: connection.execute(_SQL["count_parked"], values).fetchone()[0]):
+        values = (self.destination, nim, mode, before)
+        if not await self.reads.run(lambda connection: connection.execute(_SQL["count_parked"], values).fetchone()[0]):
             return 0
         return await self._write("offer_again", *values)
 
@@ -73,20 +74,20 @@ class Outbox:
         detail = ({"nim": nim} if nim else {}) | ({"from_z": str(from_z)} if from_z else {})
 
         def job(connection: sqlite3.Connection) -> int:
-            again = connection.execute(_SQL[name], (self._destination, *values, nim, nim)).rowcount
+            again = connection.execute(_SQL[name], (self.destination, *values, nim, nim)).rowcount
             if again:
                 fields = {"count": str(again), **detail}
-                audit.add(connection, "outbox.replayed", self._destination, at=at, by=by, detail=fields)
+                audit.add(connection, "outbox.replayed", self.destination, at=at, by=by, detail=fields)
             return again
 
-        return await self._writer.submit(job)
+        return await self.writer.submit(job)
 
     async def resend(self, nim: str, mode: Mode, from_z: int, to_z: int) -> int:
         """The same of one book, both ends included, as headquarters asks for it."""
-        return await self._write("resend", self._destination, nim, mode, from_z, to_z)
+        return await self._write("resend", self.destination, nim, mode, from_z, to_z)
 
     async def _write(self, name: str, *values: object) -> int:
-        return await self._writer.submit(
+        return await self.writer.submit(
             lambda connection: connection.execute(_SQL[name], values).rowcount,
         )
 

@@ -32,6 +32,7 @@ from daemon.upstream.options import (
     BadOptions,
     Options,
     certificate_fault,
+    connection_fault,
     parse_key,
     read_keys,
     read_text,
@@ -116,7 +117,7 @@ class HttpsReceiver:
         except TimeoutError:
             error = NO_REPLY_IN_SECONDS(seconds=f"{self._timeout:g}")
         except (httpx.HTTPError, OSError) as trouble:
-            error = certificate_fault(trouble) or CONNECTION_FAILED(cause=f"{type(trouble).__name__}: {trouble}")
+            error = certificate_fault(trouble) or CONNECTION_FAILED(cause=connection_fault(trouble))
         if answer is None:
             return RetryLater(error)
         # The status decides, even if the rest of the answer was slow, endless or cut off.

@@ -29,7 +29,7 @@ from common.wire.joining import (
 from common.wire.keys import PrivateKey
 from common.wire.signing import sign
 from daemon.core.errors import JoinFailed, KeyRevoked
-from daemon.upstream.options import BadOptions, certificate_fault, tls_context
+from daemon.upstream.options import BadOptions, certificate_fault, connection_fault, tls_context
 
 TRIES: Final = 3
 PAUSE_SECONDS: Final = 1.0
@@ -135,4 +135,4 @@ def _context(url: str, pin: str, ca: Path | None) -> ssl.SSLContext:
 
 
 def _cause(error: Exception) -> Text | str:
-    return certificate_fault(error) or f"{type(error).__name__}: {error}"[:200]
+    return certificate_fault(error) or connection_fault(error)

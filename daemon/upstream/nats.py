@@ -41,7 +41,15 @@ from common.wire.signing import sign
 from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Delivered, Delivery, DeliveryRefused, RetryLater
 from daemon.core.machine.state import same_machine
-from daemon.upstream.options import BadOptions, Options, certificate_fault, read_keys, signing_time, tls_context
+from daemon.upstream.options import (
+    BadOptions,
+    Options,
+    certificate_fault,
+    connection_fault,
+    read_keys,
+    signing_time,
+    tls_context,
+)
 
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit of a message
 SERVER_TIMEOUT = 5
@@ -176,8 +184,7 @@ class NatsReceiver:
         except BadOptions as error:
             return DeliveryRefused(sentence(error))
         except (OSError, NatsError) as error:
-            cause = f"{type(error).__name__}: {error}"
-            return RetryLater(certificate_fault(error) or CONNECTION_FAILED(cause=cause))
+            return RetryLater(_cause(error, NO_CONNECTION))
         return RetryLater(OUTDATED(version=client.outdated, minimum=MINIMUM)) if client.outdated else Delivered()
 
     async def aclose(self) -> None:
@@ -227,6 +234,8 @@ def _cause(error: Exception, no_answer: Text) -> Text:
             return NO_NATS_SERVER
         case NoAnswer() | TimeoutError():
             return no_answer
+        case OSError():
+            return certificate_fault(error) or CONNECTION_FAILED(cause=connection_fault(error))
     return certificate_fault(error) or sentence(error) or no_answer
 
 

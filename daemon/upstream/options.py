@@ -7,7 +7,10 @@ login page) is corrected there; then everything is delivered without any action 
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import socket
 import ssl
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,11 +22,16 @@ import msgspec
 from common.files import read_file, write_whole
 from common.language import Text, sentence, tr
 from common.language.reasons import (
+    ADDRESS_SILENT,
     ANSWERED,
     ANSWERED_WITHOUT_RECEIPT,
     CERTIFICATE_EARLY,
     CERTIFICATE_ENDED,
     CERTIFICATE_REFUSED,
+    NAME_UNKNOWN,
+    NETWORK_UNREACHABLE,
+    REFUSED_THERE,
+    Reason,
 )
 from common.language.system import reason
 from common.wire.calendar_closure import TYPES as CALENDAR_TYPES
@@ -42,6 +50,16 @@ PARKED: Final = frozenset({400, 413, 422})
 
 CERTIFICATE_FAULTS: Final[dict[int, Text]] = {9: CERTIFICATE_EARLY, 10: CERTIFICATE_ENDED}
 """By OpenSSL's code (X509_V_ERR_…)."""
+CONNECTION_FAULTS: Final = {
+    socket.EAI_NONAME: NAME_UNKNOWN,
+    socket.EAI_AGAIN: NAME_UNKNOWN,
+    errno.ENETUNREACH: NETWORK_UNREACHABLE,
+    errno.EHOSTUNREACH: NETWORK_UNREACHABLE,
+    errno.ETIMEDOUT: ADDRESS_SILENT,
+    errno.ECONNREFUSED: REFUSED_THERE,
+}
+"""By the system's number."""
+ERROR_NUMBER: Final = re.compile(r"\[Errno (-?\d+)\]")
 
 
 class BadOptions(ValueError):
@@ -100,6 +118,20 @@ def certificate_fault(error: BaseException | None) -> Text | None:
     if error is None:
         return None
     return CERTIFICATE_FAULTS.get(error.verify_code) or CERTIFICATE_REFUSED(cause=error.verify_message)
+
+
+def connection_fault(error: BaseException) -> Reason | str:
+    """Why there was no connection: what the system said to the library, else what the library says. Of a host with several
+    addresses, the first one's."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):  # of httpx
+            cause = cause.exceptions[0]
+        number = ERROR_NUMBER.search(str(cause))  # asyncio puts those of several addresses into one text
+        if isinstance(cause, OSError) and number and (fault := CONNECTION_FAULTS.get(int(number[1]))):
+            return fault
+        cause = cause.__cause__ or cause.__context__
+    return f"{type(error).__name__}: {error}"[:200]
 
 
 def open_receiver(kind: str, options: Options) -> UpstreamReceiver:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from simulator.control.control_socket import Control
+from simulator.control import Control
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession, Output, Paused, Sent
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
@@ -238,10 +238,9 @@ class Host:
         ours: list[int | socket.socket] = [self.wakeup]
         if self.terminal.is_plugged:
             ours.append(self.terminal.fileno())
-        clients = self.control.readers() if self.control else []
-        slow = self.control.writers() if self.control else []
+        clients = self.control.sockets() if self.control else []
         began, timeout = time.monotonic(), self._timeout()
-        ready, writable, _ = select.select([*ours, *clients], slow, [], timeout)
+        ready, _, _ = select.select([*ours, *clients], [], [], timeout)
         now = time.monotonic()
         if not ready and timeout:
             self.waking.learn(now - began - timeout)
@@ -251,7 +250,7 @@ class Host:
             os.read(self.wakeup, 1)
             self._stopping = True
         if self.control:
-            self.control.serve(ready, writable)
+            self.control.serve(ready)
 
     def _timeout(self) -> float | None:
         times = [self.line.next_at(), self.session.wake_at()]

@@ -16,8 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from bridge.recording.recording import read
-from simulator.control.control_orders import Operator
-from simulator.control.control_socket import Control
+from simulator.control import Control, Operator
 from simulator.line.faults import KINDS, FaultPlan
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession

@@ -11,7 +11,6 @@ from litestar import Request
 from litestar.datastructures import State
 
 from common.language import Text
-from daemon.api.access.login import Logins
 from daemon.api.access.rehearsal import PlayedCases, SandboxControls
 from daemon.api.access.throttle import ConcurrencyLimit, KeyRates, SandboxShare, WrongKeys
 from daemon.api.box import Box, Paper
@@ -63,7 +62,6 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     notifier: EventNotifier = msgspec.field(default_factory=EventNotifier)
     stopping: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     event_streams: ConcurrencyLimit = msgspec.field(default_factory=lambda: ConcurrencyLimit(EVENT_STREAMS))
-    logins: Logins | None = None
     sandbox: SandboxShare = msgspec.field(default_factory=SandboxShare)
     sandboxes: Mapping[int, SandboxControls] = msgspec.field(default_factory=dict)
     """By the id of the sandbox's book."""

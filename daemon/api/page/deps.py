@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from common.language import Language
+from daemon.api.access.login import Logins
 from daemon.api.page.jobs import Jobs
 from daemon.core.audit import Actor
 from daemon.setup.request import PortResult, SetupResult
@@ -88,6 +89,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
 
     ledger: Ledger
     decisions: OperatorDecisions
+    logins: Logins
     language: Language = "fr"
     zone: tzinfo
     tls: bool

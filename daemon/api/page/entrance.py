@@ -12,7 +12,6 @@ from litestar.types import HTTPScope, Receive, Send
 from common.language import LANGUAGES, Speaker
 from common.web import security
 from common.web.security import cookie_of, set_cookie
-from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import COOKIE, DEVICE, device_cookie, session_cookie
 from daemon.api.http.answers import Header, Reply, static_file
 from daemon.api.http.middleware import address_of
@@ -57,7 +56,6 @@ async def login_form(request: AnyRequest) -> Reply:
 @post("/ui/login", status_code=200)
 async def login(request: AnyRequest) -> Reply:
     """Wrong names and wrong passwords get the same answer in the same time."""
-    deps: ApiDeps = request.app.state["deps"]
     page: PageDeps = request.app.state["page"]
     headers = request.scope["headers"]
     name = ""
@@ -65,16 +63,16 @@ async def login(request: AnyRequest) -> Reply:
         if not security.is_own_form(request.headers):
             raise Foreign  # noqa: TRY301  on the same screen as a wrong password
         form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
-        name = form.get("name", "")[:64].lower()  # a phone begins with a capital letter, and no name has one
-        assert deps.logins is not None  # noqa: S101  the page is only there with people
+        # A phone adds a capital letter and a blank; no name has one.
+        name = form.get("name", "").strip()[:64].lower()
         device = cookie_of(headers, DEVICE, tls=page.tls)
-        session = await deps.logins.log_in(name, form.get("password", ""), address_of(request.scope), device)
+        session = await page.logins.log_in(name, form.get("password", ""), address_of(request.scope), device)
     except (Foreign, Refusal, StorageError) as error:
         fault = fault_of(error)
         problem = fault.message(Speaker(language_of(request, page.language)))
         return await html(request, page, "login.html", status=fault.status, name=name, problem=problem)
-    place = redirect_after_login(request, deps.logins.who(session))
-    cookie = device_cookie(deps.logins.device_of(name), tls=page.tls)
+    place = redirect_after_login(request, page.logins.who(session))
+    cookie = device_cookie(page.logins.device_of(name), tls=page.tls)
     return redirect(place, session_cookie(session, tls=page.tls), FORGET_RETURN_URL, cookie)
 
 
@@ -87,12 +85,12 @@ def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
 
 @post("/ui/logout", status_code=200)
 async def logout(request: AnyRequest) -> Reply:
-    deps: ApiDeps = request.app.state["deps"]
-    tls = request.app.state["page"].tls
+    page: PageDeps = request.app.state["page"]
+    tls = page.tls
     session = cookie_of(request.scope["headers"], COOKIE, tls=tls)
-    if security.is_own_form(request.headers) and deps.logins and session:
+    if security.is_own_form(request.headers) and session:
         try:
-            await deps.logins.log_out(session, address_of(request.scope))
+            await page.logins.log_out(session, address_of(request.scope))
         except StorageError as error:
             return await fault_page(request, error)
         return redirect("/ui/login", session_cookie("", tls=tls), FORGET_RETURN_URL)

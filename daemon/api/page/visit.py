@@ -117,9 +117,8 @@ class Visit(msgspec.Struct, frozen=True):
 
     def is_logged_in(self) -> bool:
         """For streams: False after logout, idleness or disabling. Does not prolong the session."""
-        logins = self.deps.logins
         headers = self.request.scope["headers"]
-        return logins is not None and logins.who_of(headers, tls=self.page.tls, is_used=False) is not None
+        return self.page.logins.who_of(headers, tls=self.page.tls, is_used=False) is not None
 
     def may(self, right: Right) -> bool:
         return may(self.session.role, right)
@@ -217,7 +216,7 @@ async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) 
     is_change = request.scope["method"] != "GET"
     if is_change and not is_own_form(request.headers):
         raise Foreign
-    session = deps.logins.who_of(headers, tls=page.tls, is_used=not unattended) if deps.logins else None
+    session = page.logins.who_of(headers, tls=page.tls, is_used=not unattended)
     if session is None:
         raise NotLoggedIn
     if not may(session.role, right):

@@ -211,7 +211,7 @@ class Calls:
 
     def _has_keys(self) -> bool:
         ring = self._runtime.store.key_ring
-        return any(ring.relay_key_ids(worker.book.nim) for worker in self._workers())
+        return any(ring.is_on_relay(worker.book.nim) for worker in self._workers())
 
     async def _listen(self, client: Client, receiver: NatsReceiver) -> None:
         """Serves calls until the connection is lost (NatsError) or the last key is revoked."""

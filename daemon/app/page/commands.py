@@ -16,6 +16,7 @@ from common import logs
 from common.language import Language, Text
 from common.wire.instants import now_millis
 from daemon import log_words
+from daemon.api.access.login import Logins
 from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Probed, Tell, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.app.outward import joining
@@ -161,6 +162,7 @@ def page_of(
     return PageDeps(
         ledger=store.ledger,
         decisions=store.decisions,
+        logins=Logins(store.ledger, now_millis),
         zone=zone(settings.reports.timezone),
         tls=certificate.files is not None,
         examine=Doctor(settings),

@@ -18,7 +18,7 @@ from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.process import own_program
 from common.sockets import box_names
 from common.wire.instants import now_millis
-from daemon.api.access.context import ApiDeps
+from daemon.api.access.context import Uses
 from daemon.app.reload import BringIntoForce, Prepare
 from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
@@ -87,33 +87,31 @@ async def trim_sandboxes(store: Store, budget: int, every: float = SANDBOX_SECON
             log.warning("sandbox.not_tidied", cause=str(error))
 
 
-async def store_key_uses(deps: ApiDeps, store: Store, every: float = USES_SECONDS) -> None:
+async def store_key_uses(uses: Uses, sessions: dict[bytes, int], store: Store, every: float = USES_SECONDS) -> None:
     """Until cancelled; a crash loses the uses of at most `every` seconds.
 
     A new last hash of the audit log goes to the service's log too: there it survives if the audit log is cut off."""
     last_id = 0
     while True:
         await asyncio.sleep(every)
-        await write_uses(deps, store)
+        await write_uses(uses, sessions, store)
         for entry in await store.ledger.read(newest_entries, limit=1):
             if entry.id != last_id:
                 log.info("audit.head", id=entry.id, hash=entry.hash.hex())
                 last_id = entry.id
 
 
-async def write_uses(deps: ApiDeps, store: Store) -> None:
-    used = {int(key_id): at for key_id, at in deps.uses.items()}
-    sessions = dict(deps.logins.uses) if deps.logins else {}
+async def write_uses(uses: Uses, sessions: dict[bytes, int], store: Store) -> None:
+    used = {int(key_id): at for key_id, at in uses.items()}
     try:
         if used:
             await store.ledger.write(note_uses, used)
-        await store.ledger.write(note_session_uses, sessions, idle_before=now_millis() - IDLE_MS)
+        await store.ledger.write(note_session_uses, dict(sessions), idle_before=now_millis() - IDLE_MS)
     except StorageError as error:
         log.warning("uses.not_written", cause=str(error))
         return
-    deps.uses.clear()
-    if deps.logins:
-        deps.logins.uses.clear()
+    uses.clear()
+    sessions.clear()
 
 
 async def note_configuration(store: Store, settings: Settings) -> None:

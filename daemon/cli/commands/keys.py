@@ -99,24 +99,30 @@ def create(
 @click.option("--all", "revoked_too", is_flag=True, help=tr("Show revoked keys too."))
 @json_option
 def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> None:
-    from daemon.store.tables.keys import list_keys
+    from daemon.store.tables.keys import list_keys, of_another_taxpayer
 
-    found = read_rows(settings, list_keys)
+    found, former = read_rows(settings, list_keys), read_rows(settings, of_another_taxpayer)
     keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
         names = ("id", "nim", "mode", "role", "label", "strict", "rate", *TIMES)
-        print_json([record_json(key, *names, via=key.lane, signed=bool(key.public)) for key in keys])
+        print_json(
+            [
+                record_json(key, *names, via=key.lane, signed=bool(key.public), of_another_taxpayer=key.id in former)
+                for key in keys
+            ]
+        )
         return
     zone = settings.reports.zone
     print_table(
         (
             *(tr("ID"), "NIM", tr("MODE"), tr("ROLE"), tr("VIA"), tr("LABEL")),
-            *(tr("CREATED"), tr("LAST USED"), tr("EXPIRES"), tr("REVOKED")),
+            *(tr("CREATED"), tr("LAST USED"), tr("EXPIRES"), tr("REVOKED"), ""),
         ),
         [
             (
                 *(key.id, key.nim, key.mode, key.role, key.lane, key.label),
                 *(moment(getattr(key, name), zone) for name in TIMES),
+                tr("of another taxpayer") if key.id in former else "",
             )
             for key in keys
         ],

@@ -31,6 +31,7 @@ from daemon.cli.output import (
     require_terminal,
     say,
 )
+from daemon.core.audit import Actor
 from daemon.core.clock import millis_text
 from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
@@ -117,18 +118,7 @@ def _restore_ledger(settings: Settings, wanted: RestoreOptions, *, as_json: bool
             if path.exists() and not wanted.yes:
                 require_terminal("--yes")
                 click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
-            with Progress() as progress:
-                by, at = shell_user(), now_millis()
-                restored = restore(
-                    source,
-                    path,
-                    at=at,
-                    by=by,
-                    origin=file,
-                    last_z=wanted.last_z,
-                    keep_newer=wanted.keep_newer,
-                    progress=progress,
-                )
+            restored = _restored(wanted, source, path, at=now_millis(), by=shell_user())
     except OSError as error:
         raise not_restored(file, error) from None
     if as_json:
@@ -146,6 +136,18 @@ def _warn(wanted: RestoreOptions, copy: Path, ledger: Path) -> None:
             "twice; --keep-newer takes over what is newer",
             invoices=invoices_text(lacks),
             file=wanted.file,
+        )
+    numbers = {"": wanted.last_z} if isinstance(wanted.last_z, int) else wanted.last_z or {}
+    for nim, number in () if wanted.yes else numbers.items():
+        option = f"--last-z {nim}={number}" if nim else f"--last-z {number}"
+        complain("{option}: the next Z will be {number}; that cannot be taken back", option=option, number=number + 1)
+
+
+def _restored(wanted: RestoreOptions, copy: Path, ledger: Path, *, at: int, by: Actor) -> Restored:
+    last_z, keep_newer = wanted.last_z, wanted.keep_newer
+    with Progress() as progress:
+        return restore(
+            copy, ledger, at=at, by=by, origin=wanted.file, last_z=last_z, keep_newer=keep_newer, progress=progress
         )
 
 
@@ -210,17 +212,8 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
             _warn(wanted, copy, planned.ledger)
         _confirm(wanted, reader, planned, place, signed_by)
         at, by = now_millis(), shell_user()
-        with as_owner(home), Progress() as progress:
-            restored = restore(
-                copy,
-                planned.ledger,
-                at=at,
-                by=by,
-                origin=wanted.file,
-                last_z=wanted.last_z,
-                keep_newer=wanted.keep_newer,
-                progress=progress,
-            )
+        with as_owner(home):
+            restored = _restored(wanted, copy, planned.ledger, at=at, by=by)
         stamp = millis_text(at).replace(":", "").replace(".", "")
         try:
             written = put_back(planned, reader.files[TOML], place, stamp=stamp)

@@ -80,6 +80,7 @@ class BookRecomputation:
         self._epoch = epochs[0].number - 1 if epochs else book_state(connection, book).epoch
         self._original = OriginalCheck(connection, book, has_lost=bool(self._losses.named))
         self._counters = CountersCheck()
+        self.closures = 0
         self._calendar = CalendarCheck(book, start)
         self._outages = RegisterOfOutages()
         self._checkpoints = self._rows("checkpoints")
@@ -276,6 +277,7 @@ class BookRecomputation:
             self._note(Text("{what} has another time than the chain", what=what))
 
     def _take_closure(self, closure: Closure) -> None:
+        self.closures += 1
         name = Text("Z {z_number}", z_number=closure.z_number)
         if closure.z_number != self.z_number + 1:
             self._note(Text("Z {first} to {last} are missing", first=self.z_number + 1, last=closure.z_number - 1))

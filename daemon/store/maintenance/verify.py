@@ -216,7 +216,7 @@ class Verification:
             recomputation.run()
         finally:
             self._records += recomputation.records
-            self._closures += recomputation.z_number
+            self._closures += recomputation.closures
             self._losses += [(book, loss) for loss in recomputation.losses]
         check_beside_chain(self._connection, book, note)
 

@@ -27,6 +27,7 @@ from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
 from daemon.store.tables.book.entries import in_order, losses
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS, entry=ENTRY_COLUMNS)
+PLAIN = ("decisions", "audit", "letterheads")
 Line = dict[str, Any]
 
 

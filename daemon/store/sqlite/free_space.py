@@ -11,6 +11,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from common.language import Text
@@ -25,29 +26,24 @@ ASK_AGAIN = 1.0
 """Seconds for which an answer of the file system stands."""
 
 
+@dataclass(eq=False)
 class FreeSpace:
     """`probe`: a small durable write, or an error; `limit`: greatest size of the file in pages, 0 for none. Call `look`
     if `is_due`, then `check`."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        reserve_bytes: int,
-        limit: int,
-        connection: sqlite3.Connection,
-        probe: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._path = path
-        self._file = _file_at(path)
-        self._reserve = reserve_bytes
-        self._limit = limit
-        self._connection = connection
-        self._probe = probe
-        self._fault: StorageError | None = None
-        self._found: StorageError | None = None
-        self._checked_at = float("-inf")
-        self._left: int
+    path: Path
+    _: KW_ONLY
+    reserve_bytes: int
+    limit: int
+    connection: sqlite3.Connection
+    probe: Callable[[], Awaitable[None]]
+    _fault: StorageError | None = field(default=None, init=False)
+    _found: StorageError | None = field(default=None, init=False)
+    _checked_at: float = field(default=float("-inf"), init=False)
+    _left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._file = _file_at(self.path)
 
     def note(self, fault: StorageError | None) -> None:
         """What became of the last write: the writer says so after each."""
@@ -75,41 +71,41 @@ class FreeSpace:
         """StorageFull when there is no room, LedgerMoved when the file is gone; LedgerUnusable when the file turned out to be damaged."""
         if self._found is not None:
             raise type(self._found)(*self._found.args)
-        if sandbox and self._left < SANDBOX_RESERVES * self._reserve:
+        if sandbox and self._left < SANDBOX_RESERVES * self.reserve_bytes:
             raise StorageFull(Text("what is free on the disk is left to live sales"))
 
     async def _check(self) -> StorageError | None:
         try:
             self._look()
             if self._fault is not None:
-                await self._probe()
+                await self.probe()
         except StorageError as error:
             return error
         return None
 
     def _look(self) -> None:
         try:
-            if _file_at(self._path) != self._file:
+            if _file_at(self.path) != self._file:
                 raise LedgerMoved(LEDGER_MOVED)
-            disk = os.statvfs(self._path)
+            disk = os.statvfs(self.path)
         except OSError as error:
             raise StorageFull(Text("the ledger's disk cannot be read ({why})", why=reason(error))) from error
-        if disk.f_flag & os.ST_RDONLY or not os.access(self._path, os.W_OK):
+        if disk.f_flag & os.ST_RDONLY or not os.access(self.path, os.W_OK):
             raise StorageFull(Text("the ledger is read-only"))
         left = [(disk.f_bavail * disk.f_frsize, Text("the disk is full: less than the reserve is free"))]
-        if self._limit:
+        if self.limit:
             left.append((self._left_in_file(), Text("the ledger has grown to the size it may have")))
         self._left, why = min(left)
-        if self._left < self._reserve:
+        if self._left < self.reserve_bytes:
             raise StorageFull(why)
 
     def _left_in_file(self) -> int:
         sizes = [
-            self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            self.connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
         ]
         pages, unused, page_size = sizes
-        return int((self._limit - pages + unused) * page_size)
+        return int((self.limit - pages + unused) * page_size)
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from common.language import Text
 from common.one_line import fault_of_line
+from common.wire.instants import now_millis
 from common.wire.keys import ID_DIGITS
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.errors import InvalidRequest, NotFound
@@ -55,10 +56,22 @@ class ApiKeyRing:
             return next(map(_key, found), None)
 
     def relay_key_ids(self, nim: str) -> Sequence[str]:
-        """Of the keys for the relay that were not revoked, newest first: 16 hex digits of each one's hash."""
+        """Of the keys for the relay that work, newest first: 16 hex digits of each one's hash."""
         with storage_faults():
-            rows = self._connection.execute(_SQL["of_the_relay"]).fetchall()
-        return [hashed.hex()[:ID_DIGITS] for hashed, of in rows if same_machine(of, nim)]
+            rows, former = self._relay_keys(), of_another_taxpayer(self._connection)
+        return [
+            hashed.hex()[:ID_DIGITS]
+            for key_id, hashed, of, end in rows
+            if same_machine(of, nim) and key_id not in former and not 0 < end <= now_millis()
+        ]
+
+    def is_on_relay(self, nim: str) -> bool:
+        """Whether there is a key for the relay that was not revoked; if it has ended, the box says so itself."""
+        with storage_faults():
+            return any(same_machine(of, nim) for _, _, of, _ in self._relay_keys())
+
+    def _relay_keys(self) -> list[tuple[int, bytes, str, int]]:
+        return self._connection.execute(_SQL["of_the_relay"]).fetchall()
 
 
 def create_key(

@@ -26,7 +26,7 @@ WHERE hash BETWEEN ? AND ? AND public_key IS NOT NULL AND revoked_at IS NULL
       ));
 
 -- name: of_the_relay
-SELECT hash, nim FROM api_key WHERE lane = 'relay' AND revoked_at IS NULL ORDER BY id DESC;
+SELECT id, hash, nim, expires_at FROM api_key WHERE lane = 'relay' AND revoked_at IS NULL ORDER BY id DESC;
 
 -- name: of_another_taxpayer
 SELECT id FROM api_key

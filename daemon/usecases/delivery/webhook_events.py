@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 import structlog
@@ -26,21 +27,21 @@ NAMESPACE = uuid.UUID("6f1d3c0e-8f5b-5a64-9d7e-2b1f0c9a4e77")
 """Of the ids of events: the same event has the same id at every webhook and at every try."""
 
 
+@dataclass(frozen=True)
 class WebhookEvents:
     """What waits in its outbox."""
 
-    def __init__(self, outbox: Outbox, events: EventLog, receipts: Ledger) -> None:
-        self._outbox = outbox
-        self._events = events
-        self._receipts = receipts
+    outbox: Outbox
+    events: EventLog
+    receipts: Ledger
 
     async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Posting]:
         """Of each taxpayer that the machine has had under that name."""
-        books = [book for book in await self._events.read(all_books) if (book.nim, book.mode) == (nim, mode)]
+        books = [book for book in await self.events.read(all_books) if (book.nim, book.mode) == (nim, mode)]
         return [
             await self._posting(book, event)
             for book in books
-            for event in await self._outbox.waiting_events(book, limit)
+            for event in await self.outbox.waiting_events(book, limit)
         ]
 
     async def _posting(self, book: Book, event: WaitingEvent) -> Posting:
@@ -67,11 +68,11 @@ class WebhookEvents:
 
     async def _data(self, book: Book, event: WaitingEvent) -> bytes:
         if event.type in (CERTIFIED, CLOSURE):
-            return await data_of(self._receipts, book, Event(0, book.id, event.type, event.ref_id, event.at))
-        found = self._events.peek(find_event, book, event.ref_id)
+            return await data_of(self.receipts, book, Event(0, book.id, event.type, event.ref_id, event.at))
+        found = self.events.peek(find_event, book, event.ref_id)
         if found is None:
             raise ValueError("the event was let go of after a week")
-        return await data_of(self._receipts, book, found)
+        return await data_of(self.receipts, book, found)
 
 
 def compose(posting: Posting) -> bytes:

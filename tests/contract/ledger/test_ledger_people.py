@@ -13,6 +13,8 @@ from daemon.core.keys import ApiKey, KeyTerms
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
 from daemon.store.tables.audit import broken_entry, newest_entries
+from daemon.store.tables.book.books import open_book
+from daemon.store.tables.book.epochs import book_of_taxpayer
 from daemon.store.tables.keys import create_key, note_uses, revoke_key
 from daemon.store.tables.people import (
     create_person,
@@ -115,6 +117,22 @@ async def test_a_key_is_found_by_the_id_of_its_public_half(store: Store) -> None
     await store.ledger.write(revoke_key, 4, at=START + 9)
     assert ring.find_signer(ids[0]) is None
     assert ring.relay_key_ids(NIM) == ids[1:]
+
+
+async def test_the_relay_is_named_only_keys_that_work(store: Store) -> None:
+    """Sales that wait for a box that is off are accepted for these alone: of one that has ended, or is of a former taxpayer, none would be certified.
+    The box listens all the same, and says why it refuses."""
+    terms = KeyTerms(lane="relay")
+    await store.ledger.write(create_key, NIM, "live", "", at=START, terms=terms._replace(expires_at=START))
+    assert (store.key_ring.relay_key_ids(NIM), store.key_ring.is_on_relay(NIM)) == ([], True)
+    await store.ledger.write(create_key, NIM, "live", "", at=START, terms=terms)
+    assert len(store.key_ring.relay_key_ids(NIM)) == 1
+    book = await store.ledger.write(open_book, NIM, "live")
+    for ifu in ("00012345A", "00099999Z"):
+        book = await store.ledger.write(book_of_taxpayer, book, NIM, ifu)
+    assert (store.key_ring.relay_key_ids(NIM), store.key_ring.is_on_relay(NIM)) == ([], True)
+    await store.ledger.write(create_key, NIM, "live", "", at=START, terms=terms)
+    assert len(store.key_ring.relay_key_ids(NIM)) == 1
 
 
 async def test_everything_is_in_the_audit_log(store: Store, path: Path) -> None:

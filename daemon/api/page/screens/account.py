@@ -45,15 +45,14 @@ async def change_own_password(visit: Visit) -> Reply:
         raise InvalidRequest.at("password", fault)
     if new != visit.form.get("again", ""):
         raise InvalidRequest.at("again", visit.say("is not the same"))
-    assert visit.deps.logins is not None  # noqa: S101  a person is logged in
     try:
-        session = await visit.deps.logins.change_password(
+        session = await visit.page.logins.change_password(
             visit.session, visit.form.get("current", ""), new, visit.address
         )
     except WrongPassword:
         raise InvalidRequest.at("current", visit.say("is wrong")) from None
     tls = visit.page.tls
-    cookie = device_cookie(visit.deps.logins.device_of(visit.session.name), tls=tls)
+    cookie = device_cookie(visit.page.logins.device_of(visit.session.name), tls=tls)
     return redirect(visit.link("/ui/account", done="password"), session_cookie(session, tls=tls), cookie)
 
 

@@ -208,7 +208,9 @@ def test_no_book_is_wrong_by_a_clock_that_is_not_set(mcfd, monkeypatch):
 
 async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
     """`--last-z NIM=3` for each; a plain number where there is one machine; who is left out is named, and asks. A number before the
-    ledger's own last Z is refused: the next Z might be one that is on paper."""
+    ledger's own last Z is refused: the next Z might be one that is on paper. Who does
+    not say --yes is told what cannot be taken back. The numbers in between
+    are no closures: `mcfd verify` counts those that are there."""
     other = "EL02000099-1"
     async with opened(mcfd.ledger) as store:
         await (await Till.of(store, other)).close()
@@ -222,7 +224,10 @@ async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
     for wrong in (("x",), (f"{NIM}=",), ("nim=3",), (f"{NIM}=3", f"{NIM}=4"), ("3", f"{NIM}=4"), (f"{NIM}=-3",)):
         rows = [part for value in wrong for part in ("--last-z", value)]
         assert new.run("restore", str(copy), "--yes", *rows).returncode == 2
-    output = new.ok("restore", str(copy), "--yes", "--last-z", f"{NIM.partition('-')[0]}=7")
+    number = f"{NIM.partition('-')[0]}=7"
+    output = new.ok("restore", str(copy), "--yes", "--last-z", number)
+    done = new.run("restore", str(copy), "--last-z", number)
+    assert (done.returncode, f"--last-z {number}: the next Z will be 8; that cannot be" in done.stderr) == (2, True)
     assert f"mcfd machine last-z {other} NUMBER" in output
     assert f"last-z {NIM}" not in output
     assert "cannot be the last Z" in new.refused(2, "machine", "last-z", other, "0", "--yes")
@@ -231,6 +236,7 @@ async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
         new.ok("restore", str(copy), "--yes", "--json", "--last-z", f"{NIM}=7", "--last-z", f"{other}=2")
     )
     assert again["asks_last_z"] == []
+    assert json.loads(new.ok("verify", "--json"))["closures"] == 2
     async with opened(new.ledger) as store:
         assert (await (await Till.of(store)).close()).z_number == 8
         assert (await (await Till.of(store, other)).close()).z_number == 3

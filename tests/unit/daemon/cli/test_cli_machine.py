@@ -1,9 +1,10 @@
 import asyncio
+import json
 import re
 
 import pytest
 from support.cli.command import NIM, Command, audited
-from support.ledgers.ledger import START, Till, invoice, opened, settlements
+from support.ledgers.ledger import START, Till, invoice, opened, settlements, tamper
 from support.shop import Machine
 
 from bridge.port import open_port
@@ -12,6 +13,8 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.settings import load
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state, open_book
+from daemon.store.tables.book.epochs import book_of_taxpayer
+from daemon.store.tables.book.take_overs import replacement
 
 OTHER = "EL02000016-1"
 
@@ -73,6 +76,51 @@ async def test_a_spare_and_a_take_over_are_named(mcfd):
     assert "is the spare of" not in output
     lasts = {"nim": NIM, "spare": OTHER, "since": "2025-12-06T05:46:40.000Z", "reason": "it fell"}
     assert [each["take_over"] for each in mcfd.json("machine", "list")] == [lasts, lasts]
+
+
+async def test_of_two_taxpayers_of_a_machine_the_present_one_is_meant(mcfd):
+    """Both machines of a pair were sold to another taxpayer: a take-over and a repair of the time are about its books, as the list is; also after the
+    first one has come back."""
+    with mcfd.config.open("a") as config:
+        config.write(f'[[machine]]\nnim = "{OTHER}"\nport = "spare"\nspare_for = "{NIM}"\n')
+    async with opened(mcfd.ledger) as store:
+        before = [await store.ledger.write(open_book, nim, "live") for nim in (NIM, OTHER)]
+        for book in before:
+            await store.ledger.write(book_of_taxpayer, book, book.nim, "00012345A")
+        first, spare = [await store.ledger.write(book_of_taxpayer, book, book.nim, "00099999Z") for book in before]
+        till = await Till.of(store)
+        till.at += 20 * 365 * 86_400_000
+        await till.sell()
+        assert till.book == first
+    assert [each["last_invoice"] for each in mcfd.json("machine", "list")] == ["S-1", None]
+    mcfd.ok("machine", "take-over", NIM, "--reason", "it fell")
+    async with opened(mcfd.ledger) as store:
+        assert store.ledger.peek(replacement, first) == spare
+    assert mcfd.ok("time", "repair", NIM, "--reason", "wrong year").startswith(NIM)
+    async with opened(mcfd.ledger) as store:
+        await store.ledger.write(book_of_taxpayer, first, NIM, "00012345A")
+    assert [each["last_invoice"] for each in mcfd.json("machine", "list")] == [None, None]
+
+
+async def test_keys_of_a_former_taxpayer_are_none_of_the_machine(mcfd):
+    """`keys list` names them, and doctor advises a new one, as for a key that has come to its end."""
+    mcfd.ok("keys", "create", "--nim", NIM)
+    async with opened(mcfd.ledger) as store:
+        book = await store.ledger.write(open_book, NIM, "live")
+        for ifu in ("00012345A", "00099999Z"):
+            book = await store.ledger.write(book_of_taxpayer, book, NIM, ifu)
+    assert [key["of_another_taxpayer"] for key in mcfd.json("keys", "list")] == [True]
+    assert mcfd.ok("keys", "list").endswith("of another taxpayer\n")
+
+    def advice() -> list[str]:
+        checks = json.loads(mcfd.run("doctor", "--json").stdout)["checks"]
+        return [each["state"] for each in checks if each["check"] == "keys"]
+
+    assert advice() == ["warn"]
+    mcfd.ok("keys", "create", "--nim", NIM)
+    assert advice() == ["ok"]
+    tamper(mcfd.ledger, "UPDATE api_key SET expires_at = 1")
+    assert advice() == ["warn"]
 
 
 def test_a_machine_is_read_when_nobody_else_does(mcfd, machine):

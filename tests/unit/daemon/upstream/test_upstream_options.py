@@ -1,12 +1,17 @@
 """What is refused at the start, with the key named; and that nothing is imported before it is configured."""
 
+from errno import ECONNREFUSED
+
 import pytest
+from support.ports import free_port
 from support.receivers.authority import Authority
 
+from common.language import translate
 from common.wire.upstream_kinds import KINDS
+from daemon.core.delivery import RetryLater
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.nats import NatsReceiver
-from daemon.upstream.options import BadOptions, Options, generate, open_receiver
+from daemon.upstream.options import BadOptions, Options, connection_fault, generate, open_receiver
 
 
 @pytest.fixture
@@ -82,3 +87,40 @@ async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
         with pytest.raises(BadOptions, match=rf"upstream\.tls_ca .*/{name}: {why}"):
             open_receiver(kind, Options(url=url, key_files=key, tls_ca=tmp_path / name))
     await open_receiver(kind, Options(url=url, key_files=key, tls_ca=Authority(tmp_path).path)).aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_why_there_is_no_connection_is_told_in_french(key, kind):
+    """A box without internet, or a headquarters that is not there: no word of a library is left in it."""
+    here, there = ("http", "https") if kind == "https" else ("nats", "tls")
+    for url, why in (
+        (f"{here}://127.0.0.1:{free_port()}", "connexion refusée"),
+        (f"{there}://hq.invalid", "nom d'hôte inconnu"),
+    ):
+        receiver = open_receiver(kind, Options(url=url, key_files=key))
+        rows = [
+            await receiver.trial(b"{}", event_id="msg_1", nim="EL02000015-1"),
+            await receiver.deliver(b"{}", report_id="1", subject="z", nim="EL02000015-1"),
+        ]
+        await receiver.aclose()
+        for outcome in rows:
+            assert isinstance(outcome, RetryLater)
+            words = translate(outcome.error, "fr")
+            assert str(words) == f"pas de connexion, ou elle s'est rompue ({why})"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        OSError(f"Multiple exceptions: [Errno {ECONNREFUSED}] Connect call failed ('::1', 1, 0, 0), [Errno 101] no"),
+        ExceptionGroup(
+            "of each address", [ConnectionRefusedError(ECONNREFUSED, "Connect call failed"), OSError(101, "")]
+        ),
+    ],
+    ids=["of asyncio", "of httpx"],
+)
+def test_a_host_with_two_addresses_fails_for_the_reason_of_the_first(trouble):
+    """The library names both addresses, in its English."""
+    failed = OSError("All connection attempts failed")
+    failed.__cause__ = trouble
+    assert translate(connection_fault(failed), "fr") == "connexion refusée"

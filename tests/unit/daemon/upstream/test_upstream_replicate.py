@@ -303,7 +303,7 @@ async def test_an_hour_and_a_day_behind(ledger, monkeypatch):
     async def hold(seconds):
         await asyncio.Event().wait()
 
-    rig.replicator._sleep = hold
+    rig.replicator.sleep = hold
     task = asyncio.create_task(rig.replicator.run())
 
     async def reports(age):

@@ -55,9 +55,9 @@ async def test_nobody_is_shown_the_way_in_by_the_whole_screen() -> None:
 
 
 async def answered(handler: HTTPRouteHandler, logins: NoSession, headers: dict[str, str] | None = None) -> Answer:
-    deps = SimpleNamespace(logins=logins)
+    page = SimpleNamespace(tls=False, language="fr", logins=logins)
     request: Any = SimpleNamespace(
-        app=SimpleNamespace(state={"deps": deps, "page": SimpleNamespace(tls=False, language="fr")}),
+        app=SimpleNamespace(state={"deps": SimpleNamespace(), "page": page}),
         scope={"method": "GET", "headers": [], "raw_path": b"/ui/", "query_string": b""},
         headers=headers or {},
     )

@@ -1,12 +1,16 @@
-"""Orders to a running simulator: one JSON object per line, one JSON object back (docs/simulator.md)."""
+"""Orders of a test to a running machine, and the socket for them: one JSON object per line, one JSON object back
+(docs/simulator.md). For any number of clients, inside the simulator's one loop."""
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, reduce
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +23,10 @@ from simulator.machine.options import MachineClock, SimulatorOptions
 from simulator.machine.working_state import Mode
 
 Answer = dict[str, Any]
+_CHUNK = 65_536
+_LINE_MOST = 65_536
+_CLIENT_SECONDS = 5.0
+"""In which a client has to take an answer or event; otherwise its connection is closed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,3 +279,66 @@ def _or_ever(seconds: float | None) -> float:
 
 Order: Any = reduce(operator.or_, _Order.__subclasses__())
 """Any order."""
+
+
+class Control:
+    """`obey` answers one line. Events go to every client. The host selects on `sockets`, and passes the ready ones to
+    `serve`."""
+
+    def __init__(self, path: Path, obey: Callable[[bytes], bytes]) -> None:
+        self._path = path
+        self._obey = obey
+        self._clients: dict[socket.socket, bytes] = {}
+        """With the beginning of the next line."""
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.setblocking(False)
+        path.unlink(missing_ok=True)
+        self._listener.bind(str(path))
+        path.chmod(0o600)
+        self._listener.listen()
+
+    def sockets(self) -> list[socket.socket]:
+        return [self._listener, *self._clients]
+
+    def serve(self, ready: Iterable[Any]) -> None:
+        """Handles sockets that `select` found ready; others are ignored."""
+        for each in ready:
+            if each is self._listener:
+                with contextlib.suppress(BlockingIOError):
+                    client, _ = self._listener.accept()
+                    client.settimeout(_CLIENT_SECONDS)
+                    self._clients[client] = b""
+            elif each in self._clients:
+                self._take(each)
+
+    def tell(self, event: bytes) -> None:
+        for client in list(self._clients):
+            self._send(client, event)
+
+    def close(self) -> None:
+        for client in list(self._clients):
+            self._drop(client)
+        self._listener.close()
+        self._path.unlink(missing_ok=True)
+
+    def _take(self, client: socket.socket) -> None:
+        try:
+            data = client.recv(_CHUNK)
+        except OSError:
+            data = b""
+        *lines, rest = (self._clients[client] + data).split(b"\n")
+        self._clients[client] = rest
+        for line in lines:
+            self._send(client, self._obey(line))
+        if not data or len(rest) > _LINE_MOST:
+            self._drop(client)
+
+    def _send(self, client: socket.socket, data: bytes) -> None:
+        try:
+            client.sendall(data)
+        except OSError:
+            self._drop(client)
+
+    def _drop(self, client: socket.socket) -> None:
+        self._clients.pop(client, None)
+        client.close()
