@@ -179,16 +179,16 @@ async def test_an_older_ledger_gives_no_number_of_a_sale_that_waits_in_the_ledge
     assert len(numbers) == len(set(numbers)) == 4
 
 
-@pytest.mark.parametrize(("years", "given", "next_place"), [(0, 7, 8), (1, 7, 1), (1, 0, 1)])
+@pytest.mark.parametrize(("years", "number", "next_place"), [(0, 7, 8), (1, 7, 1), (1, 0, 1)])
 async def test_what_a_replaced_ledger_has_given_in_another_year_is_none_of_this_one(
-    tmp_path: Path, years: int, given: int, next_place: int
+    tmp_path: Path, years: int, number: int, next_place: int
 ) -> None:
     """Where the year stands before the place, with no sign between: a number of the year, and of the next one."""
     series = Series(pattern="{type}{year}")
     async with MemoryShop(tmp_path / "ledger", defaults=msgspec.structs.replace(DEFAULTS, series=series)) as shop:
         await shop.connected()
         year = int(series.prefix("", shop.worker.book.nim, shop.worker.now()))
-        series_place = uniqueness.place_of(shop.worker.book.nim, f"FV{year + years}{given:06}")
+        series_place = uniqueness.place_of(shop.worker.book.nim, f"FV{year + years}{number:06}")
         assert series_place is not None
         stored = msgspec.json.encode(dict([series_place])).decode()
         await shop.store.retention.write(write_meta, uniqueness.PLACES, stored)
