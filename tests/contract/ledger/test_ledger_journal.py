@@ -137,7 +137,7 @@ async def test_entries_of_a_customer_are_told_slice_by_slice(store: Store, till:
         before = 0
         while True:
             piece, before = await store.journal.read(
-                of_customer, till.book, Page(0, ALWAYS, limit=1, before_seq=before), wanted
+                of_customer, till.book, Page(0, ALWAYS, limit=1, before_seq=before, text=wanted)
             )
             found += piece
             if not before:
