@@ -117,7 +117,7 @@ def _check_end(connection: sqlite3.Connection, book: Book) -> None:
             expect(chain.record_hash(previous, record, content), record.hash, Text("record {seq}", seq=record_seq))
         except LedgerUnusable:
             lost = losses(connection, book).values()
-            if not any(each.first_seq <= record_seq <= each.last_seq for each in lost):
+            if not any(each.has(record_seq) for each in lost):
                 raise
     row = connection.execute(_SQL["last_closure"], (book.id,)).fetchone()
     if row is not None:

@@ -152,8 +152,7 @@ class Verification:
         self._books = self._records = self._closures = 0
 
     def note(self, problem: str) -> None:
-        if len(self._problems) < MAX_PROBLEMS:
-            self._problems.append(problem)
+        self._problems = [*self._problems, problem][:MAX_PROBLEMS]
 
     def run(self) -> VerifyResult:
         self._try(self._check_file)
