@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import structlog
+import structlog.testing
 import uvloop
 from hypothesis import HealthCheck, settings
 from support.collected import ForkedWorkers
@@ -118,6 +119,17 @@ def pytest_configure(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(terminal))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    names = {name for mark in item.iter_markers("logs") for name in mark.args}
+    if not names:
+        return (yield)
+    with structlog.testing.capture_logs() as logs:
+        answer = yield
+    assert names <= {each["event"] for each in logs}, "what an operator has to read of it is not in the log"
+    return answer
 
 
 def pytest_sessionfinish(exitstatus: int) -> None:

@@ -28,7 +28,7 @@ from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
-from daemon.core.machine.state import short_nim
+from daemon.core.machine.state import same_machine, short_nim
 from daemon.machines.adapter import as_stored
 from daemon.machines.line import LineSettings, run_line
 from daemon.recording.writer import RecordingPlace, Recordings
@@ -36,8 +36,8 @@ from daemon.settings import Machine, Settings
 from daemon.store.ledger import Ledger
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
-from daemon.store.tables.book.books import all_books, open_book
-from daemon.store.tables.book.take_overs import all_lasting
+from daemon.store.tables.book import take_overs
+from daemon.store.tables.book.books import all_books, former_books, open_book
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.delivery.events import EventBus
 from daemon.usecases.line_events import LineEvents
@@ -239,21 +239,25 @@ async def _open_retired(runtime: Runtime) -> None:
 
 
 def _pair(runtime: Runtime, machine: Machine, worker: MachineWorker) -> None:
-    """Links a spare to its machine before its line is opened: it never certifies unlinked. Raises TaxpayerMismatch."""
+    """Links a spare to its machine before its line is opened: it never certifies unlinked. Raises TaxpayerMismatch,
+    unless they had the same taxpayer once: a machine that has changed hands keeps no other from selling."""
     first = runtime.settings.first_of(machine)
     if first is None or worker.book.mode == "test":
         return
     live = (each for each in runtime.workers if each.book.mode == "live")
     replaced = next(each for each in live if each.configured_nim == first.nim)
-    if worker.ifu and replaced.ifu and worker.ifu != replaced.ifu:
-        raise TaxpayerMismatch(machine.nim, worker.ifu, first.nim, replaced.ifu)
     worker.first, replaced.spare = replaced, worker
+    if worker.wrong_taxpayer:
+        books = (replaced.book, *worker.ledger.peek(former_books, replaced.book))
+        shared = [other for book in books for other in worker.ledger.peek(take_overs.sharing, book)]
+        if not any(same_machine(other.nim, machine.nim) for other in shared):
+            raise TaxpayerMismatch(machine.nim, worker.ifu, first.nim, replaced.ifu)
 
 
 async def end_without_pair(store: Store, workers: Sequence[MachineWorker]) -> None:
     """Ends each take-over whose machines are no longer a pair in the configuration."""
     pairs = {(worker.book.id, worker.spare.book.id) for worker in workers if worker.spare}
-    for each in await store.decisions.read(all_lasting):
+    for each in await store.decisions.read(take_overs.all_lasting):
         if (each.first.id, each.spare.id) not in pairs:
             log.warning("machine.taken_back", nim=each.first.nim, spare=each.spare.nim, cause="configuration")
             ids = (each.first.id, each.spare.id)

@@ -49,7 +49,7 @@ def number(value: object) -> Number:
 
 
 def _bounded(value: Decimal) -> Decimal:
-    if not _SMALLEST_EXPONENT <= value.adjusted() <= _SIGNIFICANT_DIGITS:
+    if value.adjusted() < _SMALLEST_EXPONENT:
         raise ValueError(NUMBER_INEXACT)
     try:
         exact = _EXACTLY.plus(value)

@@ -102,7 +102,10 @@ class ConnectedMachine:
 
     def convert(self, state: StateReply) -> MachineState:
         """Converts the machine's state; its rates are stored for the subtotals."""
-        self._check_nim(state.nim)
+        if self._is_foreign(state.nim):  # a machine may be exchanged without the port noticing
+            reason = OTHER_MACHINE(found=state.nim, nim=self._nim)
+            self.hang_up(reason)
+            raise LineLost(reason)
         taken = machine_state(state)
         self._rates = taken.rates
         self._ifu = taken.ifu
@@ -205,13 +208,6 @@ class ConnectedMachine:
 
     def _is_foreign(self, nim: str) -> bool:
         return bool(self._nim) and not same_machine(self._nim, nim)
-
-    def _check_nim(self, nim: str) -> None:
-        """At the connection and at every later C1h: a machine may be exchanged without the port noticing."""
-        if self._is_foreign(nim):
-            reason = OTHER_MACHINE(found=nim, nim=self._nim)
-            self.hang_up(reason)
-            raise LineLost(reason)
 
 
 def _with_vat(subtotal: SubtotalReply) -> list[int]:

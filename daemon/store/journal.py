@@ -42,14 +42,18 @@ class Journal(LedgerAccess):
         """Newest first, with `page.part` in the number; `make_way` between two looks, and others read in between as well."""
         if page.state in OPEN:
             return await self.page(book, page)
-        found: list[Record] = []
+        found, before = await self.read(journal.newest_with_part, book=book, page=page)
+        if not before:
+            return found
+        rest = msgspec.structs.replace(page, before_seq=before, limit=page.limit - len(found))
+        older: list[Record] = []
         for stretch in await self.read(journal.stretches, book=book):
             await make_way()
-            found += await self._records(book, partial(journal.with_part, book=book, page=page, stretch=stretch))
-            found = sorted(found, key=lambda record: -record.seq)[: page.limit]
-            if len(found) == page.limit:
-                page = msgspec.structs.replace(page, after_seq=found[-1].seq)
-        return found
+            older += await self._records(book, partial(journal.with_part, book=book, page=rest, stretch=stretch))
+            older = sorted(older, key=lambda record: -record.seq)[: rest.limit]
+            if len(older) == rest.limit:
+                rest = msgspec.structs.replace(rest, after_seq=older[-1].seq)
+        return [*found, *older]
 
     async def iterate(self, book: Book, start: int, end: int, after: int = 0) -> AsyncGenerator[Record, None]:
         """What ended in `start <= t < end` (ms), oldest first, after the seq `after`, in flat memory."""

@@ -186,10 +186,8 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         """Begins an epoch after another activation for the same taxpayer (decision 33) with an entry in the chain;
         returns the book with its new NIM. Restarted counters are taken over, and what they count is unexplained.
         Idempotent."""
-        begin = partial(
-            epochs.begin_epoch, book=book, counters=state.counters, ifu=state.ifu, seen=LastSeen(state.last)
-        )
-        return await self.write(begin, nim=nim, at=at)
+        last = LastSeen(state.last)
+        return await self.write(epochs.begin_epoch, book, state.counters, ifu=state.ifu, nim=nim, at=at, seen=last)
 
     # -- totals and closures ------------------------------------------------------------------------------------------
 

@@ -182,7 +182,7 @@ class NatsReceiver:
         except BadOptions as error:
             return DeliveryRefused(sentence(error))
         except (OSError, NatsError) as error:
-            return RetryLater(certificate_fault(error) or CONNECTION_FAILED(cause=connection_fault(error)))
+            return RetryLater(_cause(error, NO_CONNECTION))
         return RetryLater(OUTDATED(version=client.outdated, minimum=MINIMUM)) if client.outdated else Delivered()
 
     async def aclose(self) -> None:

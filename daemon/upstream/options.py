@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -58,6 +59,7 @@ CONNECTION_FAULTS: Final = {
     errno.ECONNREFUSED: REFUSED_THERE,
 }
 """By the system's number."""
+ERROR_NUMBER: Final = re.compile(r"\[Errno (-?\d+)\]")
 
 
 class BadOptions(ValueError):
@@ -114,10 +116,14 @@ def certificate_fault(error: BaseException | None) -> Text | None:
 
 
 def connection_fault(error: BaseException) -> Reason | str:
-    """Why there was no connection: what the system said to the library, else what the library says."""
+    """Why there was no connection: what the system said to the library, else what the library says. Of a host with several
+    addresses, the first one's."""
     cause: BaseException | None = error
     while cause is not None:
-        if fault := CONNECTION_FAULTS.get(cause.errno or 0) if isinstance(cause, OSError) else None:
+        if isinstance(cause, BaseExceptionGroup):  # of httpx
+            cause = cause.exceptions[0]
+        number = ERROR_NUMBER.search(str(cause))  # asyncio puts those of several addresses into one text
+        if isinstance(cause, OSError) and number and (fault := CONNECTION_FAULTS.get(int(number[1]))):
             return fault
         cause = cause.__cause__ or cause.__context__
     return f"{type(error).__name__}: {error}"[:200]

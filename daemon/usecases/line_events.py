@@ -128,16 +128,14 @@ class LineEvents:
                 return
             with worker.queue.join_first() as entry:
                 await entry.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)
-                await self._resume(worker.present())
+                machine = worker.present()
+                try:
+                    await recover(worker, machine, await machine.state())
+                except (MachineError, StorageError) as error:
+                    worker.drop(machine, DECISION_NOT_APPLIED(error=error))
+                    raise
         except (MachineError, StorageError) as error:
             log.warning("settle.put_off", nim=worker.book.nim, cause=str(error))
-
-    async def _resume(self, machine: ConnectedMachine) -> None:
-        try:
-            await recover(self._worker, machine, await machine.state())
-        except (MachineError, StorageError) as error:
-            self._worker.drop(machine, DECISION_NOT_APPLIED(error=error))
-            raise
 
     async def _check_server(self, machine: ConnectedMachine) -> None:
         clock = asyncio.get_running_loop().time

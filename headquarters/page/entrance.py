@@ -55,11 +55,12 @@ async def login_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
 async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
     """Wrong names and wrong passwords get the same answer in the same time."""
     form = await form_of(request)
-    name, password = str(form.get("name", ""))[:64], str(form.get("password", ""))
+    typed, password = str(form.get("name", ""))[:64], str(form.get("password", ""))
+    name = await screens.run(screens.store.people.name_of, typed)
     problem, wait = await _problem(request, screens, name, password)
     if problem is not None:
         status = {THROTTLED: 429, FOREIGN: 403}.get(problem, 401)
-        answer = screens.render(request, "login.html", status=status, name=name, problem=problem)
+        answer = screens.render(request, "login.html", status=status, name=typed, problem=problem)
         if wait:
             answer.headers["retry-after"] = str(wait)
         return answer

@@ -74,6 +74,12 @@ class HqPeople(RegisterPart):
         with self._reading() as connection:
             return connection.scalar(select(table.password).where(table.name == name, table.disabled.is_(False)))
 
+    def name_of(self, typed: str) -> str:
+        """The name that a phone has written with another first letter and a blank behind it; else what was typed."""
+        typed = typed.strip()
+        fits = [one.name for one in self.listed() if not one.disabled and one.name.casefold() == typed.casefold()]
+        return fits[0] if len(fits) == 1 else typed
+
     def listed(self) -> list[HqPerson]:
         table = tables.person.c
         return self._database.rows(HqPerson, select(table.name, table.role, table.disabled).order_by(table.name))

@@ -46,6 +46,18 @@ async def test_guessing_keeps_nobody_out(store_with_people):
         assert await tried(client, "Awa", PASSWORD, "10.0.0.98") == 303
 
 
+async def test_a_name_as_a_phone_writes_it_logs_in(store_with_people):
+    """With another first letter, and a blank behind it; where two names differ by that alone, each as it is. A refused one stays as typed."""
+    store_with_people.people.create("awa", hash_password("un autre mot"), "reader", 1)
+    async with pages(store_with_people) as client:
+        for typed in ("Issa", "issa", "ISSA ", "Awa ", "Awa"):
+            assert await tried(client, typed, PASSWORD, "41.0.0.1") == 303
+        assert await tried(client, "awa", PASSWORD, "41.0.0.1") == 401
+        assert await tried(client, "AWA", PASSWORD, "41.0.0.1") == 401
+        refused = await client.post("/ui/login", data={"name": "issa", "password": "x"})
+        assert 'value="issa"' in refused.text
+
+
 @pytest.mark.parametrize("real", ["10.0.0.1:{port}", "[2001:db8::1]:{port}", "2001:db8::{port}"])
 async def test_the_word_of_the_web_server_counts(store_with_people, real):
     """Also where it writes a line of its own behind the browser's, as HAProxy does, or names the port: who guesses is one address, and is not

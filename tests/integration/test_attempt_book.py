@@ -111,6 +111,7 @@ async def test_an_intent_that_waited_through_an_activation_belongs_to_its_outcom
     assert verify(tmp_path / "ledger").problems == ()
 
 
+@pytest.mark.logs("machine.other_taxpayer")
 async def test_another_taxpayer_begins_another_book(tmp_path: Path) -> None:
     """Its numbers, periods and Z begin anew, and keys of the first one do not work on it; the first one's book stays as it was."""
     session = await first_activation(tmp_path / "ledger")
@@ -306,6 +307,7 @@ def settings_of(ledger: Path) -> Settings:
     return load(file, {})
 
 
+@pytest.mark.logs("sale.refused")
 async def test_sales_that_wait_are_refused_when_the_machine_has_another_taxpayer(tmp_path: Path) -> None:
     """Its tills' keys end with the book, and no screen shows it: they hear of it by webhook. One that the machine may have certified stays in doubt
     until a person has said that it has not."""
@@ -370,6 +372,7 @@ async def test_an_invoice_right_after_an_activation_names_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("foreign", [0, 1])
+@pytest.mark.logs("certification.unknown")
 async def test_an_invoice_right_after_a_reset_that_nobody_noticed_is_certified_once(
     tmp_path: Path, foreign: int
 ) -> None:

@@ -27,10 +27,12 @@ async def test_expired_at_its_turn(tmp_path: Path) -> None:
         late, is_over = expiring(shop, "B")
         await shop.intents(2)
         await shop.until(is_over, "the end of its time")
+        frames = shop.session.frames_in
         shop.resume()
         await first
         with pytest.raises(RequestExpired):
             await late
+        assert shop.session.frames_in == frames
         assert [entry.number for entry in shop.on_machine] == ["A"]
         await shop.certify("B", key="b")
         assert [entry.number for entry in shop.on_machine] == ["A", "B"]

@@ -83,6 +83,7 @@ async def test_an_intent_that_is_being_committed_is_no_concern_of_recover(
         assert [entry.number for entry in shop.on_machine] == ["B"]
 
 
+@pytest.mark.logs("certification.found")
 async def test_a_machine_that_says_number_already_certified_is_believed(shop: MemoryShop) -> None:
     """The ledger holds the first attempt as abandoned, wrongly; the machine refuses the second because it has certified the number. Its
     last invoice is that one, with our total and type: that certification is the answer, and nothing is certified under another number."""
@@ -145,6 +146,7 @@ async def test_somebody_elses_invoice_seen_by_the_heartbeat_is_known_from_then_o
         assert (await shop.close_period()).value.unexplained == 2
 
 
+@pytest.mark.logs("machine.left_open")
 async def test_an_invoice_that_somebody_left_open_is_cancelled_once(shop: MemoryShop) -> None:
     """C0h is refused because an invoice is open: it is cancelled, ours is entered, and the till hears nothing of it. So is one
     that is open at the next connection."""
@@ -238,6 +240,7 @@ async def test_the_intent_is_durable_before_38h_and_nothing_waits_for_it_before(
         assert (await sale).value.code == shop.on_machine[0].code
 
 
+@pytest.mark.logs("machine.unexplained", "machine.reconciled", "certification.ended")
 async def test_somebody_else_s_invoice_before_an_export_is_counted(tmp_path: Path) -> None:
     """On a machine that counts exports in TC alone the invoice of another program is not taken for the export: the Z tells it."""
     options = SimulatorOptions(nim=NIM, fvc_local=True)

@@ -30,8 +30,8 @@ async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path
         closure = (await shop.close_period()).value
         assert (closure.certs_count, closure.unexplained, closure.counters) == (1, 1, FiscalCounters(*shop.counters))
         assert shop.worker.counters == closure.counters
-        assert shop.worker.drift_seconds is not None
-        assert abs(shop.worker.drift_seconds + 3600) < 60
+        assert shop.worker.time.drift is not None
+        assert abs(shop.worker.time.drift + 3600) < 60
         x = shop.worker.aggregate
         assert x == await shop.store.ledger.aggregated(shop.worker.book)
         assert (x.running == x.closed, x.period_start) == (True, closure.period_end)

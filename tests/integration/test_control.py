@@ -117,6 +117,7 @@ async def test_no_way_in_makes_a_key_that_cannot_be(box: Box, terms: KeyTerms, f
     with pytest.raises(InvalidRequest):
         await box.store.ledger.write(create_key, NIM, "live", "ERP", at=START, terms=terms)
     assert not await box.store.ledger.read(list_keys)
+    await box.ask(CreateKey(NIM, "live", "ERP", KeyTerms("seller", lane="relay", rate=6000)))
 
 
 async def test_a_decision_is_taken_for_the_case_that_was_shown(box: Box) -> None:

@@ -111,6 +111,7 @@ async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path)
         assert [record.number for record in shop.store.ledger.peek(attempts.unfinished, shop.worker.book)] == ["A"]
 
 
+@pytest.mark.logs("machine.unexplained")
 async def test_somebody_else_s_invoice_during_an_outage_is_counted(shop: MemoryShop) -> None:
     """A line that comes back with more than was known before: while this process has met the machine, that is no attention."""
     await shop.certify("A")

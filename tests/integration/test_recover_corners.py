@@ -152,6 +152,7 @@ async def test_a_mistake_of_ours_does_not_end_the_line(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("step", ["amend", "end", "certify"])
+@pytest.mark.logs("attempt.failed")
 async def test_a_mistake_of_ours_in_an_attempt_leaves_it_to_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

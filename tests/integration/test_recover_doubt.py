@@ -17,6 +17,7 @@ from simulator.machine.working_state import Stage
 pytestmark = pytest.mark.quick_timers
 
 
+@pytest.mark.logs("recover.put_off")
 async def test_nothing_is_certified_over_a_doubt_that_the_machine_answers_with_rubbish(shop: MemoryShop) -> None:
     """38h and the C1h after it both answered with rubbish: the next invoice waits until the doubt is settled by a new connection."""
     shop.session.plan.add("nonsense@38#1,nonsense@C1#1")

@@ -122,6 +122,7 @@ async def test_a_sale_that_waits_at_one_machine_of_a_pair_is_not_accepted_at_the
             await ledger.defer(books[1], sale("F-3", b"two"), "requested", TakenFrom())
 
 
+@pytest.mark.logs("sale.refused")
 async def test_what_the_machine_refuses_later_is_given_again(tmp_path: Path) -> None:
     """The number of a sale that has waited."""
     async with MemoryShop(tmp_path / "ledger", defaults=GIVES) as shop:
@@ -178,16 +179,16 @@ async def test_an_older_ledger_gives_no_number_of_a_sale_that_waits_in_the_ledge
     assert len(numbers) == len(set(numbers)) == 4
 
 
-@pytest.mark.parametrize(("years", "next_place"), [(0, 8), (1, 1)])
+@pytest.mark.parametrize(("years", "number", "next_place"), [(0, 7, 8), (1, 7, 1), (1, 0, 1)])
 async def test_what_a_replaced_ledger_has_given_in_another_year_is_none_of_this_one(
-    tmp_path: Path, years: int, next_place: int
+    tmp_path: Path, years: int, number: int, next_place: int
 ) -> None:
-    """Where the year stands before the place, with no sign between: the seventh number of the year, and of the next one."""
+    """Where the year stands before the place, with no sign between: a number of the year, and of the next one."""
     series = Series(pattern="{type}{year}")
     async with MemoryShop(tmp_path / "ledger", defaults=msgspec.structs.replace(DEFAULTS, series=series)) as shop:
         await shop.connected()
         year = int(series.prefix("", shop.worker.book.nim, shop.worker.now()))
-        series_place = uniqueness.place_of(shop.worker.book.nim, f"FV{year + years}000007")
+        series_place = uniqueness.place_of(shop.worker.book.nim, f"FV{year + years}{number:06}")
         assert series_place is not None
         stored = msgspec.json.encode(dict([series_place])).decode()
         await shop.store.retention.write(write_meta, uniqueness.PLACES, stored)

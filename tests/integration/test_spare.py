@@ -361,6 +361,7 @@ async def test_a_spare_of_another_taxpayer_certifies_nothing(shop: PairedShop) -
         await shop.certify("A")
 
 
+@pytest.mark.logs("sale.withdrawn")
 async def test_a_sale_that_waits_is_taken_back_at_whichever_machine_is_in_use(shop: PairedShop) -> None:
     """Accepted by the machine that is dead now, taken back while its spare is away too: both chains can be read, and its number is free."""
     await shop.first_dies()

@@ -68,6 +68,7 @@ async def test_a_machine_that_was_activated_since_is_in_service(
     assert verify(tmp_path / "ledger").clean
 
 
+@pytest.mark.logs("machine.activated")
 async def test_a_machine_that_was_activated_and_tests_still_is_refused(tmp_path: Path) -> None:
     """After the first code of the new activation."""
     async with MemoryShop(tmp_path / "ledger") as shop:
@@ -82,6 +83,7 @@ async def test_a_machine_that_was_activated_and_tests_still_is_refused(tmp_path:
             await shop.certify("F-3")
 
 
+@pytest.mark.logs("machine.test_mode")
 async def test_a_machine_that_may_be_in_test_mode_certifies_and_reports_say_so(tmp_path: Path) -> None:
     """`test_mode = true`; the totals say how many, and a machine that was activated meanwhile is one like others from its first code on."""
     path = tmp_path / "ledger"

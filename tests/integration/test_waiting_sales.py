@@ -144,6 +144,7 @@ async def test_a_look_at_the_machine_is_no_till(tmp_path: Path) -> None:
     assert verify(tmp_path / "ledger").clean
 
 
+@pytest.mark.logs("sale.released")
 async def test_one_whose_number_the_machine_has_certified(tmp_path: Path) -> None:
     """The copy that was put back has a sale that was taken back since, and its number was used again. A person has it wait again all the same: it is
     given up, and those behind it are certified."""
@@ -312,6 +313,7 @@ async def test_none_is_taken_on_while_its_number_is_at_the_machine(tmp_path: Pat
         await first
 
 
+@pytest.mark.logs("sale.deferred")
 async def test_the_number_of_one_that_waits_is_certified_for_no_other_sale(tmp_path: Path) -> None:
     """The machine is free, and does not hear of it. A dry run says so too."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=NEVER) as shop:

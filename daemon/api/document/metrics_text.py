@@ -76,7 +76,7 @@ GAUGES: Final[Mapping[str, tuple[str, Callable[[SeenMachine, int], float | None]
     ),
     "mcfd_clock_drift_seconds": (
         "By how much the box is ahead of the machine's clock.",
-        lambda seen, _: seen.worker.drift_seconds,
+        lambda seen, _: seen.worker.time.drift,
     ),
     "mcfd_tax_server_silence_seconds": (
         "Time since the machine last reached the tax server; from 7 days (604800) on the user is warned daily.",

@@ -63,7 +63,8 @@ async def login(request: AnyRequest) -> Reply:
         if not security.is_own_form(request.headers):
             raise Foreign  # noqa: TRY301  on the same screen as a wrong password
         form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
-        name = form.get("name", "")[:64].lower()  # a phone begins with a capital letter, and no name has one
+        # A phone adds a capital letter and a blank; no name has one.
+        name = form.get("name", "").strip()[:64].lower()
         device = cookie_of(headers, DEVICE, tls=page.tls)
         session = await page.logins.log_in(name, form.get("password", ""), address_of(request.scope), device)
     except (Foreign, Refusal, StorageError) as error:

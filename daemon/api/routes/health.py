@@ -158,7 +158,7 @@ def _has_key(request: ApiRequest) -> bool:
 
 
 def _machine(worker: MachineWorker, language: Language) -> MachineReady:
-    drift = worker.drift_seconds
+    drift = worker.time.drift
     server = tax_server(worker.server_link, worker.now()) if worker.server_link else None
     return MachineReady(
         nim=worker.book.nim,

@@ -55,7 +55,7 @@ class PresenceSource:
 
     def _presence(self, worker: MachineWorker, standing: BookSummary, backlog: Backlog | None, key_id: str) -> Presence:
         counters = standing.counters
-        drift = worker.drift_seconds
+        drift = worker.time.drift
         return Presence(
             type="bf.mcfd.presence.v1",
             nim=worker.book.nim,

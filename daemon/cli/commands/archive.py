@@ -107,10 +107,7 @@ def _write(ledger: Path, file: BinaryIO, target: Path, year: ArchiveYear, key: B
         connection.execute("BEGIN")
         parts: dict[str, Lines] = {
             "chain.jsonl.gz": counted(year_lines.chain_lines(connection, year)),
-            **{
-                f"{name}.jsonl.gz": year_lines.plain_lines(connection, name, year)
-                for name in ("decisions", "audit", "letterheads")
-            },
+            **{f"{name}.jsonl.gz": year_lines.plain_lines(connection, name, year) for name in year_lines.PLAIN},
         }
         write_archive(file, target, key, parts, manifest)
 

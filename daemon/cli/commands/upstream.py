@@ -40,6 +40,7 @@ from daemon.cli.output import (
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
 from daemon.core.events import TEST, Envelope, MachineEvent
+from daemon.core.machine.state import short_nim
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import NoteAction, ReplayOutbox
 from daemon.owner import as_owner
@@ -216,8 +217,8 @@ def _to_send(settings: Settings, found: Sequence[Backlog]) -> list[Backlog]:
     """One for each configured machine and each book with something to send; sandboxes only if they are sent."""
     sandbox = settings.upstream is not None and settings.upstream.include_sandbox
     backlogs = [backlog for backlog in found if backlog.mode == "live" or sandbox]
-    covered = {backlog.nim for backlog in backlogs}
-    nims = [machine.nim for machine in settings.machine if machine.nim not in covered]
+    covered = {short_nim(backlog.nim) for backlog in backlogs}
+    nims = [machine.nim for machine in settings.machine if short_nim(machine.nim) not in covered]
     return backlogs + [Backlog(nim, "live", 0, 0, 0, "", 0, 0) for nim in nims]
 
 

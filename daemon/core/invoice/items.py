@@ -109,7 +109,7 @@ def read_item(
         fields.fault("amountTtc", Text("must come to at least 1 and at most {max_amount}", max_amount=MAX_AMOUNT))
         return None
     amount = round_half_up(request.amount)
-    before = _with_vat(original, mode, request) if original else 0
+    before = _with_vat(original, mode, request)
     if before > MAX_AMOUNT:
         fields.fault("originalPrice", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT))
     if discount:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 
 import msgspec
 
@@ -58,12 +57,7 @@ class Rules(msgspec.Struct, frozen=True):
     stamp_duty: StampDuty = StampDuty()
 
     def is_ifu(self, text: str) -> bool:
-        return _compiled(self.ifu_pattern).fullmatch(text) is not None
-
-
-@lru_cache(maxsize=8)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+        return re.fullmatch(self.ifu_pattern, text) is not None
 
 
 def cash_of(payments: Iterable[Payment]) -> int:

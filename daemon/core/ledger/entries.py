@@ -61,6 +61,9 @@ class RecordsLost(msgspec.Struct, frozen=True, tag="lost"):
     next_hash: str
     tally: Tally | None
 
+    def has(self, seq: int) -> bool:
+        return self.first_seq <= seq <= self.last_seq
+
 
 class TimeRepair(msgspec.Struct, frozen=True, tag="time"):
     """Records from `first_seq` and closures from `first_z` up to this entry were written with a clock that was `ahead`

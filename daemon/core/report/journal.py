@@ -39,8 +39,8 @@ class Extent(msgspec.Struct, frozen=True):
 
 class Page(msgspec.Struct, frozen=True):
     """A query: `start <= ended_at < end` (ms), seq below `before_seq` (0 for no limit) and above `after_seq`;
-    optionally type (or several, with spaces), amount (whole XOF) and `part` of the number. A Z after `upto_z` counts as open; None for no
-    limit."""
+    optionally type (or several, with spaces), amount (whole XOF) and `part` of the number, or a `text` to look for in
+    numbers, codes and customers. A Z after `upto_z` counts as open; None for no limit."""
 
     start: int
     end: int
@@ -52,6 +52,7 @@ class Page(msgspec.Struct, frozen=True):
     type: str = ""
     amount: int | None = None
     part: str = ""
+    text: str = ""
     upto_z: int | None = None
 
     def fits(self, record: Record) -> bool:

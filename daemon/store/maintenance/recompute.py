@@ -213,7 +213,7 @@ class BookRecomputation:
         self._losses.pass_missing(
             self._now, last, next_hash, self._totals.running if first <= self._totals.seq <= last else None
         )
-        while first <= last and self._checkpoint is not None and self._checkpoint[0] <= last:
+        while self._checkpoint is not None and first <= self._checkpoint[0] <= last:
             self._checkpoint = next(self._checkpoints, None)
 
     def _check_checkpoint(self) -> None:

@@ -63,7 +63,7 @@ class LossCheck:
     def take_unreadable(self, seq: int) -> bool:
         """Whether an entry names that record, whose row cannot be read: for what follows it is missing."""
         self._unreadable += 1
-        return any(loss.first_seq <= seq <= loss.last_seq for loss in self.named)
+        return any(loss.has(seq) for loss in self.named)
 
     def pass_missing(self, now: BookStart, last: int, next_hash: str, totals: Tally | None) -> None:
         """Goes on after records up to `last` that are missing. `totals`: of one of them, if they are known."""
@@ -273,9 +273,8 @@ class CalendarCheck:
             if figure == "chain_previous" and not previous:
                 continue
             yield Text("{name} reports another {figure} than its records give", name=name, figure=figure)
-        if closed.kind == "year" or not closed.period.endswith("-12"):
-            year = self._last.get("year")
-            self._passed = [z for z in self._passed if z.z_number > (year.upto_z if year else 0)]
+        if closed.kind == "year":
+            self._passed = [z for z in self._passed if z not in closures]
 
 
 def _wrong_figures(closed: CalendarClosed, ours: CalendarReport) -> Iterator[str]:

@@ -27,6 +27,7 @@ from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
 from daemon.store.tables.book.entries import in_order, losses
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS, entry=ENTRY_COLUMNS)
+PLAIN = ("decisions", "audit", "letterheads")
 Line = dict[str, Any]
 
 
@@ -75,9 +76,7 @@ def chain_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[L
     placed = (
         each for each in found if (each.after_seq, each.after_z, each.id) <= last and each.after_z >= year.after_z
     )
-    readable = (
-        (row[SEQ], row) for row in records if not any(e.first_seq <= row[SEQ] <= e.last_seq for e in lost.values())
-    )
+    readable = ((row[SEQ], row) for row in records if not any(each.has(row[SEQ]) for each in lost.values()))
     for _, item in in_order(readable, map(closure_of, closures), placed):
         match item:
             case Closure():

@@ -212,12 +212,10 @@ def _record(ledger: Path, cause: str) -> None:
     line = f"{now_millis()} {cause}\n".encode("utf-8", "replace")
     for path in _paths(ledger):
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW, 0o640)
-            try:
-                if os.fstat(descriptor).st_size < LARGEST:
-                    os.write(descriptor, line)
-            finally:
-                os.close(descriptor)
+            flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW
+            with os.fdopen(os.open(path, flags, 0o640), "ab", buffering=0) as file:
+                if file.tell() < LARGEST:
+                    file.write(line)
         except OSError:
             continue
         return

@@ -92,13 +92,12 @@ class FreeSpace:
             raise StorageFull(Text("the ledger's disk cannot be read ({why})", why=reason(error))) from error
         if disk.f_flag & os.ST_RDONLY or not os.access(self.path, os.W_OK):
             raise StorageFull(Text("the ledger is read-only"))
-        self._left = disk.f_bavail * disk.f_frsize
-        if self._left < self.reserve_bytes:
-            raise StorageFull(Text("the disk is full: less than the reserve is free"))
+        left = [(disk.f_bavail * disk.f_frsize, Text("the disk is full: less than the reserve is free"))]
         if self.limit:
-            self._left = min(self._left, self._left_in_file())
+            left.append((self._left_in_file(), Text("the ledger has grown to the size it may have")))
+        self._left, why = min(left)
         if self._left < self.reserve_bytes:
-            raise StorageFull(Text("the ledger has grown to the size it may have"))
+            raise StorageFull(why)
 
     def _left_in_file(self) -> int:
         sizes = [

@@ -4,7 +4,7 @@ SELECT last_seq, z_number, coalesce((SELECT max(id) FROM entry WHERE book_id = b
 -- name: newest_first
 SELECT {columns} FROM certification
 WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
-    AND (? = '' OR instr(' ' || ? || ' ', ' ' || type || ' ') > 0) AND (? IS NULL OR total_ttc = ?)
+    AND (? = '' OR instr(' ' || ? || ' ', ' ' || type || ' ') > 0) AND (? IS NULL OR total_ttc = ?) AND (? = '' OR instr(number, ?) > 0)
 ORDER BY seq DESC LIMIT ?;
 
 -- name: with_part

@@ -69,7 +69,7 @@ WHERE outbox.destination = ? AND outbox.book_id = ? AND outbox.state = 'parked';
 -- name: replay_parked
 UPDATE outbox SET state = 'waiting', next_at = 0
 WHERE destination = ? AND state = 'parked'
-      AND (? IS NULL OR book_id IN (SELECT id FROM book WHERE nim = ?));
+      AND (? IS NULL OR book_id IN (SELECT id FROM book WHERE substr(nim, 1, 10) = substr(?, 1, 10)));
 
 -- name: replay_from
 -- A month or year goes with the Z behind it.
@@ -79,7 +79,7 @@ WHERE destination = ? AND state <> 'waiting' AND ? <= CASE type
       WHEN 'calendar.closed' THEN (SELECT min(after.ref_id) FROM outbox AS after
           WHERE after.destination = outbox.destination AND after.book_id = outbox.book_id
                 AND after.type = 'closure.created' AND after.id > outbox.id) END
-      AND (? IS NULL OR book_id IN (SELECT id FROM book WHERE nim = ?));
+      AND (? IS NULL OR book_id IN (SELECT id FROM book WHERE substr(nim, 1, 10) = substr(?, 1, 10)));
 
 -- name: resend
 UPDATE outbox SET state = 'waiting', next_at = 0

@@ -88,7 +88,8 @@ async def enter(
         raise
     except McfdError as error:
         was_open = await _cancel(worker, machine, error)
-        if (entered or _was_opened(error)) and not was_open and isinstance(error, MachineError):
+        was_opened = entered or not isinstance(error, MachineRefused) or error.is_open
+        if was_opened and not was_open and isinstance(error, MachineError):
             # The machine has lost the open invoice, or may have: its error text means nothing.
             raise LineLost(reasons.INVOICE_LOST) from None
         raise
@@ -132,11 +133,6 @@ async def _check_counters(
     numbers in C0h is read once for each invoice type."""
     if (await machine.state()).counters == worker.counters:
         worker.accepted_differences[invoice.type] = apart
-
-
-def _was_opened(error: McfdError) -> bool:
-    """Whether the machine had accepted C3h and C0h; errors other than a refusal come only after them."""
-    return not isinstance(error, MachineRefused) or error.is_open
 
 
 async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> Certified:

@@ -17,6 +17,7 @@ from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.verdict import (
     Disputed,
+    LastComparison,
     Verdict,
     activated_since,
     behind,
@@ -54,7 +55,7 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
     await _take_taxpayer(worker, machine, state)
     worker.time.apply_machine(state.time)
     if worker.attention and not worker.attempts.met_machine:
-        log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(worker.attention))
+        log.warning("machine.attention", **worker.names, found=str(worker.attention))
     begun = worker.ledger.peek(attempts.unfinished, worker.book)
     worker.attempts.limit_doubts(begun)
     unfinished = [record for record in begun if not worker.attempts.is_ours(record)]
@@ -94,7 +95,7 @@ def _is_inactive(worker: MachineWorker, state: MachineState) -> bool:
 
 async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
     """Whether the machine has lost its memory, or may have: a restored ledger does not know the counters since."""
-    last = worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
+    last = _compared(worker, state)
     return (
         last == "gone"
         or went_down(worker.counters, state.counters)
@@ -138,7 +139,7 @@ async def _settle(worker: MachineWorker, machine: ConnectedMachine, attempt_id: 
         worker.drop(machine, reasons.ACTIVATED_ANEW)  # `recover` settles it, and begins the new epoch
         return
     record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
-    before, last = worker.counters, worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
+    before, last = worker.counters, _compared(worker, state)
     verdict = judge(record, before, state, last)
     others = foreign_count(record.invoice, before, state.counters)
     await _write(worker, record, verdict, refusal=refusal if was_open else "", others=others)
@@ -153,7 +154,7 @@ async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record]
     if not unfinished:
         return
     stored, activated = worker.ledger.peek(book_state, worker.book), _activated(worker, state)
-    last = worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
+    last = _compared(worker, state)
     before = worker.counters
     found = verdicts(unfinished, before, state, last, activated=activated, is_restored=stored.is_restored)
     for record, verdict in found:
@@ -247,7 +248,7 @@ async def _settle_before_another_taxpayer(
         return
     await machine.cancel()
     state = await _read_again(machine, state)
-    last = worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
+    last = _compared(worker, state)
     found = verdicts(begun, worker.counters, state, last, activated=nim, is_restored=worker.attempts.is_restored)
     for record, verdict in found:
         if not isinstance(verdict, Certified):
@@ -265,9 +266,7 @@ async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
     if not _activated(worker, state):
         return
     if worker.attempts.is_restored:
-        found = activated_since(
-            worker.counters, state, worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
-        )
+        found = activated_since(worker.counters, state, _compared(worker, state))
     else:
         found = vanished(state, is_activated=True) if _is_lost(worker, state) else NO_TEXT
     if found:
@@ -289,10 +288,7 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     attempts may have moved them. Otherwise the ledger is behind the machine (a restored backup, or another program),
     which may have used numbers that the ledger does not know: attention."""
     book, before = worker.book, worker.counters
-    stored, last = (
-        worker.ledger.peek(book_state, book),
-        worker.ledger.peek(attempts.compare_with_ledger, book, state.last),
-    )
+    stored, last = worker.ledger.peek(book_state, book), _compared(worker, state)
     is_lost, met = _is_lost(worker, state), worker.attempts.met_machine
     if found := disagreement(stored, before, state, last, met=met, is_lost=is_lost):
         await _attend(worker, found)
@@ -300,10 +296,14 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     moved = (state.counters.fvc - before.fvc) + (state.counters.frc - before.frc)
     unexplained = moved if stored.counters is not None else 0
     if unexplained:
-        log.warning("machine.unexplained", nim=book.nim, mode=book.mode, invoices=unexplained)
+        log.warning("machine.unexplained", **worker.names, invoices=unexplained)
     await worker.ledger.reconcile(book, state, unexplained=unexplained, at=worker.now())
-    log.info("machine.reconciled", nim=book.nim, mode=book.mode)
+    log.info("machine.reconciled", **worker.names)
     worker.apply_state(worker.ledger.peek(book_state, book))
+
+
+def _compared(worker: MachineWorker, state: MachineState) -> LastComparison:
+    return worker.ledger.peek(attempts.compare_with_ledger, worker.book, state.last)
 
 
 def _is_lost(worker: MachineWorker, state: MachineState) -> bool:
@@ -323,7 +323,7 @@ def _attended(worker: MachineWorker, wrong: Text) -> Text:
     """Logs `wrong` and adds the name of the line's recording, for the person who decides."""
     incident = worker.note_incident("attention")
     found = reasons.RECORDED_INCIDENT(found=wrong, incident=incident) if incident else wrong
-    log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(found))
+    log.warning("machine.attention", **worker.names, found=str(found))
     return found
 
 

@@ -36,7 +36,7 @@ async def info(worker: MachineWorker) -> MachineInfo:
         reading.state,
         reading.link,
         worker.taxpayer,
-        drift=worker.drift_seconds,
+        drift=worker.time.drift,
         read_at=millis_text(reading.read_at),
         now=reading.read_at,
         test_mode=worker.in_test_mode,

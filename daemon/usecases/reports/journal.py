@@ -216,15 +216,6 @@ async def make_way(worker: ReportSource) -> None:
     await asyncio.sleep(REST if worker.till_waits() else 0)
 
 
-class Search(msgspec.Struct, frozen=True):
-    page: Page
-    text: str = ""
-    """looked for in numbers, codes and customers"""
-    amount: int | None = None
-    """whole XOF; None for any"""
-    type: str = ""
-
-
 class Found(msgspec.Struct, frozen=True):
     """Records with their Z (0: open), newest first. `next`: the `before_seq` of the following page, 0 at the end.
     `complete`: false if older entries were not searched yet."""
@@ -234,37 +225,32 @@ class Found(msgspec.Struct, frozen=True):
     complete: bool
 
 
-async def search(worker: MachineWorker, query: Search) -> Found:
+async def search(worker: MachineWorker, page: Page) -> Found:
     """Searches numbers and codes by index first, then customers by reading, in slices that let tills go first."""
-    page = msgspec.structs.replace(query.page, type=query.type, amount=query.amount)
-    if not query.text and _is_sifting(page):
+    if not page.text and _is_sifting(page):
         return await _sifted(worker, page)
-    if not query.text:
+    if not page.text:
         return await _found(worker, await worker.journal.page(worker.book, page), page)
-    if (exact := await search_exactly(worker, query)).records:
+    if (exact := await search_exactly(worker, page)).records:
         return exact
-    with_part = msgspec.structs.replace(page, part=normalised(query.text))
+    with_part = msgspec.structs.replace(page, part=normalised(page.text))
     if records := await worker.journal.with_part(worker.book, with_part, partial(make_way, worker)):
         return await _found(worker, records, page)
     if page.state in OPEN:
         open_ones = await worker.journal.page(worker.book, page)
-        plain = without_accents(query.text)
+        plain = without_accents(page.text)
         named = [record for record in open_ones if record.invoice.customer.is_named(plain)]
         return await _found(worker, named, page)
-    return await _of_customer(worker, query.text, page)
+    return await _of_customer(worker, page)
 
 
-async def search_exactly(worker: MachineWorker, query: Search) -> Found:
+async def search_exactly(worker: MachineWorker, page: Page) -> Found:
     """Entries with exactly that number or code."""
-    page = msgspec.structs.replace(query.page, type=query.type, amount=query.amount)
-    return await _found(worker, await _exact(worker, query.text, msgspec.structs.replace(page, before_seq=0)), page)
-
-
-async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
-    code = text.replace("-", "").replace(" ", "").upper()
+    code = page.text.replace("-", "").replace(" ", "").upper()
     if code and (record := await worker.journal.read(find_code, worker.book, code)):
-        return [record] if page.fits(record) else []
-    return list(await worker.journal.page(worker.book, msgspec.structs.replace(page, number=normalised(text))))
+        return await _found(worker, [record] if page.fits(record) else [], page)
+    of_number = msgspec.structs.replace(page, number=normalised(page.text), before_seq=0)
+    return await _found(worker, await worker.journal.page(worker.book, of_number), page)
 
 
 def _is_sifting(page: Page) -> bool:
@@ -286,7 +272,7 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
     return Found(await dated(worker, found), 0, complete=True)
 
 
-async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
+async def _of_customer(worker: MachineWorker, page: Page) -> Found:
     """Searches customers, `SEARCH_SLICE` invoices at a time, since each invoice has to be unpacked."""
     found: list[Record] = []
     looked = 0
@@ -296,7 +282,7 @@ async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
             if looked >= BUDGET or len(found) >= page.limit:
                 return Found(await dated(worker, found), before, complete=False)
             part = msgspec.structs.replace(piece, before_seq=before, limit=SEARCH_SLICE)
-            records, before = await worker.journal.read(of_customer, worker.book, part, text)
+            records, before = await worker.journal.read(of_customer, worker.book, part)
             found += records
             looked += SEARCH_SLICE
             await make_way(worker)

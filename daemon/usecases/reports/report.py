@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -66,37 +67,33 @@ async def x_report(worker: ReportSource) -> fiscal_reports.XReport:
     isfs = await worker.ledger.read(isfs_of_period, worker.book)
     waiting = (await worker.ledger.read(deferred.backlog, worker.book)).waiting
     now = worker.now()
-    stands_for = _stands_for(worker, aggregate.period_start or now, now)
+    stands_for = worker.ledger.peek(take_overs.stands_for, worker.book, aggregate.period_start or now, now)
     return fiscal_reports.x_report(
         worker.book, aggregate, now, cash=cash, labels=worker.labels, isfs=isfs, waiting=waiting, stands_for=stands_for
     )
 
 
-def _stands_for(worker: ReportSource, start: int, end: int) -> str:
-    return worker.ledger.peek(take_overs.stands_for, worker.book, start, end)
-
-
 async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_reports.XReport:
     """A look at `start <= t < end` (ms) in the shape of X; it closes nothing and does not care where Z closures lie."""
     aggregate = await worker.ledger.read(aggregate_between, worker.book, start, end)
-    cash = await worker.ledger.read(cash_between, worker.book, start, end)
-    isfs = await worker.ledger.read(isfs_between, worker.book, start, end)
-    stands_for = _stands_for(worker, start, end)
-    return fiscal_reports.x_report(
-        worker.book, aggregate, end, cash=cash, labels=worker.labels, isfs=isfs, stands_for=stands_for
-    )
+    return fiscal_reports.x_report(worker.book, aggregate, end, **await _beside(worker, start, end))
 
 
 async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports.AReport:
     """Certifications by their time in `start <= t < end` (ms), and the closures created in that range."""
     tally = await worker.ledger.read(tally_between, worker.book, start, end)
     closures = await worker.ledger.read(closures_between, worker.book, start=start, end=end)
-    cash = await worker.ledger.read(cash_between, worker.book, start, end)
-    isfs = await worker.ledger.read(isfs_between, worker.book, start, end)
-    stands_for = _stands_for(worker, start, end)
-    return fiscal_reports.a_report(
-        worker.book, tally, closures, start, end, cash=cash, labels=worker.labels, isfs=isfs, stands_for=stands_for
-    )
+    return fiscal_reports.a_report(worker.book, tally, closures, start, end, **await _beside(worker, start, end))
+
+
+async def _beside(worker: ReportSource, start: int, end: int) -> dict[str, Any]:
+    """What those two have beside their totals."""
+    return {
+        "cash": await worker.ledger.read(cash_between, worker.book, start, end),
+        "isfs": await worker.ledger.read(isfs_between, worker.book, start, end),
+        "labels": worker.labels,
+        "stands_for": worker.ledger.peek(take_overs.stands_for, worker.book, start, end),
+    }
 
 
 async def closure(worker: ReportSource, reference: str) -> Closure:

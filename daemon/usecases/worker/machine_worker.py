@@ -184,10 +184,6 @@ class MachineWorker(MachinePair):
         return len(self.queue)
 
     @property
-    def drift_seconds(self) -> float | None:
-        return self.time.drift
-
-    @property
     def unfinished(self) -> Sequence[Record]:
         """Begun attempts in the ledger."""
         return self.ledger.peek(attempts.unfinished, self.book)
@@ -380,7 +376,8 @@ class MachineWorker(MachinePair):
         try:
             async with asyncio.timeout(grace):
                 await self.queue.drained()
-                await self._finished()
+                while self._tasks:  # until all outcomes are stored and answered
+                    await asyncio.wait(list(self._tasks))
         except TimeoutError:
             log.warning("worker.close_incomplete", nim=self.book.nim, mode=self.book.mode)
         self._do_afterwards()
@@ -391,8 +388,3 @@ class MachineWorker(MachinePair):
             task.cancel()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _finished(self) -> None:
-        """Waits until all outcomes are stored and answered."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks))

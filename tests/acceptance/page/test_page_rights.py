@@ -147,8 +147,8 @@ def test_every_path_with_every_role(client: httpx.Client, as_role: BecomeRole, r
 
 
 def test_a_name_with_a_capital_letter_logs_in(client: httpx.Client) -> None:
-    """As a phone's keyboard begins each word; no name has one, and the answer was that name or password is wrong."""
-    assert log_in(client, "Reader").status_code == 303
+    """As a phone's keyboard begins each word, and with the blank that it adds; no name has one, and the answer was that name or password is wrong."""
+    assert log_in(client, "Reader ").status_code == 303
 
 
 def test_a_form_whose_session_has_ended_says_that_nothing_was_done(client: httpx.Client, shop: Shop) -> None:

@@ -146,7 +146,14 @@ def test_an_ifu_is_pasted_with_blanks(awa: httpx.Client) -> None:
         ({"name1": "é" * 150, "group1": "B", "price1": "100", "client": "CC"}, "line 1: Article: cut to the"),
         ({"name1": "Panier", "group1": "B", "price1": "100"}, "Customer: the kind has to be chosen"),
         ({"name1": "Panier", "group1": "B", "price1": "0,001", "client": "CC"}, "line 1: Price: has more than"),
-        ({"name1": "Panier", "group1": "B", "price1": "1e5", "client": "CC"}, "line 1: Price: a number above 0"),
+        (
+            {"name1": "Panier", "group1": "B", "price1": "1e5", "client": "CC"},
+            "line 1: Price: a number above 0, as 1500 or 2.5",
+        ),
+        (
+            {"name1": "Panier", "group1": "B", "price1": "1,500.00", "client": "CC"},
+            "Price: a number above 0, as 1500 or 2.5",
+        ),
         (
             {"name1": "Panier", "group1": "B", "price1": "1", "price2": "700", "client": "CC"},
             "line 2: an article is needed",

@@ -15,6 +15,8 @@ import pytest
 from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 from support.till import certified, fresh
 
+from daemon.operations import CreateKey
+
 pytestmark = pytest.mark.long
 
 SPARE = "EL02000099-1"
@@ -200,6 +202,30 @@ def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:
         assert shop.wait_for_exit() == 2
         (refused,) = shop.events("start.refused")
         assert SPARE in refused["reason"]
+
+
+def test_a_machine_that_has_changed_hands_sells_beside_its_former_spare(tmp_path: Path) -> None:
+    """Also after a restart, which is not refused for a spare that was of the same taxpayer; once that one has changed hands too, it takes over."""
+    with paired(tmp_path) as shop:
+        shop.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        certified(shop.certify(invoice(fresh())))
+        change_hands(shop.first)
+        wait_for(lambda: "EL02000015-2" in shop.connected(), "the other taxpayer")
+        shop.use_key(shop.change(CreateKey(NIM, "live", "till")))
+        certified(shop.certify(invoice(fresh())))
+        shop.stop_daemon()
+        shop.start_daemon()
+        certified(shop.certify(invoice(fresh())))
+        change_hands(shop.spare)
+        wait_for(lambda: shop.connected() == {"EL02000015-2", "EL02000099-2"}, "the other taxpayer's spare")
+        shop.take_over()
+        assert certified(shop.certify(invoice(fresh())))["nim"] == "EL02000099-2"
+
+
+def change_hands(machine: Machine) -> None:
+    machine.order("options", ifu="00099999Z")
+    machine.order("reboot", seconds=0.3, nim=machine.nim[:-1] + "2")
 
 
 THEN = {"regime": "RNI", "accounts": ["BF074 1"]}

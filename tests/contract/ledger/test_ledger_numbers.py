@@ -3,6 +3,7 @@ a book has to be asked for is a fact of that book: no restore, start or empty le
 
 import os
 import shutil
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 
@@ -13,14 +14,17 @@ from daemon.core.clock import DAY
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import FiscalCounters
+from daemon.store.maintenance import numbers
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.numbers import apply_last_z
 from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
 from daemon.store.store import Store
-from daemon.store.tables.book import entries
+from daemon.store.tables.book import entries, uniqueness
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key, revoke_key
+from daemon.store.tables.meta import write_meta
 from daemon.store.tables.people import create_person, find_session, open_session
 
 OTHER = "EL02000099-1"
@@ -387,3 +391,18 @@ async def test_a_start_that_fails_in_the_middle_of_a_gap_leaves_none(path: Path,
     async with opened(path) as store:
         found = await store.ledger.read(entries.entries, (await Till.of(store)).book)
     assert [placed.entry for placed in found] == [Gap(2, 3, "ledger.high-water")]
+
+
+@pytest.mark.parametrize(("most", "taken"), [(1, {"A": 5}), (2, {"A": 5, "B": 7})])
+async def test_places_are_taken_over_of_so_many_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, taken: dict[str, int]
+) -> None:
+    """A till may send numbers that are no series; of one that the copy has, the higher place counts always."""
+    monkeypatch.setattr(numbers, "MAX_SERIES", most)
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+    for ledger, places in ((path, '{"A":5,"B":7}'), (copy, '{"A":3}')):
+        async with opened(ledger) as store:
+            await store.ledger.write(write_meta, uniqueness.PLACES, places)
+    with closing(open_file(copy, "rw")) as connection:
+        numbers.take_over_places(connection, path)
+        assert uniqueness.read_places(connection) == taken

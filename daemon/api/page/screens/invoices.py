@@ -27,7 +27,7 @@ from daemon.core.report.receipt import receipt
 from daemon.store.tables.book.closures import periods_of
 from daemon.store.tables.book.deferred import is_number_in_use
 from daemon.usecases.reports import journal, report
-from daemon.usecases.reports.journal import Dated, Found, Search, search, search_exactly
+from daemon.usecases.reports.journal import Dated, Found, search, search_exactly
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 PER_PAGE: Final = 50
@@ -45,7 +45,7 @@ async def journal_screen(visit: Visit) -> Reply:
     if criteria.text and not found.records and not doubts:
         visit, found = await _elsewhere(visit, found)
     values = _query_values(visit)
-    is_summed_up = any(values.values()) and not found.next and not criteria.page.before_seq
+    is_summed_up = any(values.values()) and not found.next and not criteria.before_seq
     more = visit.link("/ui/journal", **{**values, "before": found.next}) if found.next else ""
     return await render(
         visit,
@@ -64,15 +64,15 @@ async def journal_screen(visit: Visit) -> Reply:
     )
 
 
-async def _doubts(visit: Visit, criteria: Search) -> list[Dated]:
+async def _doubts(visit: Visit, criteria: Page) -> list[Dated]:
     """Possibly certified invoices of the machine and its spare that are not yet in the journal; shown first."""
     found: list[Dated] = []
-    if criteria.page.before_seq or criteria.page.state not in (None, "disputed"):
+    if criteria.before_seq or criteria.state not in (None, "disputed"):
         return found
     for worker, state in product(visit.worker.pair, OPEN):
-        if state != criteria.page.state:
-            page = msgspec.structs.replace(criteria.page, state=state, start=range_of_query(visit)[0])
-            opened = (await search(worker, msgspec.structs.replace(criteria, page=page))).records
+        if state != criteria.state:
+            page = msgspec.structs.replace(criteria, state=state, start=range_of_query(visit)[0])
+            opened = (await search(worker, page)).records
             doubts = [record for record, _ in opened if not worker.attempts.is_ours(record)]
             found += [(msgspec.structs.replace(record, state="disputed"), 0) for record in doubts]
     return found
@@ -177,23 +177,21 @@ def _certified(records: Sequence[Record]) -> int | None:
     return sum(report.net_total(contribution(each)) for each in certified) if certified else None
 
 
-async def _search_of(visit: Visit) -> Search:
+async def _search_of(visit: Visit) -> Page:
     query = visit.query
     start, end = range_of_query(visit)
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
     state = query.get("state", "")
-    return Search(
+    return Page(
+        start,
+        end,
         text=plain_ifu(query.get("q", "")[:64]),
         amount=whole_amount(query.get("amount", "")),
         type=query.get("type", "") if query.get("type") in (*SALES, *CREDITS, ALL_CREDITS) else "",
-        page=Page(
-            start,
-            end,
-            state=cast("AttemptState", state) if state in STATES else None,
-            before_seq=parse_integer(query.get("before", "")) or 0,
-            limit=PER_PAGE,
-        ),
+        state=cast("AttemptState", state) if state in STATES else None,
+        before_seq=parse_integer(query.get("before", "")) or 0,
+        limit=PER_PAGE,
     )
 
 

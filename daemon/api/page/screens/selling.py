@@ -314,7 +314,11 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
             faults.append(FieldError(say("line {line}", line=line), message))
         for field, value in ((say("Price"), price), (say("Quantity"), quantity)):
             if value is None or value <= 0:
-                faults.append(FieldError(say("line {line}", line=line), say("{name}: a number above 0", name=field)))
+                faults.append(
+                    FieldError(
+                        say("line {line}", line=line), say("{name}: a number above 0, as 1500 or 2.5", name=field)
+                    )
+                )
         found.append({"name": name, "taxGroup": group, "unitPrice": price, "quantity": quantity})
     if not found:
         faults.append(FieldError(say("line {line}", line=1), say("an article is needed")))

@@ -334,7 +334,7 @@ def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
 
 def wrong_clock(worker: MachineWorker, visit: Visit) -> str:
     """What the machine's clock says, if it and the box's are more than a minute apart."""
-    drift = worker.drift_seconds
+    drift = worker.time.drift
     if drift is None or abs(drift) < DRIFT_AMBER:
         return ""
     return visit.moment(visit.deps.clock() - round(drift * 1000))

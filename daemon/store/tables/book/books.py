@@ -187,9 +187,8 @@ class BookStart(msgspec.Struct):
         self.seq, self.at, self.hash = seq, at, link
         if fvc is not None:
             self.period_start = self.period_start or at
-            is_lower = fvc < self.fvc_start and epoch == self.fvc_epoch
-            if kind not in CREDITS and (is_lower or not self.fvc_start):
-                self.fvc_start, self.fvc_epoch = fvc, epoch
+            if kind not in CREDITS and (not self.fvc_start or epoch == self.fvc_epoch):
+                self.fvc_start, self.fvc_epoch = min(fvc, self.fvc_start or fvc), epoch
 
     def pass_closure(self, z_number: int, at: int, link: bytes, period_end: int) -> None:
         self.z_number, self.at, self.hash = z_number, at, link

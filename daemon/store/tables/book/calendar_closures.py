@@ -53,6 +53,12 @@ class ClosingTerms(NamedTuple):
     numbers: IssuedNumbers
 
 
+class _Body(msgspec.Struct):
+    cash: CashTotal = CashTotal()
+    isfs: tuple[str, ...] = ()
+    stands_for: str = ""
+
+
 class _ClosedDay(NamedTuple):
     """What a closure of a month takes from a Z."""
 
@@ -60,15 +66,7 @@ class _ClosedDay(NamedTuple):
     created_at: int
     last_seq: int
     hash: bytes
-    cash: CashTotal
-    isfs: tuple[str, ...]
-    stands_for: str
-
-
-class _Body(msgspec.Struct):
-    cash: CashTotal = CashTotal()
-    isfs: tuple[str, ...] = ()
-    stands_for: str = ""
+    body: _Body
 
 
 _read_body = msgspec.json.Decoder(_Body).decode
@@ -128,6 +126,7 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
     highest = terms.numbers.months if kind == "month" else terms.numbers.years
     number = max(last.number if last else 0, highest) + 1
     newest = newest_letterhead(connection, book)
+    bodies = [day.body for day in days]
     same = next(iter(calendar_closures_of(connection, book, kind, period)), None)
     report = calendar_report(
         book,
@@ -140,10 +139,10 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
         zs=[(day.z_number, day.hash) for day in days],
         before=before,
         running=running,
-        cash=CashTotal(sum(day.cash.deposits for day in days), sum(day.cash.withdrawals for day in days)),
+        cash=CashTotal(sum(body.cash.deposits for body in bodies), sum(body.cash.withdrawals for body in bodies)),
         labels=terms.labels,
-        isfs=sorted({isf for day in days for isf in day.isfs}),
-        stands_for=next((day.stands_for for day in reversed(days) if day.stands_for), ""),
+        isfs=sorted({isf for body in bodies for isf in body.isfs}),
+        stands_for=next((body.stands_for for body in reversed(bodies) if body.stands_for), ""),
         chain_previous=read_head(connection, book.id).hash,
         letterhead=newest[0].hex() if newest else "",
         supplements=same.entry_of(CalendarClosed).number if same else 0,
@@ -157,14 +156,9 @@ def _days(
     connection: sqlite3.Connection, book: Book, zs: tuple[int, int], *, upto: str | None, zone: tzinfo
 ) -> list[_ClosedDay]:
     """The Zs after the first number and up to the second, as far as they were made in the month `upto` or before it."""
-    found = []
-    days = connection.execute(_SQL["days"], (book.id, *zs))
-    for z_number, created_at, last_seq, link, body in takewhile(
-        lambda day: upto is None or month_of(day[1], zone) <= upto, days
-    ):
-        content = _read_body(body)
-        found.append(_ClosedDay(z_number, created_at, last_seq, link, content.cash, content.isfs, content.stands_for))
-    return found
+    rows = connection.execute(_SQL["days"], (book.id, *zs))
+    rows_upto = takewhile(lambda row: upto is None or month_of(row[1], zone) <= upto, rows)
+    return [_ClosedDay._make((*row, _read_body(body))) for *row, body in rows_upto]
 
 
 def last_closed(connection: sqlite3.Connection, book: Book, kind: CalendarKind) -> CalendarClosed | None:

@@ -109,10 +109,10 @@ def out_since(connection: sqlite3.Connection, book: Book) -> int:
 
 def find_outage(connection: sqlite3.Connection, book: Book, number: int) -> Outage:
     """NotFound where the register has none of that number."""
-    for outage in islice(_after(connection, book, number - 1), 1):
-        if outage.number == number:
-            return outage
-    raise NotFound(Text("there is no outage {number}", number=number))
+    outage = next(_after(connection, book, number - 1), None)
+    if outage is None or outage.number != number:
+        raise NotFound(Text("there is no outage {number}", number=number))
+    return outage
 
 
 def outages_between(

@@ -37,8 +37,8 @@ async def refusal(path: Path, **options: object) -> str:
 
 
 async def test_a_ledger_is_made_where_there_is_none(tmp_path: Path) -> None:
-    """The first start makes the file, its folder, and the newest schema; every commit waits for the disk."""
-    path = tmp_path / "state" / "ledger.sqlite3"
+    """The first start makes the file, its folders, and the newest schema; every commit waits for the disk."""
+    path = tmp_path / "lib" / "state" / "ledger.sqlite3"
     async with opened(path) as store:
         assert query(path, "PRAGMA user_version") == [(migrations.migrations()[-1].number,)]
         assert query(path, "PRAGMA application_id") == [(migrations.APPLICATION_ID,)]

@@ -90,6 +90,7 @@ def test_of_a_ledger_that_is_gone_since_the_error_nothing_is_copied(ledger: Path
     assert list(ledger.parent.glob("*.failed-*")) == []
 
 
+@pytest.mark.logs("ledger.copied")
 def test_the_copy_is_another_file_with_everything(ledger: Path) -> None:
     """The old one is kept with its log; the next start copies nothing."""
     inode, mode = ledger.stat().st_ino, ledger.stat().st_mode
@@ -359,7 +360,8 @@ NOW = 1_000 * DAY
         ((0, HOUR // 2, HOUR + 1), False),
         ((5, 2 * HOUR, 4 * HOUR, 6 * HOUR), False),
         ((5, 3 * DAY, 3 * DAY + 1, 3 * DAY + 2), True),
-        ((8 * DAY, 8 * DAY + 1, 8 * DAY + 2), False),
+        ((7 * DAY - 1, 7 * DAY - 1, 7 * DAY - 1), True),
+        ((7 * DAY, 7 * DAY, 7 * DAY), False),
         ((-DAY, -DAY, -DAY), True),  # the clock was ahead
     ],
 )

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from support.cli.command import CONFIG, NIM, Command, audited
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import Till, opened, tamper
 from support.receivers.hooks import Receiver
 
 from daemon.store.tables.book.books import open_book
@@ -60,6 +60,16 @@ def test_parked_ones_again(mcfd):
         ("upstream", {"count": "1"}),
         ("upstream", {"count": "1", "nim": NIM, "from_z": "1"}),
     ]
+
+
+async def test_a_machine_that_was_activated_again_has_one_queue(mcfd):
+    """By its name in the configuration, its present one or the short one (decision 26); none is listed beside it that has nothing to send."""
+    tamper(mcfd.ledger, "UPDATE book SET nim = 'EL02000015-2' WHERE mode = 'live'")
+    assert [each["nim"] for each in mcfd.json("upstream", "status")["machines"]] == ["EL02000015-2"]
+    for nim, again in ((NIM, 1), ("EL02000015-2", 0), ("EL02000015", 0)):
+        assert mcfd.json("upstream", "replay", "--nim", nim) == {"replayed": again}
+    for nim, again in ((NIM, 1), ("EL02000015-2", 0)):
+        assert mcfd.json("upstream", "replay", "--nim", nim, "--from", "1") == {"replayed": again}
 
 
 HOOK = '[[webhook]]\nurl = "https://till.example/x"\nsecret_file = "s"\nname = "till"\n'

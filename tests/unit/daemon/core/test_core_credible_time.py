@@ -167,3 +167,7 @@ def test_a_box_that_is_right_again_is_told_how_to_set_its_book_right() -> None:
     for box, is_behind in ((NOON, True), (NOON + 10 * YEAR, False)):
         seen = clocks(box, NOON + 10 * YEAR, book=NOON + 2 * HOUR)
         assert ("mcfd time repair" in question(seen, decide_time(seen))) == is_behind
+    book = EARLIEST + DAY
+    for box, is_credible in ((EARLIEST, True), (EARLIEST - 1, False), (book, False)):
+        asks = question(clocks(box, NOON, book=book), ClockReading(book, Source.BOOK, ahead=NOON - book))
+        assert ("mcfd time repair" in asks) == is_credible

@@ -1,5 +1,7 @@
 """What is refused at the start, with the key named; and that nothing is imported before it is configured."""
 
+from errno import ECONNREFUSED
+
 import pytest
 from support.ports import free_port
 from support.receivers.authority import Authority
@@ -9,7 +11,7 @@ from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import RetryLater
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.nats import NatsReceiver
-from daemon.upstream.options import BadOptions, Options, generate, open_receiver
+from daemon.upstream.options import BadOptions, Options, connection_fault, generate, open_receiver
 
 
 @pytest.fixture
@@ -105,3 +107,20 @@ async def test_why_there_is_no_connection_is_told_in_french(key, kind):
             assert isinstance(outcome, RetryLater)
             words = translate(outcome.error, "fr")
             assert str(words) == f"pas de connexion, ou elle s'est rompue ({why})"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        OSError(f"Multiple exceptions: [Errno {ECONNREFUSED}] Connect call failed ('::1', 1, 0, 0), [Errno 101] no"),
+        ExceptionGroup(
+            "of each address", [ConnectionRefusedError(ECONNREFUSED, "Connect call failed"), OSError(101, "")]
+        ),
+    ],
+    ids=["of asyncio", "of httpx"],
+)
+def test_a_host_with_two_addresses_fails_for_the_reason_of_the_first(trouble):
+    """The library names both addresses, in its English."""
+    failed = OSError("All connection attempts failed")
+    failed.__cause__ = trouble
+    assert translate(connection_fault(failed), "fr") == "connexion refusée"

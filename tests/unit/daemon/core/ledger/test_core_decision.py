@@ -54,6 +54,23 @@ def test_a_doubt_is_decided_by_what_the_machine_said(last, decision, obstacle):
     assert [stranger.obstacle(each) for each in ("not-certified", "certified")] == [None, "not its last"]
 
 
+@pytest.mark.parametrize(
+    ("doubt", "attention", "awaited", "choices"),
+    [
+        (True, "odd", True, ("certified", "not-certified", "lost")),
+        (False, "odd", True, ("adopt", "lost")),
+        (True, "", True, ("lost",)),
+        (True, "odd", False, ("certified", "not-certified")),
+        (False, "", False, ("adopt",)),
+    ],
+)
+def test_a_machine_that_its_pair_waits_for_may_be_lost_too(doubt, attention, awaited, choices):
+    """As long as it has not answered; beside what else is in question, or alone."""
+    one = case("unknown", doubt=doubt)
+    state = msgspec.structs.replace(one.state, attention=attention)
+    assert msgspec.structs.replace(one, state=state, is_awaited=awaited).choices == choices
+
+
 def test_what_is_entered_is_the_machines_word():
     """Its last invoice as the outcome; what is in no total is counted as somebody else's."""
     assert case(OURS).certified() == Certified("NEWCODE", "20260105100001", "00084440Y", NOW)

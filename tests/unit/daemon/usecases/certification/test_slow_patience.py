@@ -40,6 +40,7 @@ async def test_the_watch_is_over_with_the_answer(monkeypatch: pytest.MonkeyPatch
     assert [timer.cancelled() for timer in timers] == [True]
 
 
+@pytest.mark.logs("certification.slow")
 async def test_a_38h_that_takes_longer_is_announced_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """As an event, and as an incident of the recording."""
     monkeypatch.setattr(enter_invoice, "SLOW_AFTER", {False: 0.0})

@@ -169,6 +169,7 @@ def test_all_of_them_go_at_night() -> None:
     assert shop.at < 2 * HOUR / 1000
 
 
+@pytest.mark.logs("sale.put_off")
 def test_what_the_machine_refuses_is_tried_again_later_and_later() -> None:
     policy = looking(repeat(HOUR))
     sale = policy._next(0)

@@ -53,7 +53,7 @@ async def test_what_a_machine_said_within_the_last_second_is_not_asked_again(tmp
         shop.worker.taxpayer, shop.clock.offset = (), timedelta(hours=1)
         await learn_taxpayer(shop.worker)
         assert shop.worker.taxpayer == taxpayer
-        assert round((shop.worker.drift_seconds or 0) / 3600) == -1
+        assert round((shop.worker.time.drift or 0) / 3600) == -1
         first, taxpayer = await read(shop.worker), shop.worker.taxpayer
         assert await read(shop.worker) is first
         shop.worker.reading = msgspec.structs.replace(first, at=first.at - CACHE_SECONDS)

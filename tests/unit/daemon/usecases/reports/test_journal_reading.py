@@ -16,7 +16,7 @@ from support.ledgers.worker import worker_of
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.high_water import mark_path
 from daemon.usecases.reports import journal, journal_files
-from daemon.usecases.reports.journal import Search, credits_of, read_page, search
+from daemon.usecases.reports.journal import credits_of, read_page, search
 from daemon.usecases.reports.journal_files import journal_pieces
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -210,8 +210,8 @@ NOTHING = Page(0, EVER, state="refused")
 READERS: dict[str, Callable[[MachineWorker], Awaitable[object]]] = {
     "page": lambda worker: read_page(worker, NOTHING),
     "file": lambda worker: _whole(journal_pieces(worker, NOTHING, "csv", ZONE)),
-    "amount": lambda worker: search(worker, Search(Page(0, EVER), amount=1)),
-    "text": lambda worker: search(worker, Search(Page(0, EVER), "nobody")),
+    "amount": lambda worker: search(worker, Page(0, EVER, amount=1)),
+    "text": lambda worker: search(worker, Page(0, EVER, text="nobody")),
 }
 
 

@@ -2,22 +2,22 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from support.ledgers.ledger import Till, code_of, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.invoice.invoice import Customer
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import journal
-from daemon.usecases.reports.journal import Search, search
+from daemon.usecases.reports.journal import search
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 EVER = Page(0, 1 << 53, limit=2)
 AMOUNT = 777
 
 
-async def everything(worker: MachineWorker, query: Search, before: int, stretch: int) -> tuple[list[str], int]:
+async def everything(worker: MachineWorker, query: Page, before: int, stretch: int) -> tuple[list[str], int]:
     """The numbers of all pages, and how many answers that took; each goes on where the one before ended, through two stretches at the most and
     through no second one when its page is full. One of an amount is complete when its page is full or nothing is left."""
     numbers: list[str] = []
@@ -26,19 +26,19 @@ async def everything(worker: MachineWorker, query: Search, before: int, stretch:
         found = await search(worker, query)
         seqs = [record.seq for record, _ in found.records]
         assert before - (found.next or 1) <= 2 * stretch
-        assert len([seq for seq in seqs if seq >= found.next + stretch]) < query.page.limit or not query.text
+        assert len([seq for seq in seqs if seq >= found.next + stretch]) < query.limit or not query.text
         assert seqs[-1:] != [1] or not found.next or query.text
         before = found.next
         numbers += [record.number for record, _ in found.records]
         answers += 1
         if not query.text:
-            assert len(found.records) <= query.page.limit
-            assert found.complete is (len(found.records) == query.page.limit or not found.next)
+            assert len(found.records) <= query.limit
+            assert found.complete is (len(found.records) == query.limit or not found.next)
         else:
             assert found.complete is (not found.next)
         if not found.next:
             return numbers, answers
-        query = msgspec.structs.replace(query, page=msgspec.structs.replace(query.page, before_seq=found.next))
+        query = replace(query, before_seq=found.next)
 
 
 @pytest.mark.parametrize("entries", [24, 25, 30])
@@ -56,17 +56,17 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
         for at in range(entries):
             sale = invoice(f"N-{at:02d}", amounts=(("B", AMOUNT if at % 5 == 0 else 1000 + at),))
             name = "Wend Panga" if at % 5 == 0 else "Sahel"
-            sale = msgspec.structs.replace(sale, customer=msgspec.structs.replace(sale.customer, name=name))
+            sale = replace(sale, customer=replace(sale.customer, name=name))
             await till.certify(sale)
             wanted += [sale.number] if at % 5 == 0 else []
         worker = worker_of(till)
-        by_amount, answers = await everything(worker, Search(EVER, amount=AMOUNT), entries + 1, stretch)
-        by_customer, _ = await everything(worker, Search(EVER, text="wend"), entries + 1, stretch)
-        each = Search(msgspec.structs.replace(EVER, limit=1), type="FV")
+        by_amount, answers = await everything(worker, replace(EVER, amount=AMOUNT), entries + 1, stretch)
+        by_customer, _ = await everything(worker, replace(EVER, text="wend"), entries + 1, stretch)
+        each = replace(EVER, limit=1, type="FV")
         every_one, _ = await everything(worker, each, entries + 1, stretch)
-        by_both, _ = await everything(worker, Search(EVER, text="wend", amount=AMOUNT), entries + 1, stretch)
-        refused = msgspec.structs.replace(EVER, state="refused")
-        nothing = (Search(EVER, amount=0), Search(EVER, amount=1), Search(refused))
+        by_both, _ = await everything(worker, replace(EVER, text="wend", amount=AMOUNT), entries + 1, stretch)
+        refused = replace(EVER, state="refused")
+        nothing = (replace(EVER, amount=0), replace(EVER, amount=1), refused)
         none = [await everything(worker, entry, entries + 1, stretch) for entry in nothing]
     assert by_amount == wanted[::-1]
     assert sorted(by_customer) == sorted(wanted)
@@ -96,14 +96,14 @@ async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
             ("-1", ["B-1", "A-12"]),
             ("", ["B-1", "A-12"]),
         ):
-            found = await search(worker, Search(EVER, text=text))
+            found = await search(worker, replace(EVER, text=text))
             assert [record.number for record, _ in found.records] == numbers, text
             assert (found.complete, bool(found.next)) == (True, text in ("-1", "")), text
-        begun = msgspec.structs.replace(invoice("C-1"), customer=Customer(name="Wend Panga"))
+        begun = replace(invoice("C-1"), customer=Customer(name="Wend Panga"))
         await till.begin(begun)
-        found = await search(worker, Search(Page(0, 1 << 53, state="begun"), text="wend"))
+        found = await search(worker, Page(0, 1 << 53, state="begun", text="wend"))
         assert [record.number for record, _ in found.records] == ["C-1"]
         at = records[1].ended_at
         for start, end, count in ((at, at + 1, 1), (at + 1, 1 << 53, 0), (0, at, 0)):
-            found = await search(worker, Search(Page(start, end, limit=2), text=code))
+            found = await search(worker, Page(start, end, limit=2, text=code))
             assert len(found.records) == count

@@ -32,6 +32,7 @@ async def test_a_disk_that_takes_nothing_is_waited_for_a_while_only() -> None:
     """An end that does not become durable: after its patience a request is refused, as there is no room."""
     attempts = Attempts()
     attempts.intend("A").phase = Phase.ENDING
+    assert attempts.ending
     with pytest.raises(StorageFull, match="the invoice before this one"):
         await attempts.all_durable(patience=0.02)
 

@@ -56,6 +56,13 @@ def published_events(worker: MachineWorker) -> EventList:
     return events
 
 
+async def test_a_machine_that_refuses_one_invoice_does_not_refuse_all(worker: MachineWorker) -> None:
+    """As often as that one is sent; a second one tells."""
+    for number, all_refused in (("A", False), ("A", False), ("B", True)):
+        worker.refused_numbers.add(number)
+        assert worker.refuses_all is all_refused
+
+
 async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, published_events: EventList) -> None:
     """When the ledger has something new to look at; not again while it stays so, and not when it is settled."""
     sound = till.store.ledger.peek(book_state, till.book)
@@ -120,6 +127,7 @@ async def test_what_nobody_waits_for_is_done_after_the_answers(worker: MachineWo
     assert [type(error) for error in failed] == [ZeroDivisionError]
 
 
+@pytest.mark.logs("aggregate.failed")
 async def test_totals_that_could_not_be_stored_are_tried_again(
     worker: MachineWorker, till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +230,7 @@ async def test_the_books_of_former_taxpayers_are_opened_once(worker: MachineWork
     assert worker.book.id == mine.id
 
 
+@pytest.mark.logs("machine.activated")
 async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
     """Nothing else of the book changes."""
     before = worker.book
