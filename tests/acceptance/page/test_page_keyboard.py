@@ -71,11 +71,17 @@ def test_what_came_of_a_form_has_the_focus(person: People) -> None:
         each.complaints.clear()  # Chromium notes the 422 and the 401
 
 
-@pytest.mark.parametrize("view", [FRENCH_PHONE, View("fr", {"width": 320, "height": 256})], ids=["phone", "low"])
+@pytest.mark.parametrize(
+    "view",
+    [FRENCH_PHONE, View("fr", {"width": 320, "height": 256}), View("fr", {"width": 320, "height": 640})],
+    ids=["phone", "low", "small"],
+)
 def test_a_long_banner_leaves_room_for_the_screen(person: People, view: View) -> None:
-    """With letters twice as large an outage's banner left a finger's width of the screen; on a low one (400 % on a desktop) it scrolls away."""
+    """With letters twice as large an outage's banner left a finger's width of the screen; on a low one (400 % on a desktop) it scrolls away. The
+    telephone number of who is called is on one line where it fits, and within the screen where it does not."""
     page = person("technician", view).go("/ui/box")
     words = "la machine est en panne, ce qui est vendu sera certifié plus tard ; 3 ventes attendent leur certification"
+    words += " ; appelez Ets Kaboré, " + "+226 70 00 00 00".replace(" ", "\N{NO-BREAK SPACE}")
     page.evaluate(
         """words => {
           document.documentElement.style.fontSize = "200%";
@@ -87,6 +93,7 @@ def test_a_long_banner_leaves_room_for_the_screen(person: People, view: View) ->
     )
     end = page.locator("#state").evaluate("banner => banner.getBoundingClientRect().bottom")
     assert end <= view.size["height"] * 0.4
+    assert page.locator("#state").evaluate("banner => banner.scrollWidth - banner.clientWidth") <= 0
     if view.size["height"] > 600:
         assert end > 0
 
