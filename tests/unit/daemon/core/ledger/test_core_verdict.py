@@ -137,7 +137,7 @@ def test_somebody_else_s_last_invoice_may_leave_no_room_for_ours(why, kind, seen
         ("EV", "EV", (1, 0, 0), False), ("EV", "EV", (2, 0, 0), True), ("EV", "EV", (2, 1, 0), False), ("EV", "EV", (2, 2, 0), True),
         ("FV", "EV", (2, 1, 0), True), ("FV", "EV", (1, 1, 0), False), ("EV", "FV", (2, 1, 0), True), ("EV", "FA", (2, 0, 1), True),
         ("EV", "FV", (1, 1, 0), False), ("FV", "?", (2, 1, 0), True), ("FV", "?", (2, 0, 0), False), ("FV", None, (1, 1, 0), True),
-        ("FV", "?", (2, 2, 0), True), ("FV", "?", (2, 1, 1), True),
+        ("FV", "?", (2, 2, 0), True), ("FV", "?", (2, 1, 1), True), ("FV", None, (1, 1, 1), False),
         ("FV", None, (5, 0, 0), False), ("EV", None, (1, 0, 0), True), ("EV", None, (0, 0, 0), False), ("FV", "FV", (2, 3, 0), False),
     ],
 )  # fmt: skip
