@@ -70,9 +70,9 @@ async def withdraw(folder: Path | None, host: str, port: int) -> None:
     (folder / "haproxy.cfg").unlink(missing_ok=True)
 
 
-def front_of(folder: Path, host: str, port: int, *, tls: bool, limits: FrontLimits | None = None) -> Front:
+def front_of(folder: Path, host: str, port: int, *, tls: bool) -> Front:
     """For HAProxy's unit: HAProxy binds the addresses itself."""
-    return Front(folder=folder, binds=tuple(_unit_binds(host, port)), tls=tls, limits=limits or FrontLimits())
+    return Front(folder=folder, binds=tuple(_unit_binds(host, port)), tls=tls, limits=FrontLimits())
 
 
 class FrontServer:

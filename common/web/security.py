@@ -37,10 +37,7 @@ PREFIX: Final = "__Host-"
 
 def is_own_form(headers: Mapping[str, str]) -> bool:
     """Whether a POST comes from a page of this site, by `Sec-Fetch-Site` or `Origin`; False without either."""
-    site = headers.get("sec-fetch-site")
-    if site is not None:
-        return site in ("same-origin", "none")
-    return "origin" in headers and is_own_origin(headers)
+    return ("sec-fetch-site" in headers or "origin" in headers) and is_own_origin(headers)
 
 
 def is_own_origin(headers: Mapping[str, str]) -> bool:

@@ -38,7 +38,7 @@ _REPLY_TIMEOUT = 0.5
 _PAUSE = 0.1
 """Seconds; a USB adapter buffers bytes for a shorter time."""
 _HIGH_SEQ = (0x20, 0x7F, 0x80, 0xFF)
-_NIM = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?")
+_NIM = re.compile(r"[A-Z]{2}[0-9]{8}-[0-9]{1,9}")
 _IFU = re.compile(r"[0-9]{8}[A-Z]")
 _CODE = re.compile(r"[A-Z0-9]{24}")
 _TIME = re.compile(r"[0-9]{14}")
@@ -192,7 +192,7 @@ def _state(state: ProbeState) -> list[ProbeFinding]:
             Text("{count} fields", count=len(fields)),
             _REMEDY,
         ),
-        _form("state.nim", Text("the NIM with its activation counter, as EL02000015-1"), fields, 0, _nim_form),
+        _form("state.nim", Text("the NIM with its activation counter, as EL02000015-1"), fields, 0, _NIM.fullmatch),
         _form("state.ifu", Text("the IFU as 99999999A"), fields, 1, _IFU.fullmatch, is_public=False),
         _form("state.time", Text("the time as 14 digits"), fields, 2, _TIME.fullmatch),
     ]
@@ -200,11 +200,6 @@ def _state(state: ProbeState) -> list[ProbeFinding]:
     are_whole = {number_form(field) for field in counters} == {"whole"}
     expected = Text("counters as whole numbers")
     return [*found, judged(are_whole, "state.counters", expected, ", ".join(counters), _REMEDY), _rates(state)]
-
-
-def _nim_form(text: str) -> bool:
-    match = _NIM.fullmatch(text)
-    return bool(match and match[1])
 
 
 def _form(

@@ -15,9 +15,11 @@ from common.language.system import reason
 from common.numbers import parse_integer
 from common.settings import named_paths
 from common.sockets import is_loopback
+from common.wire.instants import now_millis
 from common.wire.upstream_kinds import KINDS
 from daemon.core.clock import zone
-from daemon.core.invoice.number import is_pattern
+from daemon.core.invoice.number import Series, is_pattern
+from daemon.core.invoice.request import SHORT_LENGTH
 from daemon.core.machine.state import short_nim
 from daemon.owner import as_owner
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook
@@ -122,6 +124,12 @@ def _invoices(settings: Settings) -> Problems:
     if not is_pattern(settings.numbering.pattern):
         message = tr("needs {{type}} and {{year}}, and beside its places capitals, digits and / _ . - alone")
         yield "numbering.pattern", message.format()
+    elif settings.numbering.enabled:
+        series = Series(settings.numbering.pattern, settings.numbering.digits)
+        number = series.number(series.prefix("FV", "EL02000015", now_millis()), 1)
+        if len(number) > SHORT_LENGTH:
+            message = tr("gives numbers as {number}, of more than {most} characters", number=number, most=SHORT_LENGTH)
+            yield "numbering.pattern", message
     for upto in settings.stamp_duty.steps:
         if parse_integer(upto, 10) is None:
             yield f"stamp_duty.steps.{upto}", tr("{value} is no amount in whole francs", value=quoted(upto))

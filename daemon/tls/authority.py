@@ -327,16 +327,15 @@ def _finish(folder: Path) -> None:
 
 
 def _key(folder: Path) -> ec.EllipticCurvePrivateKey:
+    file, key = folder / AUTHORITY_KEY, None
     try:
-        key = serialization.load_pem_private_key(read_file(folder / AUTHORITY_KEY), None)
+        key = serialization.load_pem_private_key(read_file(file), None)
     except OSError as error:
-        raise AuthorityError(
-            tr("{path} cannot be read: {why}", path=folder / AUTHORITY_KEY, why=reason(error))
-        ) from None
+        raise AuthorityError(tr("{path} cannot be read: {why}", path=file, why=reason(error))) from None
     except (ValueError, TypeError):
-        raise AuthorityError(tr("{path} holds no private key", path=folder / AUTHORITY_KEY)) from None
+        pass  # as a key of another kind
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise AuthorityError(tr("{path} holds no private key", path=folder / AUTHORITY_KEY))
+        raise AuthorityError(tr("{path} holds no private key", path=file))
     return key
 
 

@@ -70,7 +70,6 @@ class HttpsReceiver:
         *,
         tls: ssl.SSLContext,
         timeout: float,
-        now: Callable[[], float] = time.time,
         content_type: str = CONTENT_TYPE,
         beside: Callable[[bytes], Mapping[str, str]] = lambda _: {},
         receipt: bool = False,
@@ -81,7 +80,6 @@ class HttpsReceiver:
         self._keys = keys
         self.key_id = keys[0].id
         self._timeout = timeout
-        self._now = now
         self._beside = beside
         self._receipt = receipt
         self._open = partial(
@@ -103,7 +101,7 @@ class HttpsReceiver:
         """`since`: time of the event in ms. A box whose clock has lost the date signs with that time, not with 1970."""
         del subject, nim, last_sent  # the event has the first two, and the receiver recognises it by its id
         # A box without a clock battery may be minutes off and corrected meanwhile: sign each try again.
-        at = signing_time(self._now(), since)
+        at = signing_time(time.time(), since)
         headers = {**sign(self._keys, report_id, at, event), **self._beside(event)}
         answer: httpx.Response | None = None
         received = bytearray()
@@ -127,7 +125,7 @@ class HttpsReceiver:
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """Posts to `presence` beside the closures' URL. None on any error: the next one follows in five minutes."""
         del nim  # the presence has it
-        headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
+        headers = sign(self._keys, str(uuid.uuid4()), int(time.time()), presence)
         received = bytearray()
         try:
             async with (

@@ -12,7 +12,7 @@ import asyncio
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 import msgspec
@@ -86,7 +86,6 @@ class NatsReceiver:
         credentials: Credentials | None,
         *,
         tls: ssl.SSLContext,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self.credentials = credentials
         self.servers = servers
@@ -94,7 +93,6 @@ class NatsReceiver:
         self._keys = keys
         self.key_id = keys[0].id
         self._tls = tls
-        self._now = now
         self._client: Client | None = None
         self._opening = asyncio.Lock()
         self._own = uuid.uuid4().hex
@@ -107,7 +105,7 @@ class NatsReceiver:
         """`since`: time of the event in ms. A box whose clock has lost the date signs with that time, not with 1970.
         `last_sent`: time of an earlier delivery in ms; part of the id, or the stream would drop a repetition."""
         topic = f"{self.place(self.name_of(nim))}.{subject}"
-        at = signing_time(self._now(), since)
+        at = signing_time(time.time(), since)
         message_id = "/".join((nim, report_id, *([str(last_sent)] if last_sent else [])))
         signed = sign(self._keys, report_id, at, event)
         delivery, is_duplicate = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
@@ -156,7 +154,7 @@ class NatsReceiver:
 
     def presence_headers(self, presence: bytes, nim: str) -> dict[str, str]:
         """Signature, and the data for the relay if the box has a key for it."""
-        headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
+        headers = sign(self._keys, str(uuid.uuid4()), int(time.time()), presence)
         key_ids = self._options.lane_keys(nim) if self.credentials is not None else ()
         if self.credentials is not None and key_ids:
             headers[LANE] = LaneHeader(decode_public(self.credentials.public), tuple(key_ids)).header()

@@ -66,11 +66,6 @@ class BadOptions(ValueError):
     """The receiver cannot be opened as configured; the text names the key and never a secret."""
 
 
-def no_keys(nim: str) -> Sequence[str]:
-    del nim
-    return ()
-
-
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`timeout`: seconds of one try. Every file in `key_files` signs each event. With `receipt` an answer counts only
     if it proves that the event was read (`common.wire.signing`). `lane_keys`: ids of a NIM's keys for the relay, read
@@ -85,7 +80,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     allow_plain: bool = False
     timeout: float = 10.0
     receipt: bool = False
-    lane_keys: Callable[[str], Sequence[str]] = no_keys
+    lane_keys: Callable[[str], Sequence[str]] = lambda _: ()
     nims: tuple[str, ...] = ()
     section: str = "upstream"
 

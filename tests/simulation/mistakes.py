@@ -354,7 +354,7 @@ MISTAKES = (
         205,
         "a Z leaves the known counters as they were",
         CLOSE,
-        "        worker.attempts.counters = closure.counters\n",
+        "            worker.attempts.counters = state.counters\n",
         "",
     ),
     Mistake(

@@ -52,7 +52,7 @@ UNBUFFERED: Final[Header] = (b"x-accel-buffering", b"no")
         lasting=True,
         summary="Live events",
         description="""Server-sent events: `cert.issued` (its data is a `Receipt`), `closure.created` (a `ZReport`), `mcf.connected`,
-`mcf.disconnected`, `mcf.slow` (a certification takes longer than usual; it is waited for), `mcf.attention`, `taxserver.alert` (once a day while the tax server has not been reached for more than 7 days)
+`mcf.disconnected`, `mcf.slow` (38h has no answer after 3 seconds, of a credit note after 60; it is waited for), `mcf.attention`, `taxserver.alert` (once a day while the tax server has not been reached for more than 7 days)
 and `printer.failed` (a Z was not printed); the data of these is a `MachineEvent`. `machine.outage` and `machine.back` say that an outage is in
 the register, and that it is over: their data is an `OutageEvent`.
 Without `Last-Event-ID` the stream begins now; with it, after that event: nothing is missed within a week. Where it cannot go on there, since

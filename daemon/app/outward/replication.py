@@ -27,7 +27,7 @@ from daemon.settings.source import is_joined
 from daemon.store.maintenance.numbers import apply_last_z
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
-from daemon.upstream.options import Options, compose, no_keys, open_receiver
+from daemon.upstream.options import Options, compose, open_receiver
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.worker.machine_worker import BookEvent
@@ -164,7 +164,7 @@ class Replication(Senders):
 
 
 def headquarters(
-    upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys, nims: Sequence[str] = ()
+    upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = lambda _: (), nims: Sequence[str] = ()
 ) -> UpstreamReceiver:
     """Opens the receiver of headquarters. Raises BadOptions if the configuration does not work. Root reads its files as their owner: those of
     a joined one are the daemon's."""

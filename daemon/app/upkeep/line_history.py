@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -28,21 +28,15 @@ SLOT_MS: Final = 600_000
 SLOTS: Final = 24 * 6
 
 
-class _Counts(msgspec.Struct, frozen=True):
-    """Of a line since the start; `certified` counts timed certifications, `line_ms` is their total machine time."""
-
-    exchanges: int = 0
-    retries: int = 0
-    garbage: int = 0
-    certified: int = 0
-    line_ms: int = 0
+Counts: TypeAlias = tuple[int, int, int, int, int]
+"""Of a line since the start: exchanges, retries, garbage, timed certifications and their total machine time in ms."""
 
 
 class LineHistory:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._slots: dict[int, deque[LineSlot]] = {}
-        self._before: dict[int, _Counts] = {}
+        self._before: dict[int, Counts] = {}
         self._began = _slot_of(now_millis())
 
     async def run(self) -> None:
@@ -60,21 +54,21 @@ class LineHistory:
         return (*self._slots.get(worker.book.id, ()), self._open_slot(worker))
 
     def _open_slot(self, worker: MachineWorker) -> LineSlot:
-        now, before = self._counts(worker), self._before.get(worker.book.id, _Counts())
-        certified = now.certified - before.certified
+        pairs = zip(self._counts(worker), self._before.get(worker.book.id, (0,) * 5), strict=True)
+        exchanges, retries, garbage, certified, line_ms = (now - before for now, before in pairs)
         return LineSlot(
             at=self._began,
-            exchanges=now.exchanges - before.exchanges,
-            retries=now.retries - before.retries,
-            garbage=now.garbage - before.garbage,
+            exchanges=exchanges,
+            retries=retries,
+            garbage=garbage,
             certified=certified,
-            line_ms=(now.line_ms - before.line_ms) // certified if certified else 0,
+            line_ms=line_ms // certified if certified else 0,
         )
 
-    def _counts(self, worker: MachineWorker) -> _Counts:
+    def _counts(self, worker: MachineWorker) -> Counts:
         line = self._runtime.counters.get(worker.book.id) or LineStatistics()
         timed = worker.statistics.line
-        return _Counts(line.exchanges, line.retries, line.garbage, sum(timed.counts), round(timed.total * 1000))
+        return line.exchanges, line.retries, line.garbage, sum(timed.counts), round(timed.total * 1000)
 
 
 def _slot_of(at: int) -> int:

@@ -137,8 +137,10 @@ def _warn(wanted: RestoreOptions, copy: Path, ledger: Path) -> None:
             invoices=invoices_text(lacks),
             file=wanted.file,
         )
+    if wanted.yes:
+        return
     numbers = {"": wanted.last_z} if isinstance(wanted.last_z, int) else wanted.last_z or {}
-    for nim, number in () if wanted.yes else numbers.items():
+    for nim, number in numbers.items():
         option = f"--last-z {nim}={number}" if nim else f"--last-z {number}"
         complain("{option}: the next Z will be {number}; that cannot be taken back", option=option, number=number + 1)
 

@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +22,7 @@ from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
 from daemon.core.invoice.number import normalised
 
+N = TypeVar("N", int, int | Fraction)
 COMPANY_NAME = "customer.name"
 
 
@@ -90,27 +93,11 @@ class Fields:
 
     def above_zero(self, name: str, decimals: int, most: int) -> int | None:
         """In units of 10^-decimals; None when absent or faulty. `most` is in whole units."""
-        value = self.values.get(name)
-        if value is None:
-            return None
-        try:
-            result = money.scaled(value, decimals)
-        except ValueError as error:
-            self.fault(name, sentence(error))
-            return None
-        return result if self._in_bounds(name, result, most * 10**decimals, most) else None
+        return self._read(name, partial(money.scaled, decimals=decimals), most * 10**decimals, most)
 
     def amount(self, name: str) -> int | Fraction | None:
         """Exact francs above 0, an int when whole; None when absent or faulty."""
-        value = self.values.get(name)
-        if value is None:
-            return None
-        try:
-            result = money.fraction(value)
-        except ValueError as error:
-            self.fault(name, sentence(error))
-            return None
-        return result if self._in_bounds(name, result, money.MAX_AMOUNT, money.MAX_AMOUNT) else None
+        return self._read(name, money.fraction, money.MAX_AMOUNT, money.MAX_AMOUNT)
 
     def francs(self, name: str) -> int:
         """Whole francs; 0 when absent, nought or faulty."""
@@ -136,14 +123,19 @@ class Fields:
         self.fault(name, Text("has to be a whole number from {least} to {most}", least=0, most=most))
         return 0
 
-    def _in_bounds(self, name: str, value: int | Fraction, limit: int, display: int) -> bool:
-        if value <= 0:
-            self.fault(name, Text("must be above 0"))
-            return False
-        if value > limit:
-            self.fault(name, Text("must be at most {shown}", shown=display))
-            return False
-        return True
+    def _read(self, name: str, read: Callable[[object], N], limit: int, display: int) -> N | None:
+        value = self.values.get(name)
+        if value is None:
+            return None
+        try:
+            result = read(value)
+        except ValueError as error:
+            self.fault(name, sentence(error))
+            return None
+        if 0 < result <= limit:
+            return result
+        self.fault(name, Text("must be at most {shown}", shown=display) if result > 0 else Text("must be above 0"))
+        return None
 
     def inside(self, name: str) -> Fields | None:
         """The object in a field; None when absent or faulty."""

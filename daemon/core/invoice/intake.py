@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -98,7 +98,7 @@ def read_invoice(
         raise InvalidRequest.at("body", Text("must be a JSON object"))
     fields = Fields(body, "", errors)
     head = _head(fields, defaults, credit=credit)
-    mode = cast("PriceMode", fields.choice("priceMode", PRICE_MODES, "TTC"))
+    mode = head.price_mode
     lines = [
         line
         for index, item in enumerate(fields.objects("items", MAX_ITEMS))
@@ -116,9 +116,8 @@ def read_invoice(
     if errors or (strict and refusals):
         raise InvalidRequest([*errors, *refusals])
     try:
-        invoice = as_cut(
-            _complete(head, mode, lines, paid, group=group, stamp=stamp, rules=defaults.rules), defaults.as_stored
-        )
+        whole = _complete(head, lines, paid, group=group, stamp=stamp, rules=defaults.rules)
+        invoice = as_cut(whole, defaults.as_stored)
         if strict:
             _refuse_changes(invoice)
     except InvalidRequest as refused:
@@ -133,30 +132,16 @@ def _refuse_changes(invoice: Invoice) -> None:
         raise InvalidRequest([FieldError(warn.field, from_stored(warn.message)) for warn in changed])
 
 
-class _Head(NamedTuple):
-    """What an invoice says beside its items and payments."""
-
-    number: str
-    type: InvoiceType
-    operator_id: str
-    isf: str
-    customer: Customer
-    comments: tuple[Comment, ...]
-    nature: str
-    reference: str
-    warnings: tuple[Warn, ...]
-    texts: Mapping[str, Any]
-    """of `INVOICE_TEXTS`"""
-
-
-def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
+def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> Invoice:
+    """What it says beside its items and payments."""
     types = CREDITS if credit else SALES
     number = _number(fields, defaults.code_page)
     type_ = cast("InvoiceType", fields.choice("invoiceType", types))
     reference = _reference(fields) if credit else ""
     nature, warnings = _nature(fields, reference) if credit else ("", ())
-    texts = fields.texts(INVOICE_TEXTS)
-    return _Head(
+    texts: dict[str, Any] = fields.texts(INVOICE_TEXTS)
+    texts |= {"operator_name": texts["operator_name"] or defaults.operator_name}
+    return Invoice(
         number=number,
         type=type_,
         operator_id=read_operator_id(fields) or defaults.operator_id,
@@ -166,7 +151,13 @@ def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
         nature=nature,
         reference=reference,
         warnings=warnings,
-        texts={**texts, "operator_name": texts["operator_name"] or defaults.operator_name},
+        price_mode=cast("PriceMode", fields.choice("priceMode", PRICE_MODES, "TTC")),
+        items=(),
+        payments=(),
+        taxes=(),
+        total_ttc=0,
+        edition=EDITION,
+        **texts,
     )
 
 
@@ -300,17 +291,10 @@ def _reference(fields: Fields) -> str:
 
 
 def _complete(
-    head: _Head,
-    mode: PriceMode,
-    lines: Sequence[Line],
-    paid: Sequence[Paid],
-    *,
-    group: str,
-    stamp: int,
-    rules: Rules,
+    head: Invoice, lines: Sequence[Line], paid: Sequence[Paid], *, group: str, stamp: int, rules: Rules
 ) -> Invoice:
     errors: list[FieldError] = []
-    credit = head.type in CREDITS
+    credit, mode = head.is_credit, head.price_mode
     items = tuple(line.item for line in lines)
     taxes = tax_lines(items, mode)
     due = Due(
@@ -334,17 +318,9 @@ def _complete(
     warnings = (*of_lines, *adjusted, *_rounded(due), *head.warnings, *duty_warnings)
     if groups and head.nature == REBATE:  # CGI 200 leaves the withholding as it was first invoiced
         warnings = (*warnings, Warn("PSVB_LEFT_OUT", to_stored(PSVB_LEFT_OUT)))
-    return Invoice(
-        number=head.number,
-        type=head.type,
-        operator_id=head.operator_id,
-        isf=head.isf,
-        customer=head.customer,
-        comments=head.comments,
-        nature=head.nature,
-        reference=head.reference,
+    return msgspec.structs.replace(
+        head,
         warnings=warnings,
-        price_mode=mode,
         items=items,
         payments=payments,
         taxes=taxes,
@@ -352,8 +328,6 @@ def _complete(
         psvb=withheld[0] if withheld else None,
         more_psvb=withheld[1:],
         stamp_duty=duty,
-        edition=EDITION,
-        **head.texts,
     )
 
 

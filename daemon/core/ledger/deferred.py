@@ -69,7 +69,7 @@ class DeferredBacklog(msgspec.Struct, frozen=True):
         return self.oldest_at + TERM
 
     def urgency(self, now: int) -> Literal["", "amber", "red"]:
-        age = self.oldest_at and now - self.oldest_at
+        age = now - self.oldest_at if self.oldest_at else 0
         return "red" if age >= RED else "amber" if age >= AMBER else ""
 
 

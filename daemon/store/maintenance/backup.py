@@ -201,11 +201,9 @@ def _copy(
         except sqlite3.Error as error:
             if not is_room(error):
                 raise
-            target, why = (
-                copy.with_suffix(""),
-                as_storage_error(error),
-            )  # without .part: what is made, not what is copied
-            raise StorageFull(Text("{path} cannot be written: {why}", path=target, why=why)) from error
+            target = copy.with_suffix("")  # without .part: what is made, not what is copied
+            full = Text("{path} cannot be written: {why}", path=target, why=as_storage_error(error))
+            raise StorageFull(full) from error
 
 
 def _sound(findings: VerifyResult, source: Path) -> VerifyResult:

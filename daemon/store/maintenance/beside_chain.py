@@ -6,7 +6,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 
@@ -125,32 +124,21 @@ def _sold_later(connection: sqlite3.Connection, book: Book) -> list[SaleDeferred
     return sales
 
 
-class TakeOverRow(NamedTuple):
-    """A take-over or its end, from the table or an entry of a chain. NIMs without activation; no reason for an end,
-    which the table lacks; `at` is 0 in the spare's book, since the table has the times of the machine's chain."""
-
-    step: str
-    nim: str
-    spare: str
-    reason: str
-    at: int
-
-
 def _check_take_overs(connection: sqlite3.Connection, book: Book, note: Note) -> None:
-    """Those of the machine, or by it, are the same in its chain."""
+    """Those of the machine, or by it, and their ends are the same in its chain. NIMs without activation; no reason for
+    an end, which the table lacks; the time is 0 in the spare's book, since the table has those of the machine's chain."""
     ledger, chain = (
-        Counter(map(_step, connection.execute(_SQL[name], (book.id,)))) for name in ("take_overs", "chained_take_overs")
+        Counter(
+            (step, short_nim(nim), short_nim(spare), *rest)
+            for step, nim, spare, *rest in connection.execute(_SQL[name], (book.id,))
+        )
+        for name in ("take_overs", "chained_take_overs")
     )
-    for nim, spare in sorted({(row.nim, row.spare) for row in (ledger - chain) + (chain - ledger)}):
+    for nim, spare in sorted({(nim, spare) for _, nim, spare, *_ in (ledger - chain) + (chain - ledger)}):
         note(Text("the take-overs of {nim} by {spare} are not those of the chain", nim=nim, spare=spare))
     (alone,) = connection.execute(_SQL["not_paired"], (book.id,)).fetchone()
     if alone:
         note(Text("a spare has stood for the machine, and is not paired with it any more"))
-
-
-def _step(row: tuple[str, str, str, str, int]) -> TakeOverRow:
-    step, nim, spare, reason, at = row
-    return TakeOverRow(step, short_nim(nim), short_nim(spare), reason, at)
 
 
 def _check_outbox(connection: sqlite3.Connection, book: Book, note: Note) -> None:

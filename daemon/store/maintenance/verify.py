@@ -160,20 +160,14 @@ class Verification:
         total = self._try(lambda: count_records(self._connection)) or 0
         for book in self._try(lambda: all_books(self._connection)) or ():
             self._try(partial(self._check_book, book, total))
-        notes = (
-            self._try(
-                lambda: tuple(
-                    islice(
-                        chain(*(find(self._connection) for find in (equal_numbers, series_gaps, lost_records))),
-                        MAX_PROBLEMS,
-                    )
-                )
-            )
-            or ()
-        )
+        notes = self._try(self._notes) or ()
         problems = (*self._of_file, *self._problems)[:MAX_PROBLEMS]
         counts = (self._books, self._records, self._closures)
         return VerifyResult(problems, *counts, len(self._of_file), notes, tuple(self._losses))
+
+    def _notes(self) -> tuple[str, ...]:
+        found = (find(self._connection) for find in (equal_numbers, series_gaps, lost_records))
+        return tuple(islice(chain.from_iterable(found), MAX_PROBLEMS))
 
     def _try(self, check: Callable[[], T]) -> T | None:
         """Whatever damage makes of a value is a finding, and what comes after it is looked at all the same."""

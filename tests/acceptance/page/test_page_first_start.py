@@ -63,6 +63,20 @@ def test_from_an_empty_box_to_a_certified_test_invoice(browser: Browser, empty_b
     assert empty_box.stop_daemon() == 0
 
 
+def test_of_two_who_set_up_at_once_the_second_reads_who_was_first(empty_box: EmptyBox) -> None:
+    """One box is set up once; whose name and password count stands beside the key, on both screens."""
+    origin = f"http://127.0.0.1:{empty_box.port}"
+    headers = {"Origin": origin, "Accept-Language": "fr"}
+    with httpx.Client(base_url=origin, timeout=60, verify=PLAIN, headers=headers, follow_redirects=True) as client:
+        client.get(empty_box.link)
+        client.get("/ui/setup?look=1")
+        wish = {f"nim.{NIM}": "1", "network": "local", "till": "Caisse 1", "isf": "1", "password": PASSWORD}
+        screens = [client.post("/ui/setup", data={**wish, "name": name}).text for name in ("issa", "awa")]
+    for screen in screens:
+        assert "La première personne est issa, avec le mot de passe saisi." in screen
+        assert "awa" not in screen
+
+
 def test_who_has_not_the_code_sets_nothing_up(empty_box: EmptyBox) -> None:
     """Without the code every step leads to the question for it; five wrong ones a minute are all that are taken; another site's form
     is refused; nothing was written. Who has it sees the machines without a script too; nothing comes from elsewhere; an address

@@ -136,9 +136,8 @@ async def test_entries_of_a_customer_are_told_slice_by_slice(store: Store, till:
         found: list[Record] = []
         before = 0
         while True:
-            piece, before = await store.journal.read(
-                of_customer, till.book, Page(0, ALWAYS, limit=1, before_seq=before), wanted
-            )
+            page = Page(0, ALWAYS, limit=1, before_seq=before, text=wanted)
+            piece, before = await store.journal.read(of_customer, till.book, page)
             found += piece
             if not before:
                 break

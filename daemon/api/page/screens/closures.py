@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from itertools import islice
 from typing import Any, Final, Literal
 
 import msgspec
@@ -37,15 +38,18 @@ from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.acts import cash_moves, move_cash
 
-DAYS_OF_A: Final = 92
-MONTHS_OF_A: Final = 120
-YEARS_OF_A: Final = 60
-"""Maximum range of a chart with such bars; longer ranges have no chart."""
 FEW: Final = 15
 """From this number on, not every bar has a label."""
 NAMED_DAYS: Final = (1, 5, 10, 15, 20, 25)
 Each = Literal["day", "week", "month", "year"]
-MAX_BARS: Final = 130
+MAX_BARS: Final[dict[Each, int]] = {"day": 92, "week": 130, "month": 120, "year": 60}
+"""More years have no chart."""
+STARTS: Final[dict[Each, Callable[[date], bool]]] = {
+    "day": lambda _: True,
+    "week": lambda day: day.weekday() == 0,
+    "month": lambda day: day.day == 1,
+    "year": lambda day: (day.month, day.day) == (1, 1),
+}
 DAYS_OF_A_WEEK: Final = 7
 FIRST_YEAR: Final = 2001
 
@@ -174,30 +178,16 @@ def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]
 
 
 def _bars(first: date, last: date, by: str = "") -> tuple[Each, list[date]]:
-    """Unit of the bars (`by` if it fits) and the first day of each; no bars if the range has too many years."""
-    days = (last - first).days + 1
-    if by == "week" and days <= MAX_BARS * 7:
-        monday = first - timedelta(days=first.weekday())
-        return "week", [first, *(monday + timedelta(days=at) for at in range(7, (last - monday).days + 1, 7))]
-    if by == "year" and last.year - first.year < YEARS_OF_A:
-        return "year", _years(first, last)
-    if by == "month" and days <= MAX_BARS * 28:
-        return "month", _months(first, last)
-    if (last - first).days < DAYS_OF_A:
-        return "day", [date.fromordinal(at) for at in range(first.toordinal(), last.toordinal() + 1)]
-    months = _months(first, last)
-    if len(months) <= MONTHS_OF_A:
-        return "month", months
-    return "year", _years(first, last) if last.year - first.year < YEARS_OF_A else []
-
-
-def _months(first: date, last: date) -> list[date]:
-    begin, end = (day.year * 12 + day.month - 1 for day in (first, last))
-    return [first, *(date(at // 12, at % 12 + 1, 1) for at in range(begin + 1, end + 1))]
-
-
-def _years(first: date, last: date) -> list[date]:
-    return [first, *(date(year, 1, 1) for year in range(first.year + 1, last.year + 1))]
+    """Unit of the bars, `by` or else the finest that fits, and the first day of each; no bars if the range has too many
+    years."""
+    if last.year - first.year < MAX_BARS["year"]:
+        days = range(first.toordinal() + 1, last.toordinal() + 1)
+        units: tuple[Each, ...] = (*(each for each in MAX_BARS if each == by), "day", "month", "year")
+        for each in units:
+            begins = [first, *islice(filter(STARTS[each], map(date.fromordinal, days)), MAX_BARS[each])]
+            if len(begins) <= MAX_BARS[each]:
+                return each, begins
+    return "year", []
 
 
 async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tuple[str, int, str]:

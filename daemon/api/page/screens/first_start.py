@@ -198,6 +198,7 @@ async def done(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> 
         "setup_done.html",
         headers=(*POLICY, cookie),
         machines=machines,
+        first_person=route.person.name if route.person else "",
         has_authority=route.root is not None,
     )
 

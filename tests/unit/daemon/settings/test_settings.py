@@ -136,6 +136,11 @@ IN_A_SECTION = [
     ("server", 'allowed_origins = [""]', 'allowed_origins[0]: "" is not allowed: it must be '),
     ("reports", "aggregation_delay = nan", "aggregation_delay: null is not allowed"),
     ("storage", f"reserve_mb = {10**20}", f"reserve_mb: {10**20} is not allowed: it must be a whole number from 1 to "),
+    (
+        "numbering",
+        'enabled = true\npattern = "BOUTIQUE-DU-MARCHE/{type}-{nim}-{year}-"',
+        "pattern: gives numbers as BOUTIQUE-DU-MARCHE/FV-EL02000015-",
+    ),
     ("stamp_duty", f"steps.{'9' * 5000} = 1", f"steps.{'9' * 5000}: "),
     ("reports", 'timezone = "Africa/Ouaga"', 'timezone: "Africa/Ouaga" is not a known time zone'),
     ("reports", 'timezone = "../../etc/passwd"', "timezone: "),
