@@ -420,3 +420,4 @@ async def test_what_is_refused_without_a_till_is_no_outage(tmp_path: Path) -> No
         await asyncio.sleep(2 * SOON)
         assert register(shop) == []
         await shop.certify("D")
+        assert not shop.worker.refuses_all

@@ -277,7 +277,6 @@ class BookRecomputation:
             self._note(Text("{what} has another time than the chain", what=what))
 
     def _take_closure(self, closure: Closure) -> None:
-        self.closures += 1
         name = Text("Z {z_number}", z_number=closure.z_number)
         if closure.z_number != self.z_number + 1:
             self._note(Text("Z {first} to {last} are missing", first=self.z_number + 1, last=closure.z_number - 1))
@@ -286,6 +285,8 @@ class BookRecomputation:
         self._check_time(name, closure.created_at, closure.chained_at, (0, closure.z_number))
         if not self._losses.is_after_loss and chain.closure_hash(self._now.hash, closure) != closure.hash:
             self._note(Text("{name} does not continue the chain", name=name))
+        if self._losses.is_start_lost and not self.closures and closure.period_start < self._now.period_start:
+            self._now.period_start = closure.period_start  # of the book's first sale, which is lost
         if closure.period_start != (self._now.period_start or closure.period_end):
             self._note(Text("{name} does not begin where the Z before it ended", name=name))
         if closure.created_at < self._now.at or closure.period_end != closure.created_at:
@@ -300,6 +301,7 @@ class BookRecomputation:
         self._now.pass_closure(closure.z_number, closure.created_at, closure.hash, closure.period_end)
         self._losses.pass_closure()
         self._counters.check(closure.counters)
+        self.closures += 1
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
         ours = as_in_json(

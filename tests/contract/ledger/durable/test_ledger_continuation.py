@@ -222,6 +222,38 @@ def test_the_newest_record_of_the_copy_is_lost_in_the_ledger(path: Path, copy: P
     assert (done.findings.problems, len(done.findings.notes), len(done.newer)) == ((), 1, 3)
 
 
+@pytest.mark.parametrize("has_closed", [False, True])
+def test_the_first_sale_of_a_machine_is_lost(path: Path, copy: Path, has_closed: bool) -> None:
+    """One that the copy does not know yet, on a box with another. When its first period began stands in its first Z; it
+    is sound, and so it stays."""
+
+    async def history() -> None:
+        async with opened_till(path) as (store, till):
+            await till.sell()
+            backup(path, copy, at=START)
+            other = await Till.of(store, "EL02000099-1")
+            for _ in range(3):
+                await other.sell()
+            if has_closed:
+                await other.close()
+            await other.sell()
+
+    asyncio.run(history())
+    tamper(path, "UPDATE certification SET payload = x'00' WHERE book_id = 2 AND seq = 1")
+    done = restore(copy, path, at=START, keep_newer=True)
+    assert (done.findings.problems, len(done.findings.notes), len(done.newer)) == ((), 1, 3)
+    for _ in range(2):
+        assert len(backup(path, copy, at=START).notes) == 1
+        asyncio.run(close_again(path))
+
+
+async def close_again(path: Path) -> None:
+    async with opened(path) as store:
+        other = await Till.of(store, "EL02000099-1")
+        await other.sell()
+        await other.close()
+
+
 @pytest.mark.parametrize("payload", [b"", bytes(60), b"\x28\xb5\x2f\xfd"], ids=["empty", "zeros", "packed"])
 def test_the_newest_record_whose_invoice_cannot_be_read(path: Path, copy: Path, image: bytes, payload: bytes) -> None:
     """It is named as one that a disk has lost, and mcfd starts, and sells after it."""
