@@ -77,7 +77,9 @@ async def test_the_journal_as_a_file(mcfd):
         daemon.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         refused = mcfd.run("journal", "--from", "2020-01-01", "--output", str(mcfd.folder / "half"), first=full)
     assert refused.returncode == 3
-    assert refused.stderr.endswith(f"mcfd: {mcfd.folder}/half cannot be written: the file is larger than that disk allows (FAT: 4 GB)\n")
+    assert refused.stderr.endswith(
+        f"mcfd: {mcfd.folder}/half cannot be written: the file is larger than that disk allows (FAT: 4 GB)\n"
+    )
     assert not (mcfd.folder / "half").exists()
     wrong = mcfd.run("journal", "--format", "csv")
     assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (2, "mcfd: means something only with --output")
