@@ -255,10 +255,8 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
         text = request.headers.get("mcfd-not-after")
         not_after = instant_millis(text, "Mcfd-Not-After") if text else now + LATER_SECONDS * 1000
     except BadEvent as error:
-        title, detail = (
-            Text("The request cannot be accepted"),
-            Text("{name}: {found}", name=error.field, found=NO_INSTANT),
-        )
+        title = Text("The request cannot be accepted")
+        detail = Text("{name}: {found}", name=error.field, found=NO_INSTANT)
         raise RequestRefused(422, "INVALID_REQUEST", title, detail, (error.field, NO_INSTANT)) from None
     if not_after <= now:
         raise RequestRefused(
