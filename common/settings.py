@@ -47,6 +47,9 @@ class SettingsError(Exception):
 def read_toml(content: bytes, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SettingsError(file, "", tr("is not UTF-8 (line {line}): save it in that encoding", line=line)) from None
     except (ValueError, RecursionError) as error:
         raise SettingsError(file, "", tr("is not TOML: {why}", why=error)) from None
 

@@ -56,7 +56,8 @@ AT_ONCE: Final = 2000
 """Concurrent requests of this relay; each may contain a body in memory."""
 BODY_SECONDS: Final = 30.0
 NOT_PASSED: Final = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
-TOO_LARGE: Final = f"body: larger than {MAX_BODY} bytes"
+TOO_LARGE: Final = Text("the body is larger than {max_body} bytes", max_body=MAX_BODY)
+NO_INSTANT: Final = Text("has to be a time in UTC, as 2026-11-25T10:00:00Z")
 MAX_DIGITS: Final = 20
 BODILESS: Final = frozenset({204, 304})
 _PATH: Final = re.compile(r"/v1/mcf/([^/]+)/.+")
@@ -201,7 +202,7 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
     try:
         check_call(call)
     except BadEvent as error:
-        raise _fault(413 if error.field == "body" else 400, str(error)) from None
+        raise _fault(413 if error.field == "body" else 400, Text("{fault}", fault=error)) from None
     key = request.headers.get("idempotency-key", "")
     if method == "POST" and not key:
         raise RequestRefused(
@@ -242,9 +243,9 @@ async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
         raise _fault(408) from None
 
 
-def _fault(status: int, fault: str = "") -> RelayProblem:
+def _fault(status: int, fault: Text | None = None) -> RelayProblem:
     code, title = _TITLES.get(status, _TITLES[400])
-    return RequestRefused(status, code, title, Text("{fault}", fault=fault) if fault else title)
+    return RequestRefused(status, code, title, fault or title)
 
 
 async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> RelayAnswer:
@@ -254,8 +255,9 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
         text = request.headers.get("mcfd-not-after")
         not_after = instant_millis(text, "Mcfd-Not-After") if text else now + LATER_SECONDS * 1000
     except BadEvent as error:
-        title, detail = Text("The request cannot be accepted"), Text("{fault}", fault=str(error))
-        raise RequestRefused(422, "INVALID_REQUEST", title, detail, (error.field, error.reason)) from None
+        title = Text("The request cannot be accepted")
+        detail = Text("{name}: {found}", name=error.field, found=NO_INSTANT)
+        raise RequestRefused(422, "INVALID_REQUEST", title, detail, (error.field, NO_INSTANT)) from None
     if not_after <= now:
         raise RequestRefused(
             410,

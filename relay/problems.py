@@ -90,7 +90,8 @@ def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]
     """`headers` are the request's: they select the language."""
     language = preferred(headers.get("accept-language", ""))
     title, detail = str(translate(problem.title, language)), str(translate(problem.detail, language))
-    content = problem_content(problem.status, problem.code, title, detail, request_id, fault=problem.fault)
+    fault = (problem.fault[0], str(translate(problem.fault[1], language))) if problem.fault else None
+    content = problem_content(problem.status, problem.code, title, detail, request_id, fault=fault)
     sent = {"content-type": PROBLEM, "x-request-id": request_id, "cache-control": "no-store"}
     if problem.code == NOT_ALLOWED:
         sent["allow"] = ", ".join(get_args(METHOD))

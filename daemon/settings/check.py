@@ -30,7 +30,7 @@ ORIGIN = re.compile(
     r"(?!http://.*:80$)(?!https://.*:443$)https?://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
 )
 """The form that browsers send: any other would never match."""
-HOST = re.compile(r"(?=[!-~]{1,253}$)[^.]{1,63}(\.[^.]{1,63})*\.?")
+HOST = re.compile(r"(?=[!-.0-~]{1,253}$)(?![^:]*:[^:]*$)[^.]{1,63}(\.[^.]{1,63})*\.?")
 """Names that can be looked up."""
 AUTHORITY = "ca.pem"
 """File name of the internal authority's certificate."""

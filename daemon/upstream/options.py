@@ -55,7 +55,6 @@ CONNECTION_FAULTS: Final = {
     socket.EAI_AGAIN: NAME_UNKNOWN,
     errno.ENETUNREACH: NETWORK_UNREACHABLE,
     errno.EHOSTUNREACH: NETWORK_UNREACHABLE,
-    errno.ETIMEDOUT: ADDRESS_SILENT,
     errno.ECONNREFUSED: REFUSED_THERE,
 }
 """By the system's number."""
@@ -122,6 +121,8 @@ def connection_fault(error: BaseException) -> Reason | str:
     while cause is not None:
         if isinstance(cause, BaseExceptionGroup):  # of httpx
             cause = cause.exceptions[0]
+        if isinstance(cause, TimeoutError):
+            return ADDRESS_SILENT
         number = ERROR_NUMBER.search(str(cause))  # asyncio puts those of several addresses into one text
         if isinstance(cause, OSError) and number and (fault := CONNECTION_FAULTS.get(int(number[1]))):
             return fault

@@ -2,12 +2,14 @@
 
 import json
 import re
+import socket
 
 import httpx
 import pytest
 from support.hq.in_process import BASE, log_in, pages
 from support.hq.paper_box import PaperBox
 
+from common.language import translate
 from common.login_guard import LoginLimits
 from common.wire.joining import JoinLink, new_code, read_code, read_link
 from common.wire.signing import sign
@@ -175,6 +177,18 @@ async def test_an_address_that_nobody_has(host, pin, monkeypatch):
     link = read_link(f"https://{host}/join/K7QF-92XM-4HTR{pin}")
     with pytest.raises(JoinFailed):
         await ask_to_join(link, b"x" * 32, (NIM,), "1", None)
+
+
+@pytest.mark.parametrize("pin", ["", "ab" * 32])
+async def test_an_address_that_does_not_answer(pin, monkeypatch):
+    """A firewall that drops what is sent: it is said in French too, in no word of a library."""
+    monkeypatch.setattr("daemon.upstream.joining.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("daemon.upstream.joining.TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        link = JoinLink(code="K7QF92XM4HTR", url=f"https://127.0.0.1:{silent.getsockname()[1]}", pin=pin)
+        with pytest.raises(JoinFailed) as failed:
+            await ask_to_join(link, bytes(32), (NIM,), "1", None)
+    assert "(cette adresse ne répond pas)" in str(translate(failed.value, "fr"))
 
 
 async def test_a_shop_with_another_name(client, store):

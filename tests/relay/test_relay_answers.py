@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -11,9 +12,11 @@ from support.receivers.nats_server import NIM, SECOND
 from support.relay_site import RelaySite, answering, bearer, in_seconds, mistyped, until_answered
 from support.shop import invoice
 
+from common.wire.call import RelayedCall
 from common.wire.closure import read_closure
 from common.wire.presence import read_presence
 from relay.api import RelayParts, create_relay
+from relay.problems import BoxOffline
 
 SAME = ("date", "x-request-id")
 AFTER_ACTIVATION = f"{NIM[:-1]}2"
@@ -251,6 +254,26 @@ async def test_the_largest_requests_and_answers(site: RelaySite, http: httpx.Asy
         assert words in problem["detail"]
     closed = [site.shop.http.get(f"/v1/mcf/{NIM}/reports/articles/{at}", headers=bearer(lan)) for at in (1, 2)]
     assert [answer.status_code for answer in closed] == [200, 404]
+
+
+async def test_what_the_relay_itself_refuses_is_in_french_too() -> None:
+    """A body beyond its limit, and for a box that is off a time that is none."""
+
+    async def ask(nim: str, call: RelayedCall) -> None:
+        raise BoxOffline
+
+    boxes = SimpleNamespace(limit=lambda: 0, millis=lambda: 0, ask=ask)
+    app = create_relay(RelayParts(None, boxes, None))  # type: ignore[arg-type]  # no more is needed
+    headers = {"Accept-Language": "fr", "Idempotency-Key": "k", "Prefer": "respond-async", "Mcfd-Not-After": "demain"}
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://relay", headers=headers
+    ) as client:
+        large = await client.post(f"/v1/mcf/{NIM}/certify", content=b"x" * (256 * 1024 + 1))
+        timed = await client.post(f"/v1/mcf/{NIM}/certify", json=invoice("F-1"))
+    assert (large.status_code, large.json()["detail"]) == (413, "le corps dépasse 262144 octets")
+    fault = {"field": "Mcfd-Not-After", "message": "doit être une heure UTC, comme 2026-11-25T10:00:00Z"}
+    assert (timed.status_code, timed.json()["errors"]) == (422, [fault])
+    assert timed.json()["detail"].endswith(fault["message"])
 
 
 async def test_a_fault_of_the_relay() -> None:

@@ -305,8 +305,8 @@ MISTAKES = (
         4,
         "a receipt carries the machine's name of now",
         "daemon.store.tables.book.codec",
-        "chained_at or 0, nim, fc)\n",
-        "chained_at or 0, 'EL02000015-1', fc)\n",
+        "        nim=nim,\n",
+        "        nim='EL02000015-1',\n",
     ),
     Mistake(
         538,

@@ -306,19 +306,15 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
         group, hundredths = articles.get(name, ("", 0))
         price = _decimal(typed) if typed else Decimal(hundredths) / 100
         quantity = _decimal(form.get(f"quantity{line}", "") or "1")
-        group = form.get(f"group{line}") or group
+        group, place = form.get(f"group{line}") or group, say("line {line}", line=line)
         if not name:
-            faults.append(FieldError(say("line {line}", line=line), say("an article is needed")))
+            faults.append(FieldError(place, say("an article is needed")))
         elif not group:
             message = say("{name}: has to be chosen for an article that was not sold before", name=say("Group"))
-            faults.append(FieldError(say("line {line}", line=line), message))
+            faults.append(FieldError(place, message))
         for field, value in ((say("Price"), price), (say("Quantity"), quantity)):
             if value is None or value <= 0:
-                faults.append(
-                    FieldError(
-                        say("line {line}", line=line), say("{name}: a number above 0, as 1500 or 2.5", name=field)
-                    )
-                )
+                faults.append(FieldError(place, say("{name}: a number above 0, as 1500 or 2.5", name=field)))
         found.append({"name": name, "taxGroup": group, "unitPrice": price, "quantity": quantity})
     if not found:
         faults.append(FieldError(say("line {line}", line=1), say("an article is needed")))

@@ -92,9 +92,29 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     row = connection.execute(_SQL["state"], (book.id,)).fetchone()
     if row is None:
         raise NotFound(Text("the ledger has no book for {nim} ({mode})", nim=book.nim, mode=book.mode))
-    head = (Book(book.id, row[3], book.mode), counters_of(*row[:3]), *row[4:7], read_rates(row[7]), *row[8:13])
-    values = (*head, bool(row[13]), bool(row[14]), *row[15:19], read_seen(row[19]), bool(row[20]))
-    return BookState(*values)
+    tc, fvc, frc, nim, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, epoch, *rest = row
+    needs_last_z, restored_at, last_code, lost, accepted_to, repairs, seen, in_use = rest
+    return BookState(
+        book=Book(book.id, nim, book.mode),
+        counters=counters_of(tc, fvc, frc),
+        last_number=last_number,
+        last_at=last_at,
+        last_seq=last_seq,
+        rates=read_rates(rates),
+        ifu=ifu,
+        attention=attention,
+        unexplained=unexplained,
+        z_number=z_number,
+        epoch=epoch,
+        needs_last_z=bool(needs_last_z),
+        is_restored=bool(restored_at),
+        last_code=last_code,
+        lost=lost,
+        accepted_to=accepted_to,
+        time_repairs=repairs,
+        seen=read_seen(seen),
+        in_use=bool(in_use),
+    )
 
 
 def read_head(connection: sqlite3.Connection, book_id: int) -> BookHead:

@@ -33,7 +33,6 @@ WHERE live.mode = 'live' AND (one.mode = 'test' OR live.id <= one.id)
 
 -- name: state
 -- A taxpayer that version 0.1.0 has overwritten is that of the last certification.
--- Behind the counters and the name as in `BookState`.
 SELECT tc, fvc, frc, nim, last_number,
        max(last_at, coalesce((SELECT max(begun_at) FROM certification WHERE book_id = book.id AND seq IS NULL), 0)), last_seq, rates,
        coalesce(nullif(ifu, ''),

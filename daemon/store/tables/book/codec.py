@@ -197,14 +197,32 @@ def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
         invoice = read_invoice(unpack(row[PAYLOAD]) if content is None else content)
     except LedgerUnusable as error:
         raise EntryDamaged(row[SEQ], row[NUMBER]) from error
-    seq, ended_at, code, time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, link, *rest = row[
-        PAYLOAD + 1 :
-    ]
-    chained_at, fc, nim = rest
-    end = (seq or 0, ended_at or 0, code or "", time or "", ifu or "", counters_of(tc, fvc, frc), reason or "")
-    beside = (line_ms or 0, duration_ms or 0, request_id or "", link or b"", chained_at or 0, nim, fc)
-    values = (*row[:5], FiscalCounters(*row[5:8]), row[8], invoice, *end, *beside)
-    return Record(*values)
+    (id_, number, type_, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, _, seq, ended_at, *rest) = row
+    code, machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash_, chained_at, fc, nim = rest
+    return Record(
+        id=id_,
+        number=number,
+        type=type_,
+        state=state,
+        begun_at=begun_at,
+        base=FiscalCounters(base_tc, base_fvc, base_frc),
+        total_ttc=total_ttc,
+        invoice=invoice,
+        seq=seq or 0,
+        ended_at=ended_at or 0,
+        code=code or "",
+        machine_time=machine_time or "",
+        ifu=ifu or "",
+        counters=counters_of(tc, fvc, frc),
+        reason=reason or "",
+        line_ms=line_ms or 0,
+        duration_ms=duration_ms or 0,
+        request_id=request_id or "",
+        hash=hash_ or b"",
+        chained_at=chained_at or 0,
+        nim=nim,
+        fc=fc,
+    )
 
 
 def each_of(connection: sqlite3.Connection, places: Iterable[Place]) -> Iterator[Record]:

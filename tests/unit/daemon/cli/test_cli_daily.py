@@ -76,8 +76,10 @@ async def test_the_journal_as_a_file(mcfd):
     with closing(sqlite3.connect(mcfd.ledger)) as daemon:  # so that reading makes no file
         daemon.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         refused = mcfd.run("journal", "--from", "2020-01-01", "--output", str(mcfd.folder / "half"), first=full)
-    assert refused.returncode == 1
-    assert refused.stderr.endswith(f"mcfd: {mcfd.folder}/half cannot be written: File too large\n")
+    assert refused.returncode == 3
+    assert refused.stderr.endswith(
+        f"mcfd: {mcfd.folder}/half cannot be written: the file is larger than that disk allows (FAT: 4 GB)\n"
+    )
     assert not (mcfd.folder / "half").exists()
     wrong = mcfd.run("journal", "--format", "csv")
     assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (2, "mcfd: means something only with --output")

@@ -112,7 +112,7 @@ IN_A_SECTION = [
     ),
     *(
         ("server", f'allow_plain_lan = true\nhost = "{host}"', f'host: "{host}" is neither')
-        for host in ("0.0.0.0 ssl", "box..lan", "x" * 64, "bo\u00eete.lan")
+        for host in ("0.0.0.0 ssl", "box..lan", "x" * 64, "bo\u00eete.lan", "http://192.168.1.20", "box.lan:8480")
     ),
     *(
         ("server", f'public_url = "{url}"', "public_url: ")
@@ -343,8 +343,17 @@ def test_a_file_that_cannot_be_read(tmp_path, make):
     """A missing file, a directory, a pipe that nobody writes to and a file that is not UTF-8 are one line each."""
     file = tmp_path / "mcfd.toml"
     make(file)
-    with pytest.raises(SettingsError, match=r"mcfd.toml: (cannot be read|is not TOML): .+"):
+    with pytest.raises(SettingsError, match=r"mcfd.toml: (cannot be read|is not TOML|is not UTF-8).+"):
         load(file, {})
+
+
+def test_a_file_in_another_encoding_names_the_line(tmp_path):
+    """As an editor of Windows writes a name with an accent: what to do, and no codec."""
+    file = write(tmp_path, MACHINE)
+    file.write_bytes(b'[company]\nname = "Caf\xe9"\n' + file.read_bytes())
+    with pytest.raises(SettingsError) as caught:
+        load(file, {})
+    assert caught.value.reason == "is not UTF-8 (line 2): save it in that encoding"
 
 
 def test_secrets_are_looked_at_before_a_start(tmp_path):
