@@ -244,8 +244,7 @@ class CalendarCheck:
         self._repaired -= {closed.kind}
         if closed.number <= before.number or not (is_next or is_again):
             yield Text("{name} does not follow the one before it", name=name)
-        december = self._last.get("month", before)
-        upto = closed.upto_z if closed.kind == "month" else december.upto_z
+        upto = self._last.get("month", before).upto_z
         closures = [z for z in self._passed if before.upto_z < z.z_number <= upto]
         end = closures[-1] if closures else _Passed(before.upto_z, before.upto_seq, b"", before.running, CashTotal())
         running = closed.running if end.running is None else end.running

@@ -99,6 +99,10 @@ def test_what_goes_on_and_on_is_more_than_one_incident() -> None:
     assert [odd(after) for after in (0, MINUTE - 1, MINUTE, MINUTE // 2)] == [True, False, True, False]
     begun = [odd(MINUTE // 2) for _ in range(20)]
     assert begun == [False] * 19 + [True]
+    now += MINUTE - 1
+    assert notes.under_way == notes.incident
+    now += 1
+    assert notes.under_way == ""
 
 
 @pytest.mark.parametrize(
