@@ -14,10 +14,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Parameter
 from msgspec import Meta
 
-from common.language import Text
+from common.language import Text, translate
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, EmptyBody, described
 from daemon.api.http.answers import Answer, Header
+from daemon.api.http.middleware import language_of
 from daemon.api.refusals import TooManyRequests
 from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, no_head, read_format, rendered
 from daemon.api.request.body import range_of, read_query
@@ -32,7 +33,7 @@ from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import receipt
 from daemon.paper.html import as_html
 from daemon.paper.invoice import waiting_document
-from daemon.paper.layout import Document
+from daemon.paper.layout import Document, TextLine
 from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
@@ -263,7 +264,7 @@ async def customer_page(request: ApiRequest) -> Answer:
     deps = deps_of(request)
     worker, sale = await deps.workers.deferred_at(request.path_params["address"])
     if worker is None or sale is None:
-        raise NotFound(NOTHING)
+        return _nothing(request)
     paper, style = deps.paper, Style(deps.paper.language)
     if sale.state == "certified" and sale.attempt_id:
         record = worker.ledger.peek(find_record, worker.book, sale.attempt_id)
@@ -272,9 +273,23 @@ async def customer_page(request: ApiRequest) -> Answer:
         shop = await paper.shop_by_letterhead(worker, style.language, sale.invoice.letterhead)
         document = waiting_document(sale, sale.invoice, shop, style, customer_url(request, sale.address))
     else:
+        return _nothing(request)
+    return _shown(request, document)
+
+
+def _nothing(request: ApiRequest) -> Answer:
+    """A sentence for a customer's browser. Raises NotFound for a program."""
+    if "text/html" not in request.headers.get("accept", ""):
         raise NotFound(NOTHING)
+    language = language_of(request.scope)
+    words = TextLine(str(translate(NOTHING, language)))
+    return _shown(request, Document("mcfd", language, (words,)), status=404)
+
+
+def _shown(request: ApiRequest, document: Document, *, status: int = 200) -> Answer:
     headers = (ALONE, (b"cache-control", b"no-store"), (b"referrer-policy", b"no-referrer"))
-    return Answer(as_html(document, paper.width).encode(), media_type=MEDIA["html"], headers=headers)
+    page = as_html(document, deps_of(request).paper.width).encode()
+    return Answer(page, status=status, media_type=MEDIA["html"], headers=headers)
 
 
 TICKETS = (

@@ -281,3 +281,12 @@ def test_the_qr_code_of_a_slip_is_the_customers_page_at_the_public_address(tmp_p
         body = taken(defer(shop, invoice(fresh()), key=fresh()))
         slip = shop.http.get(body["ticket"], params={"format": "escpos"}, headers=shop.headers())
         assert f"https://caisse.example{body['customerPage']}".encode() in slip.content
+
+
+def test_a_customer_whose_slip_leads_nowhere_reads_a_sentence(shop: Shop) -> None:
+    """Of a sale that was taken back, or an address that never was: a page for a phone, a problem for a program."""
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "fr"}
+    page = shop.http.get("/f/none", headers=browser)
+    assert (page.status_code, page.headers["content-type"].partition(";")[0]) == (404, "text/html")
+    assert "adressez-vous à la boutique" in page.text
+    assert shop.http.get("/f/none").json()["code"] == "NOT_FOUND"
