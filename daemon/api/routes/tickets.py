@@ -264,7 +264,7 @@ async def customer_page(request: ApiRequest) -> Answer:
     deps = deps_of(request)
     worker, sale = await deps.workers.deferred_at(request.path_params["address"])
     if worker is None or sale is None:
-        return _nothing(request)
+        return _no_invoice(request)
     paper, style = deps.paper, Style(deps.paper.language)
     if sale.state == "certified" and sale.attempt_id:
         record = worker.ledger.peek(find_record, worker.book, sale.attempt_id)
@@ -273,20 +273,20 @@ async def customer_page(request: ApiRequest) -> Answer:
         shop = await paper.shop_by_letterhead(worker, style.language, sale.invoice.letterhead)
         document = waiting_document(sale, sale.invoice, shop, style, customer_url(request, sale.address))
     else:
-        return _nothing(request)
-    return _shown(request, document)
+        return _no_invoice(request)
+    return _customer_answer(request, document)
 
 
-def _nothing(request: ApiRequest) -> Answer:
+def _no_invoice(request: ApiRequest) -> Answer:
     """A sentence for a customer's browser. Raises NotFound for a program."""
     if "text/html" not in request.headers.get("accept", ""):
         raise NotFound(NOTHING)
     language = language_of(request.scope)
     words = TextLine(str(translate(NOTHING, language)))
-    return _shown(request, Document("mcfd", language, (words,)), status=404)
+    return _customer_answer(request, Document("mcfd", language, (words,)), status=404)
 
 
-def _shown(request: ApiRequest, document: Document, *, status: int = 200) -> Answer:
+def _customer_answer(request: ApiRequest, document: Document, *, status: int = 200) -> Answer:
     headers = (ALONE, (b"cache-control", b"no-store"), (b"referrer-policy", b"no-referrer"))
     page = as_html(document, deps_of(request).paper.width).encode()
     return Answer(page, status=status, media_type=MEDIA["html"], headers=headers)
