@@ -107,8 +107,11 @@ def of_another_taxpayer(connection: sqlite3.Connection) -> frozenset[int]:
 
 
 def _key(row: tuple[Any, ...]) -> ApiKey:
-    values = (*row[:9], bool(row[9]), row[10], row[11] or b"", row[12])
-    return ApiKey(*values)
+    number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, strict, lane, public, rate = row
+    times = (expires_at, used_at)
+    return ApiKey(
+        number, nim, mode, label, created_at, revoked_at, role, *times, bool(strict), lane, public or b"", rate
+    )
 
 
 def revoke_key(connection: sqlite3.Connection, key_id: int, *, at: int, by: Actor = DAEMON) -> None:

@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Callable, Iterator
+from html import unescape
 
 import pypdf
 import pytest
@@ -16,7 +17,7 @@ SHARED = re.compile(r'href="(?:https?://[^/]+)?(/ui/shared/[^"]+)" data-testid="
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with running_shop(tmp_path_factory.mktemp("sharing")) as shop:
+    with running_shop(tmp_path_factory.mktemp("sharing"), config={"server": {"allowed_hosts": ["box.lan"]}}) as shop:
         create_users(shop, ("seller",))
         assert shop.certify(invoice("SHARED-1", 1500)).status_code == 200
         assert shop.certify(invoice("SHARED-2", 2500)).status_code == 200
@@ -54,6 +55,20 @@ def test_whoever_has_the_link_has_the_invoice(own: Shop) -> None:
     with Visitor(own) as customer:
         text = pypdf.PdfReader(io.BytesIO(customer.get(again).content)).pages[0].extract_text()
         assert re.search(r"DUPLICATA\s+N°\s+2", text)
+
+
+@pytest.mark.parametrize(("host", "is_warned"), [("127.0.0.1", True), ("box.lan", False)])
+def test_a_link_that_a_phone_cannot_open_says_so(own: Shop, host: str, is_warned: bool) -> None:
+    """Made in a browser on the box itself: no customer's phone is there."""
+    at = f"{host}:{own.port}"
+    with Visitor(own, "seller") as seller:
+        page = seller.get("/ui/journal?q=SHARED-2").text
+        path = re.search(r'(/ui/journal/\d+)[^"]*">SHARED-2', page)
+        form = re.search(r'/share[?"].*?name="form" value="([^"]+)"', seller.get(path[1]).text)
+        headers = {"Host": at, "Origin": f"http://{at}"}
+        screen = seller.post(f"{path[1]}/share", data={"form": form[1]}, headers=headers).text
+    assert f"http://{at}/ui/shared/" in screen
+    assert ("le téléphone d'un client ne peut pas l'ouvrir" in unescape(screen)) is is_warned
 
 
 def test_nobody_makes_a_link_up(own: Shop) -> None:

@@ -7,11 +7,13 @@ import hashlib
 import hmac
 from collections.abc import Iterator
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from litestar import get
 
 from common.passwords import SHORTEST, fault_of_password
+from common.sockets import is_loopback
 from daemon.api.access.login import device_cookie, session_cookie
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import PageDeps
@@ -72,9 +74,14 @@ async def share(visit: Visit) -> Reply:
 
     content = await visit.run_once(make)
     address = f"{address_here(visit)}/ui/shared/{content}~{_signed(visit.page, content)}"
-    picture = await qr_picture(address)
     return await render(
-        visit, "share.html", record=record, address=address, picture=picture, ends=int(content.rpartition("~")[2])
+        visit,
+        "share.html",
+        record=record,
+        address=address,
+        picture=await qr_picture(address),
+        ends=int(content.rpartition("~")[2]),
+        is_local=is_loopback(urlsplit(address).hostname or ""),
     )
 
 
