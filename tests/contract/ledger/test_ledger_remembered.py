@@ -182,6 +182,7 @@ async def test_when_headquarters_is_heard(
     assert (await till.close()).z_number == (8 if wanted else closures + 1)
 
 
+@pytest.mark.logs("closure.gap")
 async def test_an_activation_after_numbers_that_were_said(store: Store, till: Till) -> None:
     """A machine that was never read and whose book has a gap already: its name changes by an entry, with counters from nought."""
     await store.decisions.set_last_z(till.book, 4)

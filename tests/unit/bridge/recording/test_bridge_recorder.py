@@ -73,6 +73,12 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     ]
 
 
+def test_text_of_another_kind_is_no_recording() -> None:
+    """Said of its first line, and beside what else cannot be read."""
+    assert [problem.line for problem in read("rubbish\n").problems] == [1, 1]
+    assert [problem.line for problem in read("5 > A\n5 > B\n").problems] == [1]  # two events of one moment
+
+
 def test_who_takes_the_events_is_called_for_the_first_and_at_once_for_an_incident() -> None:
     """Not for each byte; and for the first again once all were taken."""
     calls: list[bool] = []

@@ -146,7 +146,7 @@ def test_stamp_duty_is_in_the_drawer():
 def test_what_makes_no_sense_is_refused_by_field(item, field):
     """Nought stands for none; a fraction of a franc, a negative one and a string are faults, and a price before the reduction that
     comes to more than an amount may: what is taken off did not fit the ledger (500, and the line went down)."""
-    assert read({"amountTtc": 10_000, "discount": 0}, stampDuty=0).discount == 0
+    assert [read({"amountTtc": 10_000, "discount": off}, stampDuty=off).discount for off in (0, 1)] == [0, 1]
     with pytest.raises(InvalidRequest) as refused:
         read({"amountTtc": 10_000, **item})
     assert [error.field for error in refused.value.errors] == [field]

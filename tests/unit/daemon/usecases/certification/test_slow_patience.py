@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from daemon.core.ledger.book import Book
 from daemon.usecases.certification import enter_invoice
@@ -40,11 +41,11 @@ async def test_the_watch_is_over_with_the_answer(monkeypatch: pytest.MonkeyPatch
     assert [timer.cancelled() for timer in timers] == [True]
 
 
-@pytest.mark.logs("certification.slow")
 async def test_a_38h_that_takes_longer_is_announced_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """As an event, and as an incident of the recording."""
     monkeypatch.setattr(enter_invoice, "SLOW_AFTER", {False: 0.0})
     watched = Watched()
-    with watching(watched.worker, "F-1", is_credit=False):
+    with capture_logs() as logs, watching(watched.worker, "F-1", is_credit=False):
         await asyncio.sleep(0.01)
+    assert [(each["event"], each["incident"]) for each in logs] == [("certification.slow", "incident")]
     assert ([text.partition(":")[0] for text in watched.published], len(watched.odd)) == (["mcf.slow"], 1)

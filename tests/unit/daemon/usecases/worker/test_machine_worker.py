@@ -63,6 +63,10 @@ async def test_a_machine_that_refuses_one_invoice_does_not_refuse_all(worker: Ma
         assert worker.refuses_all is all_refused
 
 
+async def test_a_sandbox_has_no_register_of_outages(worker: MachineWorker) -> None:
+    assert await worker.register_outage("line_lost") == 0
+
+
 async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, published_events: EventList) -> None:
     """When the ledger has something new to look at; not again while it stays so, and not when it is settled."""
     sound = till.store.ledger.peek(book_state, till.book)
