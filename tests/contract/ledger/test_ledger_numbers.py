@@ -309,14 +309,14 @@ async def test_a_question_of_the_high_water_file_is_that_of_the_ledger(path: Pat
     assert await asks(path) == [False]
 
 
-@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("again", [True, False])
 async def test_a_last_z_of_the_second_restore_answers_what_the_first_one_asked(
-    path: Path, tmp_path: Path, asked: bool
+    path: Path, tmp_path: Path, again: bool
 ) -> None:
     """For good, also after starts; where the ledger has asked before, or nothing has."""
     await close(tmp_path / "old.sqlite3", 1)
     backup(tmp_path / "old.sqlite3", tmp_path / "copy", at=START)
-    if asked:
+    if again:
         assert restore(tmp_path / "copy", path, at=START).asks == (NIM,)
         assert await asks(path) == [True]
     assert restore(tmp_path / "copy", path, at=START, last_z=5).asks == ()
