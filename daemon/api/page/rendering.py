@@ -1,13 +1,15 @@
 """Renders templates, and words errors for the shop's staff.
 
-Rendering takes milliseconds and compiling a template tens of them: both in a thread, one screen at a time, so that the
-event loop goes on serving tills and machines."""
+Rendering takes milliseconds and compiling a template tens of them, on the event loop that also serves tills and
+machines. So rendering yields after each slice, screens are rendered one at a time, and templates are compiled in a
+thread."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +40,8 @@ STATIC: Final = {
     "htmx.min.js": "daemon.api.page",
     "sse.min.js": "daemon.api.page",
 }
+SLICE: Final = 0.0003
+"""Seconds of the loop per slice; a certification waits for the loop about a dozen times."""
 
 
 class Rendering:
@@ -47,12 +51,41 @@ class Rendering:
         self._turn = asyncio.Lock()
 
     async def screen(self, template: str, values: Mapping[str, Any]) -> bytes:
+        text: list[str] = []
         async with self._turn:
-            return await asyncio.to_thread(_rendered, template, values)
+            if template not in _compiled:
+                await asyncio.to_thread(compile_template, template)
+            pieces = environment().get_template(template).generate(values)
+            while _added_for(SLICE, pieces, text):  # noqa: ASYNC110  yields to others, waits for nothing
+                await asyncio.sleep(0)
+        return "".join(text).encode()
 
 
-def _rendered(template: str, values: Mapping[str, Any]) -> bytes:
-    return environment().get_template(template).render(values).encode()
+def _added_for(seconds: float, pieces: Iterator[str], text: list[str]) -> bool:
+    """Adds pieces for `seconds`; True if there may be more."""
+    until = time.perf_counter() + seconds
+    for piece in pieces:
+        text.append(piece)
+        if time.perf_counter() >= until:
+            return True
+    return False
+
+
+_compiled: Final[set[str]] = set()
+
+
+def compile_template(name: str) -> None:
+    """Compiles a template and those it extends, includes or imports."""
+    from jinja2.meta import find_referenced_templates  # noqa: PLC0415  see above
+
+    templates = environment()
+    templates.get_template(name)
+    assert templates.loader is not None  # noqa: S101  given below
+    source, _, _ = templates.loader.get_source(templates, name)
+    for other in find_referenced_templates(templates.parse(source)):
+        if other is not None and other not in _compiled:
+            compile_template(other)
+    _compiled.add(name)
 
 
 @cache
