@@ -75,7 +75,7 @@ class Command(msgspec.Struct, Generic[R], frozen=True):
 
     def read(self, text: str) -> R:
         """The reply to it."""
-        raise NotImplementedError
+        raise NotImplementedError  # each command reads its own; the base class is never sent
 
 
 class Acknowledged(Command[Done], frozen=True):

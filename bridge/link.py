@@ -85,6 +85,9 @@ class _Exchange:
     answer_by: float = field(init=False)
     is_spoiled: bool = field(init=False)
 
+    def is_answered_by(self, reply: MachineReply) -> bool:
+        return (reply.seq, reply.cmd) == (self.request.seq, self.request.cmd)
+
     def extend(self, until: float) -> None:
         """After a sign of life; never shortens, since a 38h may be followed by SYNs and then by legitimate silence."""
         self.answer_by = max(self.answer_by, until)
@@ -219,7 +222,7 @@ class Link:
             current = self._current
             if current is None or current.answer.done():
                 self._drop(event)
-            elif isinstance(event, MachineReply) and event[:2] == current.request[:2]:  # SEQ and CMD
+            elif isinstance(event, MachineReply) and current.is_answered_by(event):
                 self.record.has_answered = True
                 current.answer.set_result(event)
             else:

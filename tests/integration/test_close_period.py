@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from support.memory_shop import in_service
 
-from daemon.core.errors import PeriodEnded
+from common.language import Text
+from daemon.core.errors import PeriodEnded, StorageError
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.machine.state import FiscalCounters
 from daemon.usecases.certification.idempotency import Answered
@@ -36,6 +37,24 @@ async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path
         assert x == await shop.store.ledger.aggregated(shop.worker.book)
         assert (x.running == x.closed, x.period_start) == (True, closure.period_end)
         assert messages == [1]
+
+
+async def test_what_somebody_else_certified_is_in_one_z_though_the_totals_cannot_be_read_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Z is stored, and its caller gets an error: what it counted as unexplained is not counted by the next one."""
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0, limits=NO_TICK) as shop:
+        shop.session.machine.certify_foreign(total=500)
+        with monkeypatch.context() as patch:
+
+            async def unreadable(_: object) -> None:
+                raise StorageError(Text("the disk"))
+
+            patch.setattr(shop.worker.ledger, "aggregated", unreadable)
+            with pytest.raises(StorageError):
+                await shop.close_period()
+        closure = (await shop.close_period()).value
+        assert (closure.z_number, closure.unexplained) == (2, 0)
 
 
 async def test_a_z_waits_for_an_end_that_is_on_its_way_to_the_disk(tmp_path: Path) -> None:

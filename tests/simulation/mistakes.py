@@ -354,8 +354,8 @@ MISTAKES = (
         205,
         "a Z leaves the known counters as they were",
         CLOSE,
-        "            worker.attempts.counters = state.counters\n",
-        "",
+        "            worker.attempts.counters = closure.counters\n",
+        "            pass\n",
     ),
     Mistake(
         449,

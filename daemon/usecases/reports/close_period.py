@@ -58,15 +58,15 @@ async def close_period(
                 state, moved = await _read_counters(worker, machine)
             except LineLost as error:
                 raise NothingDone(error, Text("nothing was closed")) from error
-            closure = await store(LastSeen(state.last), counters=state.counters, unexplained=moved)
-            worker.attempts.counters = state.counters
-            return closure
+            return await store(LastSeen(state.last), counters=state.counters, unexplained=moved)
 
     async def store(seen: LastSeen | None = None, **figures: Unpack[PeriodFigures]) -> Closure:
         figures |= {"counted": counted, "letterhead": worker.defaults.letterhead.hex()}
         closure = await worker.ledger.close_period(
             worker.book, at=worker.now(), call=call, after=after, seen=seen, **figures
         )
+        if seen is not None:
+            worker.attempts.counters = closure.counters
         worker.aggregate = await worker.ledger.aggregated(worker.book)
         log.info(
             "closure.created",
