@@ -314,6 +314,19 @@ async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(
     assert store.ledger.peek(attempts.unfinished, till.book) == []
 
 
+async def test_adopt_leaves_a_till_s_attempt_to_the_process_that_has_it(store: Store, till: Till) -> None:
+    """Its intent is durable and it waits for its turn: ended by the decision, it would be certified all the same, and a second time at the till's retry."""
+    await till.sell()
+    doubtful, waiting = await till.begin(invoice("F-1")), await till.begin(invoice("F-2"))
+    till.word(invoice("F-1"))
+    state = till.state(invoice("F-1"))
+    await store._open.writer._connection.run(partial(mark_restored, at=1))
+    store.ledger.leave_to(till.book, lambda record: record.id == waiting)
+    await adopt(till, state, 1)
+    assert store.ledger.peek(attempts.find_record, till.book, doubtful).state == "certified"
+    assert [record.id for record in store.ledger.peek(attempts.unfinished, till.book)] == [waiting]
+
+
 @pytest.mark.parametrize(("expected", "taken"), [("FV", "FV"), ("EA", "EA"), ("AVOIR", "FV")])
 async def test_a_machine_s_invoice_has_the_type_that_it_tells(
     store: Store, till: Till, expected: str, taken: str
