@@ -33,8 +33,7 @@ async def site_on_each(tmp_path, database_url):
 
 
 async def test_closures_of_two_shops(site):
-    """With the keys and permissions as they are shipped, what two shops publish is in the table in order, before and after a
-    start of headquarters; and the last word that a box has left in the stream is heard."""
+    """In order, before and after a start of headquarters, with the keys as shipped; a box's last word in the stream is heard."""
     clients = [await site.shop(0), await site.shop(1)]
     headers, body = site.boxes[0].sent_presence(site.boxes[0].presence())
     await clients[0].publish(f"mcf.{NIM}.presence", body, headers=headers)

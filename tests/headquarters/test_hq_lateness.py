@@ -216,8 +216,7 @@ def test_learnt_in_the_store(store):
 
 
 def test_a_shop_that_is_closed_for_good(store):
-    """It is never late, its key is refused, and no list has it; its closures stay in the sums, with its name, and in the calendar of its last
-    months. Adding it again opens it again."""
+    """It is never late, its key is refused, no list has it; its closures stay. Adding it again opens it again."""
     box, others = PaperBox(), [PaperBox(f"EL020001{number:02}-1") for number in range(3)]
     for one in (box, *others):
         store.register.add(one.nim, one.key.public, now=1, label=one.nim[-4:])

@@ -1,5 +1,4 @@
-"""A box's NATS credentials are stolen: they are revoked with what is shipped, on a real nats-server. The thief's connection is cut and never comes
-back, also after a restart; everybody else goes on."""
+"""A box's stolen NATS credentials are revoked with what is shipped: the thief is cut off for good, everybody else goes on."""
 
 import json
 import os

@@ -136,8 +136,7 @@ def test_a_clock_is_off_by_so_many_days_and_not_by_millions_of_seconds(seconds, 
 
 
 def test_the_calendar_opens_on_today_on_a_phone(hq, open_page):
-    """The last column is today's, and it is on the screen beside the names of the shops, on whatever day of the month; a month before ends
-    with its last day."""
+    """The last column is today's, on the screen beside the names; a month before ends with its last day."""
     page = open_page(viewport={"width": 360, "height": 740})
     today = page.get_by_test_id("calendar").locator("thead th").last
     assert f" {int(today.inner_text()):02}/" in page.get_by_test_id("closed-1").locator("..").inner_text()
@@ -151,9 +150,7 @@ def test_the_calendar_opens_on_today_on_a_phone(hq, open_page):
 
 @pytest.mark.parametrize("width", [360, 1440])
 def test_everybody_can_use_it(hq, open_page, width):
-    """Each screen in French on a phone and in English on a desk: WCAG 2.2 AA by axe-core without a violation, nothing wider than the screen, and on
-    a phone nothing too small for a finger. The colours, which take axe-core longest, on the desk, which leaves nothing out: no width changes
-    one."""
+    """Each screen, in French on a phone and in English on a desk: WCAG 2.2 AA; the colours, which no width changes, on the desk."""
     is_phone = width == 360
     page = open_page(
         "Awa",
@@ -189,8 +186,7 @@ def test_a_finding_is_seen_and_solved(hq, open_page):
 
 
 def test_a_lost_ledger_is_accepted(hq, open_page):
-    """A shop whose box began another ledger: the finding names the shop and leads to a page that says what follows. A role below admin has
-    no such way; what the admin has not seen is not accepted; afterwards the finding is solved in her name, and the shop says who it was."""
+    """By an admin alone, and only the ledger that she has seen; then the finding is solved in her name."""
     lost = PaperBox("EL02000019-1")
     hq.store.register.add(lost.nim, lost.key.public, now=1, label="Koudougou")
     hq.store.closures.store([received(lost, lost.close(at=EVENING + 60 * DAY), hq.store)], now=2)

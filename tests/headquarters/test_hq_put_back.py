@@ -1,5 +1,4 @@
-"""The database goes back to an older copy under a running headquarters, with no connection broken, while closures flow: what a silent shop had
-sent is complete again. On both databases, with a real nats-server."""
+"""The database goes back to an older copy under a running headquarters, while closures flow: what was sent is complete again."""
 
 import asyncio
 import json
@@ -85,8 +84,7 @@ async def test_while_nothing_comes(site):
 
 
 async def test_keys_that_were_revoked_since(site):
-    """A shop was closed for good, and a key replaced: what they had sent until then is read from the stream again, in no hurry of any box. What a key has
-    signed after its revocation, or since it was stolen, is not taken."""
+    """What they had signed until then is read from the stream again; what came later, or since a theft, is not taken."""
     box, other = site.boxes
     clients = [await site.shop(0), await site.shop(1)]
     site.hq.start()
@@ -222,8 +220,7 @@ def unusable(*_):
 
 
 async def test_a_stream_that_is_itself_put_back(site):
-    """The server's disk goes back to when the stream had three messages; headquarters has five. What comes then has numbers of the lost ones, and is
-    taken like all else; a closure that was only in the lost part is missing, and asked for."""
+    """What comes then with numbers of lost messages is taken; a closure that was in the lost part alone is asked for."""
     box, other = site.boxes
     client = await site.shop(0)
     site.hq.start()
@@ -261,8 +258,7 @@ async def test_a_stream_that_is_itself_put_back(site):
 
 
 async def test_what_no_stream_has(site):
-    """The closures of then are in no stream any more, and their shop is silent: its last word, which the other stream has, shows what is
-    missing."""
+    """Their shop is silent: its last word, which the other stream has, shows what is missing."""
     box = site.boxes[0]
     client = await site.shop(0)
     site.hq.start()
@@ -284,8 +280,7 @@ async def test_what_no_stream_has(site):
 
 
 async def test_a_subject_that_is_nearly_full(site):
-    """A closure is missing that the box would have to send again with all after it, as one of 0.1.0 does, and there is no room for that: it is not
-    asked for, and the next real one is taken by the stream."""
+    """What 0.1.0 would send again with all after it is not asked for without room; the next real one is taken."""
     box = site.boxes[0]
     most = json.loads((CONFIG / "closures-one.json").read_bytes())["max_msgs_per_subject"]
     raw = await site.raw()

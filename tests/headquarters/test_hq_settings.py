@@ -136,8 +136,7 @@ def test_keys_of_nats_that_find_no_room_leave_no_file(tmp_path):
 
 
 def test_keys_of_nats_that_were_broken_off_are_finished(tmp_path):
-    """`nats init` and the first `nats issuer`, killed at each step: the same command again finishes them, with the keys that are there, and a
-    third time `init` is refused. What the servers get knows the key with which headquarters lets boxes in."""
+    """Killed at each step, the same command finishes them with the keys that are there; a third time is refused."""
     for number in range(1, 30):
         keys = tmp_path / f"{number}"
         keys.mkdir()
@@ -169,8 +168,7 @@ def signing_keys(operator: str) -> object:
 
 
 def test_a_disk_that_takes_nothing_is_named(tmp_path):
-    """Full, read-only or not there: SQLite says the same of each ("disk I/O error"). With room again all is there. A full standard output is one
-    line as well."""
+    """Full, read-only or not there, of which SQLite says the same; and a standard output that is full."""
     file = tmp_path / "hq.toml"
     file.write_text(f"[storage]\nurl = 'sqlite:///{tmp_path}/disk/hq.sqlite3'\n")
     command = ["keys", "list", "--config", str(file)]

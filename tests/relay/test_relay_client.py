@@ -12,8 +12,7 @@ from support.shop import invoice
 
 @pytest.mark.parametrize(("signed", "jwt"), [(False, False), (True, False), (True, True)])
 async def test_a_day_of_the_client(tmp_path: Path, signed: bool, jwt: bool) -> None:
-    """It previews, certifies, reads and closes as on the shop's network; the same sale again is the same receipt. So it is with the JWTs that
-    `mcfd-hq nats` makes."""
+    """It previews, certifies, reads and closes as on the shop's network, also with the JWTs that `mcfd-hq nats` makes."""
     async with running(tmp_path, jwt=jwt) as site:
         key = site.key(signed=signed)
 

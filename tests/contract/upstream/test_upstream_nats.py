@@ -43,8 +43,7 @@ async def test_subject_and_message_id(nats):
 
 @pytest.mark.parametrize("taken", ["{report_id}", "{nim}/{report_id}"])
 async def test_an_id_that_another_shop_has_used_first(nats, taken):
-    """The stream calls the closure a duplicate of the other shop's message, ids counting for the whole stream: it is published all the same, and
-    once, however often it is tried."""
+    """The stream calls it a duplicate of the other shop's message: it is published all the same, and once."""
     entry = make_outgoing()
     thief = await nats.site.connect(nats.server.url, nats.site.other_shop)
     headers = {"Nats-Msg-Id": taken.format(nim=entry.nim, report_id=entry.report_id)}
@@ -101,8 +100,7 @@ async def test_sent_anew_on_purpose(nats):
 
 
 async def test_a_new_year(nats):
-    """The stream is copied and begins anew, as docs/upstream.md says: nothing comes in between the copy and the new one, what a box
-    sends meanwhile waits at the box, and the copy stays whole when the stream it was made from is gone."""
+    """The stream is copied and begins anew, as docs/upstream.md says: what a box sends meanwhile waits there, and the copy stays whole."""
     entries = [make_outgoing(z_number=z) for z in range(1, 6)]
     assert await send(nats.options, *entries[:4]) == [Delivered()] * 4
     shipped = json.loads((CONFIG / "closures-one.json").read_bytes())
@@ -161,8 +159,7 @@ async def test_not_permitted(nats):
 
 
 async def test_one_queue_s_trouble_is_not_another_s(nats):
-    """Two machines of one box at the same moment, one not permitted: the other is delivered, over the same connection, and the
-    complaint is logged of the first alone."""
+    """Two machines at once, one not permitted: the other is delivered over the same connection."""
     receiver = open_receiver("nats", nats.options)
     mine, foreign = make_outgoing(NIM), make_outgoing(OTHER)
     try:

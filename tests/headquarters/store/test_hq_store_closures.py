@@ -190,8 +190,7 @@ def total(store):
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_sales_that_a_restored_ledger_closes_again(store, box, is_late):
-    """The backup was made before Z 3 and has its sales, and those of Z 4 since: Z 5 has all that the machine has counted since Z 2. The totals
-    count them once, whichever comes first."""
+    """Z 5 has again the sales of Z 3 and 4, since the backup was made before them: totals count them once, in any order."""
     closures = [box.close() for _ in range(4)]
     box.forget(2)
     box.close(5, z_number=5)
@@ -233,8 +232,7 @@ def test_the_first_closures_of_a_restored_ledger(store, box):
 
 
 def test_sales_of_which_a_restored_ledger_lacks_some(store, box):
-    """Z 4 has sales of Z 3 again, and invoices on the machine that it does not explain: nobody can say which of Z 3 it lacks, so both count, which the
-    finding says."""
+    """Z 4 has sales of Z 3 again, and invoices that it does not explain: both count, which the finding says."""
     take(store, box, *(box.close() for _ in range(3)))
     box.forget(2)
     box.close(2, z_number=4, unexplained=1)
@@ -446,8 +444,7 @@ def test_a_batch_in_which_all_was_refused(store):
 
 
 def test_what_was_taken_of_a_stream(store):
-    """Batches of any order, twice or beside each other: what is between them is missing. A stream that was made anew has other messages; one
-    that was restored itself is forgotten."""
+    """In any order: what is between the batches is missing. A stream made anew has other messages; one that was restored is forgotten."""
     for numbers in ([5, 6], [1], [5], [2], [9, 8]):
         store.closures.store([], now=NOW, messages=StreamMessages("CLOSURES", "2026", numbers))
     assert lacks(store) == [(3, 4), (7, 7)]

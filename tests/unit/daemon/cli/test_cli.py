@@ -99,8 +99,7 @@ def test_the_examples_of_a_command_have_what_it_requires(mcfd):
 
 
 def test_wrong_use_is_2(mcfd):
-    """A command, option or argument that does not exist ends with 2 and a word on how it is used. So does a number that no row has, also beyond what SQLite
-    can look for: it was a traceback."""
+    """What does not exist ends with 2 and a word on its use; so does a number beyond what SQLite can look for."""
     for arguments in (["nonsense"], ["keys", "list", "--nonsense"], ["keys", "revoke"], ["keys", "revoke", "x"], []):
         done = mcfd.run(*arguments)
         assert done.returncode == 2, arguments

@@ -157,8 +157,7 @@ async def test_a_full_disk_is_copied_to_a_stick(folder: Path) -> None:
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])
 async def test_a_ledger_on_a_read_only_disk_is_read_and_copied_to_another(folder: Path, end: str) -> None:
-    """The kernel makes a worn card read-only: what the daemon's user has on it is verified, shown, and copied by root into a folder of root's, the
-    ledger and the whole box, also where a killed daemon has left the last sale in SQLite's write-ahead log."""
+    """Verified, shown, and copied whole by root, also with the last sale in SQLite's write-ahead log."""
     phrase, stick = folder / "phrase", folder / "stick"
     phrase.write_text("six mots")
     stick.mkdir(mode=0o700)

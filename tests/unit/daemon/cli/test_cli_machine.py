@@ -25,8 +25,7 @@ def mcfd(tmp_path):
 
 
 async def test_the_machines_and_what_the_ledger_knows(mcfd):
-    """One line for each: configured or only in the ledger, its counters and number of Z. Of a machine in attention, what was found and the command that
-    settles it stand below the list."""
+    """One line for each, configured or only in the ledger; of one in attention what was found, and the command that settles it."""
     async with opened(mcfd.ledger) as store:
         till = await Till.of(store)
         await till.sell()
@@ -79,8 +78,7 @@ async def test_a_spare_and_a_take_over_are_named(mcfd):
 
 
 async def test_of_two_taxpayers_of_a_machine_the_present_one_is_meant(mcfd):
-    """Both machines of a pair were sold to another taxpayer: a take-over and a repair of the time are about its books, as the list is; also after the
-    first one has come back."""
+    """A take-over, a repair of the time and the list are about its books, also after the first one has come back."""
     with mcfd.config.open("a") as config:
         config.write(f'[[machine]]\nnim = "{OTHER}"\nport = "spare"\nspare_for = "{NIM}"\n')
     async with opened(mcfd.ledger) as store:
@@ -278,8 +276,7 @@ async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_pr
 
 
 async def test_what_is_not_decided(disputed, tmp_path):
-    """A script has to give decision and reason: exit 2. `--case` names what was looked at: exit 1 when it is another one by now. With the port free the machine's
-    fresh word goes before the one that was kept: this one never saw D-1. Nothing is written."""
+    """Without decision or reason 2, with another case by now 1; the machine's fresh word counts. Nothing is written."""
     settling = ("machine", "settle", "--decision", "certified", "--reason", "x")
     look = disputed.run("machine", "settle")
     assert "--decision is needed" in look.stderr

@@ -100,8 +100,7 @@ def test_taxpayer_lines_with_and_without_their_label():
 
 
 def test_daily_report_moves_tc():
-    """The first command after midnight finds TC one higher if there was activity the day before, and only once. An invoice begun before midnight is certified first;
-    its own day is the new one."""
+    """The first command after midnight finds TC one higher, once, if the day before had activity; an open invoice goes first."""
     till = Till()
     till.certify("F-1")
     till.clock.advance(24 * 3600)
@@ -136,8 +135,7 @@ def test_tax_server_link():
 
 
 def test_snapshot_and_restore():
-    """A machine made from a snapshot goes on where the other one stopped, and still knows the last number. Counters and last invoice are enough: what the sandbox
-    has of its book."""
+    """It goes on where the other stopped, and knows the last number; counters and last invoice are enough, as of the sandbox."""
     till = Till()
     till.certify("F-1")
     snapshot = till.machine.snapshot()

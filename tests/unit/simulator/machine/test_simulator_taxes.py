@@ -61,8 +61,7 @@ def line(amount: int, price: int, quantity: int = 1000, unit_tax: int | None = N
     ],
 )
 def test_lines_that_add_up_are_taken(entered, mode, refusal):
-    """AMOUNT is PRICE × QTY within 1, plus the specific tax: with VAT in TTC mode, without it in HT mode. Else the machine's own words, `No amount!` where a specific
-    tax is involved. A till with another rate than the group's is stopped at the line."""
+    """PRICE × QTY within 1, plus the specific tax by the mode; else the machine's own words, also for another rate."""
     with pytest.raises(MachineRefusal, match=refusal) if refusal else contextlib.nullcontext():
         check_line(entered, 1800, mode)
     with pytest.raises(MachineRefusal, match="Wrong tax rate"):
