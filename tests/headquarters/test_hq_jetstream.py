@@ -177,22 +177,6 @@ async def test_a_closure_waits_for_no_other(site, monkeypatch):
         await sender.close()
 
 
-async def test_a_server_that_goes_and_comes(site):
-    """nats-server is killed and comes back: headquarters goes on by itself."""
-    box = site.boxes[0]
-    site.hq.start()
-    client = await site.shop(0)
-    await site.send(client, box, box.close())
-    await until(lambda: site.stored_z() == {NIM: [1]})
-    await client.close()
-    site.server.kill()
-    await site.server.up()
-    client = await site.shop(0)
-    await site.send(client, box, box.close())
-    await until(lambda: site.stored_z() == {NIM: [1, 2]}, 60)
-    await client.close()
-
-
 async def ask(client, box):
     headers, body = box.sent_presence(box.presence())
     reply = await client.request(f"mcf.{box.nim}.ask", body, headers=headers, timeout=20)

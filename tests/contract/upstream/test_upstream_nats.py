@@ -2,9 +2,7 @@
 
 import asyncio
 import base64
-import gc
 import json
-import random
 import time
 
 import pytest
@@ -13,19 +11,16 @@ from nats_sending import changed, compose_here, send, write_key
 from standardwebhooks import Webhook
 from support.ledgers.outbox import make_outgoing
 from support.processor import within
-from support.receivers.headquarters import closures, until
+from support.receivers.headquarters import until
 from support.receivers.nats_server import (
     CONFIG,
     NIM,
     OTHER,
-    NatsServer,
-    NatsSite,
     add_stream,
 )
 
 from daemon.core.delivery import Delivered, RetryLater
 from daemon.upstream.options import Options, open_receiver
-from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 
 async def test_subject_and_message_id(nats):
@@ -129,35 +124,6 @@ async def test_a_new_year(nats):
     assert [event["subject"] for event in await nats.events()] == ["5"]
 
 
-async def test_somebody_else_answers(tmp_path):
-    """An answer that is not a stream's acknowledgement is none."""
-    server = NatsServer(NatsSite(tmp_path / "nats"))
-    await server.up()
-    options = Options(url=server.url, credentials_file=server.site.shop, tls_ca=server.site.authority.path)
-    client = await server.site.connect(server.url)
-    answers = iter([b"thanks", b"{}", b"[]", b"7", b'{"stream": "", "seq": 1}', b'{"error": {}}'])
-
-    async def answer(message):
-        await message.respond(next(answers))
-
-    await client.subscribe("mcf.>", cb=answer)
-    await client.flush()
-    try:
-        outcomes = await send(options, *[make_outgoing()] * 6)
-    finally:
-        await client.close()
-        server.kill()
-    assert outcomes == [RetryLater(f"what answers on mcf.{NIM}.closure is not a stream")] * 6
-
-
-async def test_not_permitted(nats):
-    """A subject that the shop's user may not publish on: again, at once and in the server's own words."""
-    with within(15):
-        (outcome,) = await send(changed(nats.options, timeout=30.0), subject="other")
-    assert isinstance(outcome, RetryLater)
-    assert "permissions violation" in outcome.error.lower()
-
-
 async def test_one_queue_s_trouble_is_not_another_s(nats):
     """Two machines at once, one not permitted: the other is delivered over the same connection."""
     receiver = open_receiver("nats", nats.options)
@@ -199,34 +165,6 @@ async def test_silent_server(key):
         (outcome,) = await send(Options(url=f"nats://127.0.0.1:{port}", key_files=key, timeout=0.3))
     assert isinstance(outcome, RetryLater)
     waiting.close()
-
-
-async def test_killed_during_a_publish(nats, ledger):
-    """The server dies between a publish and its acknowledgement: known at once, tried again, there once."""
-    unhandled = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
-    receiver = open_receiver("nats", nats.options)
-    await ledger.add(NIM, 40)
-    replicator = Replicator(
-        ledger.outbox,
-        ledger.outbox.waiting,
-        receiver,
-        compose_here,
-        clock=lambda: 0,
-        backoff=Backoff(first=0.01, most=0.05, dice=random.Random(3).random),
-    )
-    task = asyncio.create_task(replicator.run())
-    for sent in (5, 15, 25):
-        await until(lambda sent=sent: ledger.sent() >= sent, every=0.001)
-        nats.kill()
-        await nats.up()
-    await until(ledger.is_sent)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await receiver.aclose()
-    assert [event["subject"] for event in closures(await nats.events())] == [str(n) for n in range(1, 41)]
-    gc.collect()
-    assert unhandled == []
 
 
 @pytest.mark.parametrize("work", ["deliver", "announce"])

@@ -11,18 +11,6 @@ from support.cli.command import Command
 from daemon.cli import COMMANDS, root
 from daemon.cli.commands import version
 
-WALK = """
-import click
-from daemon.cli import root
-
-def walk(command, context):
-    yield command.get_help(context)
-    for name in getattr(command, "list_commands", lambda _: [])(context):
-        below = command.get_command(context, name)
-        yield from walk(below, click.Context(below, info_name=name, parent=context))
-
-print("=====".join(walk(root, click.Context(root, info_name="mcfd"))))
-"""
 EXAMPLES = """
 import shlex
 import click
@@ -63,21 +51,6 @@ def mcfd(tmp_path):
 def python(mcfd: Command, program: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=mcfd.environ(**env))
-
-
-def test_help_of_every_command_in_both_languages(mcfd):
-    """Each command explains itself in the language of the locale, French where the locale names none, with examples."""
-    french = python(mcfd, WALK, LC_ALL="C.UTF-8").stdout.split("=====")
-    english = python(mcfd, WALK).stdout.split("=====")
-    assert len(french) == len(english) >= 20
-    assert (
-        sum("Exemples\N{NO-BREAK SPACE}:" in page for page in french)
-        == sum("Examples:" in page for page in english)
-        >= 14
-    )
-    assert all(one != other for one, other in zip(french, english, strict=True))
-    for name in COMMANDS:
-        assert f"\n  {name} " in english[0]
 
 
 def test_a_command_starts_without_the_heavy_half_of_the_house(mcfd):

@@ -82,16 +82,6 @@ async def test_a_restore_that_takes_rows_over_takes_all_or_none(box: Command, tm
     assert box.run("verify").returncode == (not is_replaced)
 
 
-def test_a_key_for_signatures_that_finds_no_room_leaves_no_file(box: Command) -> None:
-    """An empty file would be in the way of the next try, or be taken for the key."""
-    file = box.ledger.parent / "upstream.key"
-    filler = fill(box.ledger.parent)
-    assert "cannot be written" in box.refused(3, "upstream", "keygen", str(file))
-    assert not file.exists()
-    filler.unlink()
-    assert box.ok("upstream", "keygen", str(file)).startswith("whpk_")
-
-
 def test_a_certificate_for_tills_that_finds_no_room_leaves_no_file(box: Command) -> None:
     """An empty one would be refused by the till, and be in the way of the next try. The one that is written may be read by all."""
     file = box.ledger.parent / "mcfd-ca.pem"
