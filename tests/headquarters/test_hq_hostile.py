@@ -61,12 +61,10 @@ async def poison(site, subject):
             client = await site.raw()
             client.send(subject, block, data)
             await client.ping(60)
-            await client.close()
     client = await site.raw()
     for data in PAYLOADS:
         client.send(subject, b"NATS/1.0\r\n\r\n", data)
     await client.ping(60)
-    await client.close()
 
 
 async def test_messages_that_nobody_can_read(site):
@@ -100,7 +98,6 @@ async def test_questions_that_nobody_can_read(site):
             raw = await site.raw()
             raw.send(f"mcf.{NIM}.ask", block, box.sent_presence(box.presence())[1], reply)
             await raw.ping(60)
-            await raw.close()
     await no_time(site, box)
     assert await ask(client, other)
     await send(client, other, other.close())

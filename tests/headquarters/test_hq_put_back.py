@@ -64,8 +64,6 @@ async def test_while_closures_flow(site):
     assert site.stored_z() == {NIM: [1, 2, 3]}
     await site.send(clients[1], other, other.close())
     await until(lambda: site.stored_z() == {NIM: [1, 2, 3, 4], OTHER: [1, 2, 3, 4]}, 60)
-    for client in clients:
-        await client.close()
     assert site.findings() == []
     assert "nats.lost" not in site.hq.log
 
@@ -80,7 +78,6 @@ async def test_while_nothing_comes(site):
     await until(lambda: site.stored_z() == {NIM: [1]})
     put_back(site, rows)
     await until(lambda: site.stored_z() == {NIM: [1]}, 60)
-    await client.close()
 
 
 async def test_keys_that_were_revoked_since(site):
@@ -105,8 +102,6 @@ async def test_keys_that_were_revoked_since(site):
     put_back(site, rows)
     await until(lambda: site.counted().get("unknown") == 2)
     assert site.stored_z() == {NIM: [1, 2, 3], OTHER: [1, 2]}
-    for client in clients:
-        await client.close()
 
 
 async def anew(site) -> None:
@@ -131,7 +126,6 @@ async def test_a_stream_begun_anew(site):
     await until(lambda: site.stored_z() == {NIM: list(range(1, 47))}, 60)
     put_back(site, rows)
     await until(lambda: site.stored_z() == {NIM: list(range(1, 47))}, 60)
-    await client.close()
 
 
 async def test_a_stream_removed_before_it_was_read(site):
@@ -154,7 +148,6 @@ async def test_a_stream_removed_before_it_was_read(site):
     await until(is_requested, 60)
     await site.send(client, box, *closures)
     await until(lambda: site.stored_z() == {NIM: [1, 2, 3]}, 60)
-    await client.close()
     assert site.findings() == []
 
 
@@ -180,8 +173,7 @@ async def test_a_closure_that_another_instance_stores_meanwhile(site, monkeypatc
     with capture_logs() as lines:
         await intake._heal(reader)
     assert [line["event"] for line in lines] == []
-    for one in (reader, client):
-        await one.close()
+    await reader.close()
     threads.close()
 
 
@@ -210,7 +202,7 @@ async def test_the_database_was_away(site, monkeypatch):
                 await intake._closures(readers[1])
         await until(site.heard)
         reading.cancel()
-    for one in (client, *readers):
+    for one in readers:
         await one.close()
     threads.close()
 
@@ -253,8 +245,6 @@ async def test_a_stream_that_is_itself_put_back(site):
     assert json.loads(answer.data)["replay"] == [{"mode": "live", "from_z": 6, "to_z": 6}]
     await site.send(clients[0], box, box.closures[5])
     await until(lambda: site.findings() == [] and site.stored_z()[NIM] == [1, 2, 3, 4, 5, 6, 7], 60)
-    for one in clients:
-        await one.close()
 
 
 async def test_what_no_stream_has(site):
@@ -275,8 +265,6 @@ async def test_what_no_stream_has(site):
     await until(lambda: OTHER in site.stored_z(), 60)
     put_back(site, rows)
     await until(lambda: ("gap", NIM) in site.findings(), 60)
-    for one in (client, other):
-        await one.close()
 
 
 async def test_a_subject_that_is_nearly_full(site):
@@ -300,4 +288,3 @@ async def test_a_subject_that_is_nearly_full(site):
     assert ("gap", NIM) in site.findings()
     await site.send(client, box, box.close())
     await until(lambda: site.stored_z() == {NIM: [1, 3, 4]}, 60)
-    await client.close()
