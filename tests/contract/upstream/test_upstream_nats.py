@@ -3,10 +3,8 @@
 import asyncio
 import base64
 import json
-import time
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from nats_sending import changed, compose_here, send, write_key
 from standardwebhooks import Webhook
 from support.ledgers.outbox import make_outgoing
@@ -50,23 +48,6 @@ async def test_an_id_that_another_shop_has_used_first(nats, taken):
         assert (await stream.stream_info("CLOSURES")).state.messages == 2
         message = await stream.get_msg("CLOSURES", seq=2)
     assert (message.subject, message.data) == (f"mcf.{NIM}.closure", compose_here(entry))
-
-
-async def test_signed_as_over_https(nats, tmp_path):
-    """The three headers of Standard Webhooks, by the shop's own key of NATS, verified with that public key by hand."""
-    entry = make_outgoing()
-    assert await send(nats.options, entry) == [Delivered()]
-    async with nats.reading() as client:
-        message = await client.jetstream().get_msg("CLOSURES", seq=1)
-    public = nats.site.public[f"PUBLIC-NKEY-OF-{NIM}"]
-    raw = base64.b32decode(public + "=" * (-len(public) % 8))[1:-2]
-    headers = message.headers
-    assert headers["webhook-id"] == entry.report_id
-    assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
-    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + message.data
-    version, signature = headers["webhook-signature"].split(",")
-    assert version == "v1a"
-    Ed25519PublicKey.from_public_bytes(raw).verify(base64.b64decode(signature), content)
 
 
 async def test_signed_by_the_configured_keys(nats, tmp_path):

@@ -171,17 +171,23 @@ def test_ports_need_no_configuration(mcfd):
 # -- settling -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def disputed(mcfd):
-    """An attempt whose outcome is unknown: 38h went out, and what the machine then said fits no story. It did certify."""
+async def in_dispute(mcfd, *behind) -> str:
+    """38h of D-1 went out, and was certified, with those invoices `behind` it: what the machine says fits no story. Its time."""
     async with opened(mcfd.ledger) as store:
         till = await Till.of(store)
         await till.sell()
-        sale = invoice("D-1")
-        attempt_id = await till.begin(sale)
+        attempt_id = await till.begin(invoice("D-1"))
         await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)
-        till.word(sale)
-        await store.ledger.store_evidence(till.book, till.state(sale), at=till.at)
+        for sale in (invoice("D-1"), *behind):
+            till.word(sale)
+        state = till.state(sale)
+        await store.ledger.store_evidence(till.book, state, at=till.at)
+    return till.state().time
+
+
+@pytest.fixture
+async def disputed(mcfd):
+    await in_dispute(mcfd)
     return mcfd
 
 
@@ -226,23 +232,9 @@ async def test_two_persons_settle_one_case(disputed, monkeypatch):
 CODE = "7Q2M-K4ZP-ABCD-EFGH-IJKL-MN27"
 
 
-async def behind_a_stranger(mcfd) -> str:
-    """D-1 was certified, and a stranger's invoice came after it; the machine's time of D-1."""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
-        await till.sell()
-        sale = invoice("D-1")
-        attempt_id = await till.begin(sale)
-        await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)
-        till.word(sale)
-        till.word(invoice("X-1"))
-        await store.ledger.store_evidence(till.book, till.state(invoice("X-1")), at=till.at)
-    return till.state().time
-
-
 async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
     """`certified` with code and time, where the machine's last invoice is another; what is typed wrongly is named in the error."""
-    time = await behind_a_stranger(mcfd)
+    time = await in_dispute(mcfd, invoice("X-1"))
     settling = ("machine", "settle", "--decision", "certified", "--reason", "ticket")
     assert "--code, --time" in mcfd.run(*settling).stderr
     done = mcfd.run(*settling, "--code", "7Q2M", "--time", "hier", "--counters", "trois")
@@ -260,7 +252,7 @@ async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
 @pytest.mark.parametrize("is_printed", [True, False])
 async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_printed):
     """The machine's clock was wrong: the person with its paper says so, at the terminal or beforehand, and the audit log has it; a typing error ends there."""
-    await behind_a_stranger(mcfd)
+    await in_dispute(mcfd, invoice("X-1"))
     typed = f"certified\n{CODE}\n01/01/2020 00:00:00\n\n{'y' if is_printed else 'n'}\nticket\n"
     done = mcfd.at_terminal(typed.encode(), "machine", "settle")
     assert (done.returncode, "cannot be of that time" in done.stdout) == (0 if is_printed else 1, True)

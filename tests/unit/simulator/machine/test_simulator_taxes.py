@@ -1,31 +1,11 @@
 """The machine's arithmetic, against fractions."""
 
 import contextlib
-from fractions import Fraction
-from math import floor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from simulator.machine.command_data import ItemData, MachineRefusal
 from simulator.machine.invoice import Share, check_line, split
-
-RATES = st.sampled_from([0, 1000, 1800, 550])
-
-
-def half_up(value: Fraction) -> int:
-    return floor(value + Fraction(1, 2))
-
-
-@given(st.integers(1, 10**12), RATES)
-def test_both_modes_agree_with_fractions(amount, rate):
-    """Exact in every case, and ht + tva = ttc."""
-    ttc, ht = split(amount * 100, rate, "TTC"), split(amount * 100, rate, "HT")
-    assert ttc.ht == 100 * half_up(Fraction(amount * 10_000, 10_000 + rate))
-    assert ht.tva == 100 * half_up(Fraction(amount * rate, 10_000))
-    assert ttc.ht + ttc.tva == ttc.ttc
-    assert ht.ht + ht.tva == ht.ttc
 
 
 def test_in_ht_mode_cents_of_vat_do_not_reach_the_total():

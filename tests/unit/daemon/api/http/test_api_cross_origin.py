@@ -1,7 +1,5 @@
 """Pages of other origins: what the answers say of them, over a real socket."""
 
-from typing import Any
-
 import httpx
 import pytest
 from support.api import INVOICE, NIM, Serve, Served, UseCases
@@ -74,23 +72,6 @@ async def test_another_origin_is_told_nothing(serve: Serve, usecases: UseCases, 
     assert (answer.status_code, cors_headers(answer)) == (200, {})
     assert refused.headers.get("vary") == answer.headers.get("vary") == (None if origin is None else "Origin")
     assert usecases.calls == []
-
-
-@pytest.mark.parametrize(
-    ("origins", "method", "path", "name", "is_one"),
-    [
-        ((ORIGIN,), "OPTIONS", CERTIFY, b"access-control-request-method", True),
-        ((ORIGIN,), "GET", CERTIFY, b"access-control-request-method", False),
-        ((ORIGIN,), "OPTIONS", "/ui/today", b"access-control-request-method", False),
-        ((ORIGIN,), "OPTIONS", CERTIFY, b"access-control-request-headers", False),
-        ((), "OPTIONS", CERTIFY, b"access-control-request-method", False),
-    ],
-)
-def test_what_a_preflight_is(origins: tuple[str, ...], method: str, path: str, name: bytes, is_one: bool) -> None:
-    """OPTIONS that asks for a method, of the API, from an allowed origin; anything less is a request like any other."""
-    headers = [(b"origin", ORIGIN.encode()), (name, b"POST")]
-    scope: Any = {"method": method, "path": path, "headers": headers}
-    assert (CrossOrigin(origins).preflight(scope) is not None) is is_one
 
 
 async def test_answers_may_be_read_by_the_page_that_asked(allowing: Served) -> None:
