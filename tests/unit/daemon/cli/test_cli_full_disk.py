@@ -125,19 +125,19 @@ def stick(folder: Path) -> Path:
     return folder / "stick"
 
 
-def copied_to(box: Command, stick: Path, *names: str, told: str = "") -> None:
+def copied_to(box: Command, stick: Path, *names: str, remark: str = "") -> None:
     """The ledger by itself, and the whole box."""
     how = {"plain": (), "whole": whole(stick), "sound.age": whole(stick)}
     for name in names:
         done = box.run("backup", *how[name], str(stick / name))
-        assert (done.returncode, told in done.stderr) == (0, True), done.stderr
+        assert (done.returncode, remark in done.stderr) == (0, True), done.stderr
 
 
 def whole(stick: Path) -> tuple[str, ...]:
     return ("--all", "--passphrase-file", str(stick.with_name("phrase")))
 
 
-def given_away(disk: Path) -> None:
+def give_away(disk: Path) -> None:
     for path in (disk, *disk.rglob("*")):
         os.chown(path, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
 
@@ -150,7 +150,7 @@ async def test_a_full_disk_is_copied_to_a_stick(folder: Path, stick: Path) -> No
         async with opened(box.ledger) as store:
             await (await Till.of(store)).sell()
         copied_to(box, stick, "sound.age")  # makes the key that signs
-        given_away(disk)
+        give_away(disk)
         fill(disk, leave=65_536)
         copied_to(box, stick, "plain", "whole")
         assert not [*disk.glob(f"{LEFT}*")]
@@ -170,9 +170,9 @@ async def test_a_ledger_on_a_read_only_disk_is_read_and_copied_to_another(folder
                 await (await Till.of(store)).certify(invoice("F-2"))
                 shutil.copytree(disk, folder / "left")
             shutil.copytree(folder / "left", disk, dirs_exist_ok=True)
-        given_away(disk)
+        give_away(disk)
         with read_only(disk):
             assert "all is right" in box.ok("verify")
             box.ok("journal")
-            copied_to(box, stick, "plain", "whole", told="not in the audit log")
+            copied_to(box, stick, "plain", "whole", remark="not in the audit log")
     assert query(stick / "plain", "SELECT count(*) FROM certification") == [(1 + (end == "killed"),)]
