@@ -14,7 +14,8 @@ pytestmark = pytest.mark.quick_timers
 
 
 async def test_a_clock_that_is_fast_for_a_while_closes_no_month_of_an_idle_spare(tmp_path: Path) -> None:
-    """Nor does it move its book: its months are closed when the machine in use has come to the next one."""
+    """Nor does it move its book: its months are closed when the machine in use has come to the next one, with a sale
+    that closes that machine's own."""
     async with paired(tmp_path / "ledger") as shop:
         await shop.first_dies()
         await shop.take_over()
@@ -35,5 +36,7 @@ async def test_a_clock_that_is_fast_for_a_while_closes_no_month_of_an_idle_spare
         assert await months(31 * DAY) == 0
         assert ledger.peek(book_state, spare.book).last_at == before
         await shop.certify("C")
+        assert ledger.peek(calendar_list, shop.in_use.book, "month", limit=9) == []
         await tick(shop.in_use)
+        assert len(ledger.peek(calendar_list, shop.in_use.book, "month", limit=9)) > 0
         assert await months(31 * DAY) > 0

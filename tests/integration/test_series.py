@@ -107,19 +107,17 @@ async def test_what_is_taken_back_while_the_spare_certifies_is_given_again(tmp_p
         assert sorted([await place(shop.in_use, shop.first) for _ in range(2)]) == [1, 3]
 
 
-async def test_a_sale_that_waits_at_one_machine_of_a_pair_is_not_accepted_at_the_other_too(tmp_path: Path) -> None:
-    """A request at the spare is still under way when the machine is taken back, and its till has sent it again there:
-    both would wait under one key, and neither could be certified."""
+async def test_a_key_of_a_sale_that_waits_at_one_machine_of_a_pair_is_not_accepted_at_the_other(tmp_path: Path) -> None:
+    """Both would wait under one key, and neither could be certified."""
     async with paired(tmp_path / "ledger") as shop:
         ledger, books = shop.first.store.ledger, (shop.first.worker.book, shop.spare.worker.book)
 
-        def sale(number: str, fingerprint: bytes) -> DeferredSale:
-            return DeferredSale(0, "key", fingerprint, "r", number, "FV", 15000, 1, "x", invoice=stored_invoice(number))
+        def sale(number: str) -> DeferredSale:
+            return DeferredSale(0, "key", b"one", "r", number, "FV", 15000, 1, "x", invoice=stored_invoice(number))
 
-        first = await ledger.defer(books[0], sale("F-1", b"one"), "requested", TakenFrom())
-        assert await ledger.defer(books[1], sale("F-2", b"one"), "requested", TakenFrom()) == first
+        await ledger.defer(books[0], sale("F-1"), "requested", TakenFrom())
         with pytest.raises(KeyReused):
-            await ledger.defer(books[1], sale("F-3", b"two"), "requested", TakenFrom())
+            await ledger.defer(books[1], sale("F-2"), "requested", TakenFrom())
 
 
 @pytest.mark.logs("sale.refused")
@@ -223,6 +221,7 @@ async def test_a_sale_that_is_accepted_before_an_older_ledger_was_compared_gets_
     async with copied(path, copy) as shop:
         for number in since:
             await certify(shop.worker, invoice(number), shop.call({}))
+    path.unlink()  # else the places of the ledger that is replaced are remembered
     restore(copy, path, at=2)
     if next_place is None:
         shop.session.unplug(0.0, 1e6)

@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from support.memory_shop import LAST, MemoryShop
-from support.shop import NIM
+from support.shop import NIM, invoice
 from support.spare import PERSON, SPARE, PairedShop, paired
 
 from daemon.app import runtime
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
+from daemon.core.invoice.number import Series
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.decision import DecisionRefused
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
@@ -24,7 +27,7 @@ from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries
 from daemon.store.tables.book.originals import taken_of
 from daemon.usecases.certification.idempotency import find_request
-from daemon.usecases.deferred.accept import take_back
+from daemon.usecases.deferred.accept import certify_or_defer, take_back
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.acts import move_cash, note_z_paper
@@ -306,6 +309,37 @@ async def test_a_sale_that_waits_stands_in_the_reports_of_the_machine_that_will_
     assert waiting() == [0, 2]
     await shop.take_back()
     assert waiting() == [2, 0]
+
+
+@pytest.mark.parametrize("number", ["B", ""])
+@pytest.mark.logs("certification.ended")
+async def test_a_request_that_is_repeated_after_a_take_back_waits_for_the_one_at_the_spare(
+    shop: PairedShop, number: str
+) -> None:
+    """Its first try stands in the spare's queue until then, and is accepted for later: the repetition under the same key
+    gets that answer, with the till's number and with the box's."""
+    body = {key: value for key, value in invoice(number).items() if value}
+
+    async def sell(key: str, sale: dict[str, Any]) -> Record | DeferredSale:
+        call = shop.first.call(sale, key)
+        return (await certify_or_defer(shop.in_use, sale, call, is_async=False, series=Series())).value
+
+    for at in (shop.first, shop.spare):
+        at.worker.defers = True
+    await shop.take_over()
+    before = [asyncio.ensure_future(sell(f"key {n}", invoice(f"A{n}"))) for n in range(8)]
+    await shop.spare.stop_at(LAST)
+    waits = asyncio.ensure_future(sell("key", body))
+    back = asyncio.ensure_future(shop.take_back())
+    await asyncio.sleep(0)
+    shop.spare.resume()
+    await back
+    again = await sell("key", body)
+    assert isinstance(again, DeferredSale)
+    assert again == await waits
+    await asyncio.gather(*before)
+    await shop.first.until(lambda: again.number in numbers(shop.first), "certified later")
+    assert sorted(numbers(shop.first) + numbers(shop.spare)) == sorted({f"A{n}" for n in range(8)} | {again.number})
 
 
 async def test_a_sale_is_taken_on_while_a_spare_that_was_never_plugged_in_stands_for_the_machine(

@@ -11,6 +11,7 @@ francs, or to two decimals if the machine accepts them (SFE 6.2); VAT is added t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -327,11 +328,11 @@ def at_present_rates(invoice: Invoice, rates: Mapping[str, int]) -> Invoice:
 def _with_vat_included(items: Iterable[Item]) -> Iterator[Item]:
     """Lines of HT mode with amounts and prices of the till that include VAT, at the rates of the sale. Each amount is
     rounded together with those before it in its group, so that they come to the group's total."""
-    sums: dict[tuple[str, int], int] = {}
+    sums = Counter[tuple[str, int]]()
     for item in items:
         key, factor = (item.group, item.rate), WHOLE + item.rate
-        before = sums.get(key, 0)
-        sums[key] = before + item.line_hundredths
+        before = sums[key]
+        sums[key] += item.line_hundredths
         start, end = (divide_half_up(each * factor, WHOLE * 100) for each in (before, sums[key]))
         yield msgspec.structs.replace(
             item,

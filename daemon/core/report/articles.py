@@ -5,6 +5,7 @@ till's. A credit note subtracts both; one for a rebate (RRR) subtracts money onl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal, NamedTuple
 
@@ -140,16 +141,14 @@ class Articles:
 
 def certified_amounts(invoice: Invoice) -> Iterator[tuple[Item, int]]:
     """Each line with its share of the tax group's certified total: its amount in TTC mode, in proportion in HT mode."""
-    totals = {line.group: line.ttc for line in invoice.taxes}
-    sums: dict[str, int] = {}
+    totals = Counter({line.group: line.ttc for line in invoice.taxes})
+    sums, done = Counter[str](), Counter[str]()
     for item in invoice.items:
-        sums[item.group] = sums.get(item.group, 0) + item.line_hundredths
-    done: dict[str, int] = {}
+        sums[item.group] += item.line_hundredths
     for item in invoice.items:
-        before = done.get(item.group, 0)
-        after = done[item.group] = before + item.line_hundredths
-        whole = sums[item.group]
-        total = totals.get(item.group, divide_half_up(whole, 100))
+        before = done[item.group]
+        done[item.group] += item.line_hundredths
+        total, after, whole = totals[item.group], done[item.group], sums[item.group]
         yield item, divide_half_up(total * after, whole) - divide_half_up(total * before, whole)
 
 

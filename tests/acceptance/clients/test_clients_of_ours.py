@@ -13,6 +13,7 @@ import avepay_mcf
 import pytest
 from avepay_mcf import Mcf, McfError
 from support.http_answers import Answer, Request, answering, json_answer, passed_on
+from support.rehearsals import rehearsed_cases
 from support.relay_site import RelaySite, mistyped
 from support.shop import NIM, Machine, Shop, invoice
 from support.tools import need
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.long
 
 CLIENTS = Path(__file__).parents[3] / "clients"
 OTHER = "EL02000016-1"
+PAGE_CASES = rehearsed_cases()
 ERRORS = {"MACHINE_REFUSED": "MachineRefused", "MACHINE_ATTENTION": "NeedsAPerson"}
 
 JS = """
@@ -78,7 +80,8 @@ def test_each_case_of_the_page_with_each_client(tmp_path: Path) -> None:
         for found in (by_python.result(), by_node.result()):
             for case in cases:
                 if CASES[case].always:
-                    assert found[case] == [ERRORS[CASES[case].code], CASES[case].code]
+                    code = PAGE_CASES[case].code
+                    assert found[case] == [ERRORS[code], code]
                 else:
                     assert found[case].startswith("TESTFACT"), (case, found)
 

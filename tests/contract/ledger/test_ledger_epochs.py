@@ -47,6 +47,16 @@ async def test_an_activation_is_an_epoch_of_its_own_once(store: Store, till: Til
     assert verify(path).clean
 
 
+@pytest.mark.parametrize(("ifu", "taxpayer"), [("", IFU), ("00099999Z", "00099999Z")])
+async def test_the_taxpayer_of_an_epoch(store: Store, till: Till, ifu: str, taxpayer: str) -> None:
+    """Is the machine's; the book's where it sends none."""
+    await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+    till.book = await store.ledger.begin_epoch(
+        till.book, msgspec.structs.replace(till.state(), ifu=ifu), SECOND, at=till.at
+    )
+    assert [entry.ifu for entry in await epochs_of(store, till) if isinstance(entry, Epoch)] == [taxpayer]
+
+
 async def test_a_book_that_holds_nothing_was_only_misnamed(store: Store, till: Till) -> None:
     """It takes the machine's name, and begins with the first epoch."""
     till.book = await store.ledger.begin_epoch(till.book, till.state(), SECOND, at=till.at)
@@ -78,6 +88,7 @@ async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store:
         (NIM, FiscalCounters(6, 4, 1), 1, 0),
         ("", FiscalCounters(1, 1, 0), 2, 0),  # it has begun again under its old name, with this very invoice
         ("", FiscalCounters(4, 3, 1), 2, 3),
+        ("", FiscalCounters(1, 0, 1), 2, 1),  # it has not counted this sale
         (SECOND, FiscalCounters(6, 4, 1), 2, 0),  # another name, and it counts on
         (SECOND, FiscalCounters(5, 3, 1), 2, 3),  # another name, and it has counted up to the same by chance
     ],
