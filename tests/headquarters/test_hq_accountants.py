@@ -91,8 +91,7 @@ def put(store, ledger, begin):
 )
 @given(ledger=ledgers)
 def test_the_file_equals_the_page(store, ledger):
-    """Every sum of the month's file is the page's and that of `/v1`: labels of several payments, groups named twice, credit notes, several
-    shops, closures that were withdrawn, sales of the sandbox, amounts up to the greatest that are sent."""
+    """Every sum of the month's file is the page's and that of `/v1`, whatever labels, groups, modes and amounts there are."""
     at = next(months)
     year, month = 1970 + at // 12, at % 12 + 1
     asyncio.run(
@@ -144,8 +143,7 @@ def _is_day(month, day):
 
 
 async def test_two_payments_of_one_label(store):
-    """16 000 in cash and by card, both of which the shop calls "Divers": the file has 16 000 under that name, and each heading once. A spreadsheet
-    knows its encoding, and runs no name as a formula."""
+    """Cash and card that the shop calls alike are one column; a spreadsheet knows its encoding, and runs no name as a formula."""
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1, label="=Bobo")
     paid = (("E", "Divers", 10_000), ("C", "Divers", 6_000), ("V", "Z", 1), ("M", "=1", 2), ("B", "'=1", 3))

@@ -170,8 +170,7 @@ def test_a_stranger_commands_no_terminal(hq, box):
 
 
 def test_a_thief_who_was_first(hq, box):
-    """The Z that he made up is withdrawn when the key is revoked with the moment of the theft, and the shop's own, which was a fork until then,
-    is asked for in the answer to its next word and taken. A moment that is none, and a key that is none, change nothing."""
+    """His Z is withdrawn with the key, the shop's own is asked for and taken; a moment or key that is none changes nothing."""
     assert hq.post("/closures", box.sent(box.close())).status_code == 200
     stolen_at = datetime.now(UTC).isoformat()
     thief = PaperBox(box.nim, box.key, seed="thief")
@@ -289,8 +288,7 @@ def test_a_key_that_is_revoked_in_a_running_headquarters(hq):
 
 
 def test_a_box_with_a_new_ledger(hq, box):
-    """Its ledger was lost: Z 1 of the new one is refused as a fork, an administrator accepts it at the command line, and the running
-    headquarters takes it."""
+    """Its Z 1 is a fork until an administrator accepts the ledger at the command line of the running headquarters."""
     assert hq.post("/closures", box.sent(box.close())).status_code == 200
     new = PaperBox(box.nim, key=box.key, seed=f"{box.nim} after the loss")
     first = new.sent(new.close(5))

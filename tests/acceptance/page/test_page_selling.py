@@ -147,6 +147,10 @@ def test_an_ifu_is_pasted_with_blanks(awa: httpx.Client) -> None:
         ({}, "article"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "quantity1": "deux"}, "Quantity"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}, "ifu"),
+        (
+            {"name1": "Panier", "group1": "B", "price1": "1", "client": "PM", "customer": "SARL", "ifu": "123"},
+            "eight digits and a capital letter, as 00012345X",
+        ),
         ({"name1": "é" * 150, "group1": "B", "price1": "100", "client": "CC"}, "line 1: Article: cut to the"),
         ({"name1": "Panier", "group1": "B", "price1": "100"}, "Customer: the kind has to be chosen"),
         ({"name1": "Panier", "group1": "B", "price1": "0,001", "client": "CC"}, "line 1: Price: has more than"),

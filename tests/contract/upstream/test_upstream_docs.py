@@ -225,8 +225,7 @@ class TestTheTable:
             yield process
 
     async def test_two_shops_and_junk(self, folder, headquarters):
-        """Two shops' closures, junk and forgeries between them, a kill in the middle: each closure is in the table once, what is
-        none is put aside with its place, and nothing stops it."""
+        """With junk and a kill between: each closure is in the table once, and what is none is put aside with its place."""
         site = headquarters.site
         mine, others = book(NIM, 4), book(OTHER, 2)
         bad = list(junk())
@@ -321,8 +320,7 @@ class TestTheVerifier:
         return space["holds"]
 
     def test_every_vector(self, holds):
-        """Each vector by an Ed25519 key holds with each key that signed it, also with two signatures at a rotation, and no other
-        does."""
+        """Each vector by an Ed25519 key holds with each key that signed it, also with two at a rotation, and no other does."""
         published = json.loads((DOCS / "vectors" / "closures.json").read_text())
         keys = {key["name"]: key["verifies"] for key in published["keys"]}
         pairs = [key for key in keys.values() if key.startswith("whpk_")]

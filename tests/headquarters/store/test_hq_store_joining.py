@@ -1,5 +1,4 @@
-"""Codes by which boxes join, on both databases: for one box, for the machines that they name, for a while, and also after the database was put
-back."""
+"""Codes by which boxes join: for one box, its machines, a while, and after the database was put back. On both databases."""
 
 import threading
 from collections import Counter
@@ -162,8 +161,7 @@ def test_what_is_kept(store):
 
 
 def test_users_of_nats(store):
-    """A key is revoked as a user of NATS when it is valid nowhere, or when one of its machines is another box's by now; a machine that was closed
-    for good does not cut off the other one of its box."""
+    """A key is revoked as a user of NATS when none of its machines is left, or one is another box's by now."""
     box, moved = a_box(), a_box("moved")
     store.joining.join(code_for(store, NIM, SECOND), box.key.public, [NIM, SECOND], NOW)
     assert [len(users) for users in store.joining.nats_users()] == [1, 0]

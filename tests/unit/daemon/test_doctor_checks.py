@@ -65,8 +65,7 @@ def test_the_daemon_that_answers() -> None:
 
 
 def test_what_tills_are_shown(tmp_path: Path) -> None:
-    """Not needed on loopback, in clear on the network: a warning; a certificate by its dates; none: a failure. Of the operator's own, a month is left to have it renewed;
-    then it is too late."""
+    """Nothing on loopback, a warning in clear, a certificate by its dates with a month to renew it, a failure without one."""
     plain = settings(tmp_path, '[server]\nhost = "0.0.0.0"\nallow_plain_lan = true')
     assert check_certificate(settings(tmp_path)).state == "ok"
     assert check_certificate(plain).state == "warn"
@@ -119,8 +118,7 @@ def test_secrets(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can read what the daemon cannot")
 @pytest.mark.parametrize(("place", "state"), [("s", "fail"), ("credentials/s", "ok")])
 def test_a_file_that_the_daemon_may_not_read(folder: Path, place: str, state: str) -> None:
-    """Root's alone, and root can read it: doctor and `config check` name it all the same. In the folder from which systemd hands files over,
-    it is right."""
+    """Doctor and `config check` name it though root reads it; in the folder from which systemd hands files over it is right."""
     home, file = folder / "var", folder / place
     for each in (home, file.parent):
         each.mkdir(exist_ok=True)

@@ -158,9 +158,7 @@ def test_every_command_is_typed_or_has_no_files() -> None:
 
 
 def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
-    """Every command that root may type, each on a box in use: no file on whose way somebody else's folder or link lies is opened, made,
-    moved, removed or given away while the process is root; what belongs there afterwards is theirs. And who opens the ledger to write has its
-    lock: no daemon runs."""
+    """As root no file on whose way somebody else's folder or link lies is touched; who opens the ledger to write has its lock."""
     wrong, wrote = [], set()
     for command in TYPED:
         code, text, result = as_root(mcfd, *command)

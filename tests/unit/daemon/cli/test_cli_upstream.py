@@ -29,8 +29,7 @@ async def mcfd(tmp_path):
 
 
 def test_what_waits_and_what_is_parked(mcfd):
-    """Figures of each machine for scripts and for people; the sandbox is not on its way anywhere but with `include_sandbox`. Without an upstream the outbox is
-    shown all the same, with a note that nothing is sent; machines without closures have zeros."""
+    """Figures of each machine; the sandbox only with `include_sandbox`; without an upstream all the same, with a note."""
     content = mcfd.json("upstream", "status")
     (machine,) = content["machines"]
     assert content["kind"] == "https"

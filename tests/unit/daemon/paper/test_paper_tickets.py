@@ -63,8 +63,7 @@ def test_escpos_prints_what_the_text_says(name, language, width):
 
 
 def test_html_is_the_page_of_the_folder():
-    """Every element there is but the logo, as a person has looked at it in a browser: an invoice, with a table of sales by article under
-    it. The folder holds what stands in the body."""
+    """Every element but the logo, as a person has looked at it in a browser; the folder holds what stands in the body."""
     pages = documents("fr")
     sold = [element for element in pages["articles"].elements if isinstance(element, Table)]
     both = Document("FV-2026-0001", "fr", (*pages["sale"].elements, *sold))
@@ -99,8 +98,7 @@ def test_figures_of_html_stay_on_the_paper(figure, is_table):
 
 
 def test_text_has_the_code_in_blocks():
-    """SFE 2.30: a module wide and two high, with its margin; paper of 32 columns is too narrow for it, and no text of it is broken there. The printer draws it with error correction M,
-    in modules of six dots. It is the receipt's `qrContent`."""
+    """SFE 2.30: a module wide and two high; too wide for 32 columns; printed with correction M in modules of six dots."""
     segno = pytest.importorskip("segno")
     content = "BFSECEF01;EL02000015;7C0MWH2RQJ4T9XK3VZ5B8NDP;00084440Y;20261120101530"
     modules = [list(row) for row in segno.make_qr(content, error="m").matrix]
@@ -180,8 +178,7 @@ def test_a_price_before_a_rise_is_no_price_before_a_reduction(before, line):
 
 
 def test_a_sandbox_ticket_is_no_invoice():
-    """What a simulated machine certified says twice that it has no fiscal value; what a real one certified never does. A copy has the number, code and amounts of its original, and
-    DUPLICATA above them."""
+    """It says twice that it has no fiscal value; a real one never does. A copy is its original with DUPLICATA above."""
     tickets = {name: as_text(document, 42) for name, document in documents("fr").items()}
     assert tickets["test"].count("SANS VALEUR FISCALE") == 2
     assert "SANS VALEUR" not in tickets["credit-note"]

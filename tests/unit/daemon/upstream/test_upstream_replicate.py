@@ -113,8 +113,7 @@ def test_retry_after_is_honoured(query, least, most):
 
 
 async def test_refused_is_parked_and_passed(ledger):
-    """A refused closure is parked with its reason, and those behind it go at once. Somebody has looked at it by the next start or reload: each offers all
-    that is parked once, and once only."""
+    """Parked with its reason, and those behind it go at once; each start offers all that is parked once."""
     receiver = Scripted(answers=[Delivered(), DeliveryRefused("unknown shop")])
     await ledger.add(NIM, 3)
     rig = Rig(ledger, receiver)
@@ -266,8 +265,7 @@ async def test_a_full_disk_is_survived(ledger, monkeypatch):
 
 
 async def test_trouble_is_told_once(ledger):
-    """Ten failures of one trouble are one line, with the closure and the reason; its end is a line too. An adapter that raises what it should not is tried
-    again as slowly; Retry-After becomes the nap, and the outbox shows until when."""
+    """One line for one trouble and one for its end; a mistake of an adapter is tried as slowly; Retry-After becomes the nap."""
     receiver = Scripted(
         answers=[RetryLater("no route to host")] * 7 + [RuntimeError("bug")] * 2 + [RetryLater("busy", 120.0)]
     )

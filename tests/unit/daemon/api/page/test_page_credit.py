@@ -92,15 +92,13 @@ def credited(sale: Record, form: dict[str, str], *before: Record, rates: dict[st
 
 @given(sales())
 def test_lines_that_are_credited_one_by_one_come_to_the_invoice(sale: Record) -> None:
-    """Also without VAT, where the till's own amounts of the lines may come to another sum than was certified: the last one was refused, or a
-    franc was left."""
+    """Also without VAT, where the till's own amounts of the lines may come to another sum than was certified."""
     notes = [credited(sale, {f"line{at}": "1"}) for at in range(len(sale.invoice.items))]
     assert sum(note.total_ttc for note in notes) == sale.total_ttc
 
 
 def test_pieces_that_are_credited_one_by_one_come_to_the_line() -> None:
-    """Three pieces for 2 000 F: what rounding has given too much is taken off the last one, which was refused. More than was sold is not
-    reduced, and is refused as before."""
+    """Three for 2 000 F: what rounding gave too much is taken off the last one; more than was sold is not reduced."""
     sale = record(body({"name": "Riz", "taxGroup": "B", "quantity": 3, "amountTtc": 2000}, pay=2000))
     notes: list[Record] = []
     for _ in range(3):
@@ -119,8 +117,7 @@ def test_the_last_piece_of_an_invoice_takes_what_rounding_has_left() -> None:
 
 
 def test_of_lines_with_one_name_the_one_is_credited_that_was_chosen() -> None:
-    """A till that calls everything "Divers": the line is recognised by its price, with and without VAT. The first line seemed credited, and the
-    credited one could be credited again."""
+    """A till that calls everything "Divers": the line is recognised by its price, with and without VAT."""
     lines = [
         {"name": "Divers", "taxGroup": "B", "unitPrice": 10_000, "quantity": 1},
         {"name": "Divers", "taxGroup": "B", "unitPrice": 500, "quantity": 3},
