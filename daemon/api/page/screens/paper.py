@@ -41,7 +41,8 @@ async def paper(visit: Visit) -> Reply:
     if IS_HEAD in visit.request.scope["state"]:
         return Answer(b"", status=405, headers=((b"allow", b"GET, OPTIONS, POST"),))
     copied = await _copied(visit)
-    document, _ = await _document(visit, copied and await acts.make_copy(visit.worker, copied, visit.call()))
+    copy = await acts.make_copy(visit.worker, copied, visit.call()) if copied else 0
+    document, _ = await _document(visit, copy)
     await _note_z_paper(visit)
     if visit.query.get("form") == "pdf":
         return await pdf_answer(visit.deps, visit.holder, document)
@@ -91,8 +92,8 @@ async def _copied(visit: Visit) -> Record | None:
     return None if visit.query.get("first") and await is_first(visit, record) else record
 
 
-async def _document(visit: Visit, copy: int | None) -> tuple[Document, str]:
-    """The document (an invoice, as this duplicate, or a report) and its screen."""
+async def _document(visit: Visit, copy: int) -> tuple[Document, str]:
+    """The document (an invoice, as this duplicate if not 0, or a report) and its screen."""
     worker, paper, style = visit.worker, visit.deps.paper, Style(visit.language)
     what, name = visit.request.path_params["what"], visit.request.path_params["name"]
     if what != "invoice" and not visit.may("report"):
@@ -100,7 +101,7 @@ async def _document(visit: Visit, copy: int | None) -> tuple[Document, str]:
     await inspect.learn_taxpayer(worker)
     if what == "invoice":
         record = await journal.find(worker, name)
-        style = Style(visit.language, is_duplicate=bool(copy), copy=copy or 0)
+        style = Style(visit.language, is_duplicate=bool(copy), copy=copy)
         return await paper.invoice(worker, record, style), f"/ui/journal/{record.seq}"
     if what == "outage":
         if (number := parse_integer(name)) is None:
