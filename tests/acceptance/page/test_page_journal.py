@@ -53,8 +53,8 @@ def test_another_machine_is_chosen_from_an_invoice_and_a_z(reader: httpx.Client,
     assert shop.certify(invoice("S-1")).status_code == 200
     z = shop.closed()["z_number"]
     row = re.search(r'href="(/ui/journal/[^"]*)"', reader.get("/ui/journal").text)
-    for shown, listed in ((unescape(row[1]), "/ui/journal"), (f"/ui/closures/{z}", "/ui/closures")):
-        places = re.search(r'<nav class="machines".*?</nav>', reader.get(shown).text, re.DOTALL)
+    for screen, listed in ((unescape(row[1]), "/ui/journal"), (f"/ui/closures/{z}", "/ui/closures")):
+        places = re.search(r'<nav class="machines".*?</nav>', reader.get(screen).text, re.DOTALL)
         others = [unescape(place) for place in re.findall('href="([^"]*)"', places[0])]
         assert [place.partition("?")[0] for place in others] == [listed] * 2
         assert [reader.get(place).status_code for place in others] == [200] * 2
