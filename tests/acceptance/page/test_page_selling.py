@@ -75,6 +75,10 @@ def test_the_first_paper_of_a_sale_by_hand_is_no_duplicate(awa: httpx.Client, sh
         assert "DUPLICATA N° 1" in other.get(first).text
     assert "first=1" not in awa.get(sold.url.path).text
     assert "DUPLICATA" in awa.get(first).text
+    with ThreadPoolExecutor(6) as browser:
+        at_once = [answer.text for answer in browser.map(awa.get, [first] * 12)]
+    numbers = sorted(int(number) for text in at_once for number in re.findall(r"DUPLICATA\D+(\d+)", text))
+    assert numbers == list(range(3, 15))
 
 
 def test_invoices_by_hand_are_numbered_without_gaps(awa: httpx.Client, shop: Shop) -> None:
