@@ -45,6 +45,7 @@ def check_disk(settings: Settings) -> CheckResult:
     folder = settings.storage.path.parent
     try:
         free = shutil.disk_usage(folder).free // MEGABYTE
+        size = settings.storage.path.stat().st_size // MEGABYTE if settings.storage.path.exists() else 0
         is_read_only = is_on_read_only_disk(folder)
     except OSError as error:
         return Check("disk").fail(
@@ -62,6 +63,11 @@ def check_disk(settings: Settings) -> CheckResult:
             "{folder} is read-only",
             "the card or disk is wearing out: dmesg | tail, sudo mcfd backup --all FILE onto a stick, replace the medium",
             folder=folder,
+        )
+    limit = settings.storage.max_size_mb
+    if limit is not None and limit - size <= reserve:
+        return Check("disk").fail(
+            "the ledger has grown to the size it may have", "a larger max_size_mb in [storage] ({limit} now)", limit=limit
         )
     if free < reserve:
         return Check("disk").fail(
