@@ -121,6 +121,9 @@ async def test_a_part_of_the_number_of_what_has_not_ended(store: Store, till: Ti
         till.book, Page(0, ALWAYS, part="12", state="begun"), partial(asyncio.sleep, 0)
     )
     assert [record.id for record in found] == [begun[2], begun[0]]
+    for types, count in (("EV FV", 2), ("EV FT", 0)):
+        page = Page(0, ALWAYS, part="12", state="begun", type=types)
+        assert len(await store.journal.with_part(till.book, page, partial(asyncio.sleep, 0))) == count
 
 
 async def test_entries_of_a_customer_are_told_slice_by_slice(store: Store, till: Till) -> None:

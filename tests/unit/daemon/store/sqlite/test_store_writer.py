@@ -67,6 +67,7 @@ async def test_a_failing_job_fails_alone(writer: Writer, connection: SqliteConne
     assert await words(connection) == ["a", "b"]
 
 
+@pytest.mark.logs("ledger.write_failed")
 async def test_a_failed_commit_fails_everyone_and_is_told(writer: Writer, connection: SqliteConnection) -> None:
     """A full disk: nobody is told that it was stored, the ledger's room hears of it, and later writes go on."""
     heard: list[StorageError | None] = []

@@ -126,6 +126,7 @@ def test_the_law_gives_two_days_and_people_are_warned_before() -> None:
     )
     urgencies = [backlog.urgency(1 + age) for age in (24 * HOUR - 1, 24 * HOUR, 40 * HOUR - 1, 40 * HOUR)]
     assert urgencies == ["", "amber", "amber", "red"]
+    assert DeferredBacklog(0, 0, oldest_at=0, doubtful=0).urgency(50 * HOUR) == ""
 
 
 @settings(max_examples=8, deadline=None)
