@@ -140,26 +140,26 @@ async def test_another_taxpayer_begins_another_book(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("executed", "reset", "again", "state"),
+    ("executed", "reset", "state"),
     [
-        (True, False, False, "certified"),
-        (False, False, False, "abandoned"),
-        (True, True, False, "disputed"),
-        (False, True, False, "disputed"),
-        (False, True, True, "disputed"),  # that number, for the second one
+        (True, False, "certified"),
+        (False, False, "abandoned"),
+        (True, True, "disputed"),
+        (False, True, "disputed"),
+        (False, "and sold again", "disputed"),  # that number, for the second one
     ],
 )
 @pytest.mark.parametrize("is_restarted", [False, True])
 async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_ones_book(
-    tmp_path: Path, executed: bool, reset: bool, again: bool, state: str, is_restarted: bool
+    tmp_path: Path, executed: bool, reset: bool | str, state: str, is_restarted: bool
 ) -> None:
     """Its last invoice says what became of it; where the memory is gone, an operator is asked about the first one's book, and the second one's is in
     service."""
     session = await first_activation(tmp_path / "ledger")
 
     def activate() -> None:
-        activated(session, reset=reset, ifu="00099999X")
-        if again:
+        activated(session, reset=bool(reset), ifu="00099999X")
+        if reset == "and sold again":
             session.machine.certify_foreign(number="D", total=4000)
 
     async with in_service(tmp_path / "ledger", on=session) as shop:

@@ -31,7 +31,7 @@ async def test_a_range_is_a_range(store: Store, till: Till) -> None:
         page = Page(start, end, limit=1000)
         expected = records[first:last]
         assert await store.journal.page(till.book, page) == expected[::-1]
-        assert [record async for record in store.journal.iterate(till.book, start, end)] == expected
+        assert [record async for record in store.journal.iterate(till.book, start, end, 0)] == expected
 
 
 async def test_by_number_and_state(store: Store, till: Till) -> None:
@@ -71,7 +71,7 @@ async def test_a_stream_can_be_left(store: Store, till: Till) -> None:
     await sold(till, 300)
 
     async def first() -> Record:
-        async with contextlib.aclosing(store.journal.iterate(till.book, 0, ALWAYS)) as stream:
+        async with contextlib.aclosing(store.journal.iterate(till.book, 0, ALWAYS, 0)) as stream:
             return await anext(stream)
 
     assert {record.number for record in await asyncio.gather(*(first() for _ in range(10)))} == {"S-1"}

@@ -71,8 +71,8 @@ async def test_what_a_full_device_does_not_take_is_written_later(pair: Pair, wri
     pair.write(b"more")
     assert writes == [4]
     pair.theirs.recv(taken)
-    while len(writes) < 2:
-        await asyncio.sleep(0)
+    await turns()
+    assert len(writes) == 2
     rest = bytearray()
     with contextlib.suppress(BlockingIOError):
         while found := pair.theirs.recv(1 << 20):

@@ -36,8 +36,8 @@ def begin(
     reason: OutageReason,
     *,
     at: int,
-    lasted: int = 0,
-    refused: bool = False,
+    lasted: int,
+    refused: bool,
     incident: str = "",
 ) -> Outage | None:
     """Begins an outage of `lasted` ms at `at`, but not from before the last one's end; None if one is open. What the

@@ -108,6 +108,7 @@ async def test_the_wal_is_brought_in_after_so_many_jobs_and_not_before(
     assert checkpoints == 2
 
 
+@pytest.mark.logs("ledger.checkpoint_failed")
 async def test_a_checkpoint_that_finds_the_disk_full_is_told(
     writer: Writer, connection: SqliteConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,7 +185,13 @@ def run(policy: Looking, is_over: Callable[[FakeShop], bool]) -> FakeShop:
     return asyncio.run(policy.look_until(is_over))
 
 
-@pytest.mark.parametrize(("error", "rest"), [(MachineOffline("gone"), 5.0), (ZeroDivisionError(), 60.0)])
+@pytest.mark.parametrize(
+    ("error", "rest"),
+    [
+        pytest.param(MachineOffline("gone"), 5.0, marks=pytest.mark.logs("sale.put_off")),
+        pytest.param(ZeroDivisionError(), 60.0, marks=pytest.mark.logs("sale.failed")),
+    ],
+)
 async def test_after_an_error_none_is_tried_for_a_while(
     monkeypatch: pytest.MonkeyPatch, error: Exception, rest: float
 ) -> None:
