@@ -62,34 +62,30 @@ async def certified_later(shop: PairedShop, key: str) -> Record:
             await asyncio.sleep(0.01)
 
 
-async def test_a_spare_certifies_nothing_until_it_has_taken_over(shop: PairedShop) -> None:
+async def test_while_a_take_over_lasts_the_spare_certifies_under_its_own_name(shop: PairedShop) -> None:
     with pytest.raises(MachineOffline, match="is the spare of"):
         await shop.spare.certify("A")
-    await shop.certify("A")
-    assert (numbers(shop.first), numbers(shop.spare)) == (["A"], [])
-
-
-async def test_while_a_take_over_lasts_the_spare_certifies_under_its_own_name(shop: PairedShop) -> None:
+    with pytest.raises(TakeOverRefused):
+        await shop.take_back()
     await shop.first_dies()
-    await shop.take_over()
+    await shop.take_over("burnt")
+    with pytest.raises(TakeOverRefused):
+        await shop.take_over()
     record = (await shop.certify("A")).value
     assert (record.nim, record.code) == (SPARE, shop.spare.on_machine[0].code)
     with pytest.raises(NotInUse):  # and not that it is offline, which would be an outage
         await shop.first.certify("B")
     await shop.first_returns()
     assert (await shop.certify("B")).value.nim == SPARE  # until a person takes it back
-    await shop.take_back()
+    await shop.take_back("repaired")
     assert (await shop.certify("C")).value.nim == NIM
     with pytest.raises(MachineOffline):
         await shop.spare.certify("D")
-
-
-async def test_a_take_over_is_kept_in_both_chains_and_in_the_audit_log(shop: PairedShop) -> None:
-    await shop.take_over("burnt")
-    await shop.take_back("repaired")
-    steps = [("taken over", "burnt"), ("taken back", "repaired")]
     for at in (shop.first, shop.spare):
-        assert [(each.step, each.reason) for each in decided(shop, at)] == steps
+        assert [(each.step, each.reason) for each in decided(shop, at)] == [
+            ("taken over", "burnt"),
+            ("taken back", "repaired"),
+        ]
     newest = await shop.store.ledger.read(newest_entries, 2)
     assert [(entry.action, entry.actor) for entry in newest] == [
         ("machine.taken_back", "user:awa"),
@@ -97,46 +93,21 @@ async def test_a_take_over_is_kept_in_both_chains_and_in_the_audit_log(shop: Pai
     ]
 
 
-async def test_a_take_over_lasts_over_a_restart(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.take_over()
-    async with paired(tmp_path / "ledger") as shop:
-        assert (await shop.certify("A")).value.nim == SPARE
-
-
-async def test_a_machine_has_one_take_over_at_a_time(shop: PairedShop) -> None:
-    with pytest.raises(TakeOverRefused):
-        await shop.take_back()
-    await shop.take_over()
-    with pytest.raises(TakeOverRefused):
-        await shop.take_over()
-
-
 @pytest.mark.parametrize("at_spare", [False, True])
-async def test_a_number_that_either_machine_has_certified_is_a_duplicate_at_the_other(
-    shop: PairedShop, at_spare: bool
-) -> None:
-    """Also where it is spelled in another way that is equal."""
+async def test_a_number_and_a_key_of_either_machine_count_at_the_other(shop: PairedShop, at_spare: bool) -> None:
+    """The number also where it is spelled in another way that is equal; the key is replayed by whichever machine is in use."""
     if at_spare:
         await shop.take_over()
-    before = (await shop.certify("F-a")).value
+    before = (await shop.certify("F-a", key="k")).value
     await (shop.take_back() if at_spare else shop.take_over())
+    again = await shop.certify("F-a", key="k")
+    assert (again.replayed, again.value.code) == (True, before.code)
+    found = await find_request(shop.in_use, "k")
+    assert (found.status, found.record.code) == ("certified", before.code)
     with pytest.raises(DuplicateInvoice) as refused:
         await shop.certify("f-A")
     assert (refused.value.record.code, refused.value.record.nim) == (before.code, before.nim)
-
-
-@pytest.mark.parametrize("at_spare", [False, True])
-async def test_a_key_is_replayed_by_whichever_machine_is_in_use(shop: PairedShop, at_spare: bool) -> None:
-    if at_spare:
-        await shop.take_over()
-    before = (await shop.certify("A", key="k")).value
-    await (shop.take_back() if at_spare else shop.take_over())
-    again = await shop.certify("A", key="k")
-    assert (again.replayed, again.value.code) == (True, before.code)
     assert len(shop.first.on_machine) + len(shop.spare.on_machine) == 1
-    found = await find_request(shop.in_use, "k")
-    assert (found.status, found.record.code) == ("certified", before.code)
 
 
 @pytest.mark.parametrize("was_certified", [True, False])
