@@ -12,15 +12,19 @@ from common.language import Language, Text
 from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.report_parts import Letterhead
 from daemon.paper.escpos import CodePage, as_escpos
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Document, Width
-from daemon.paper.reports import report_document
+from daemon.paper.reports import outage_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.printer import ReceiptPrinter
+from daemon.store.tables.book.outages import find_outage
+from daemon.usecases.reports import report
+from daemon.usecases.reports.close_period import calendar_closure
 from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -84,9 +88,24 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
             record, await self.shop_by_letterhead(worker, style.language, record.invoice.letterhead), style
         )
 
-    async def closure(self, worker: MachineWorker, report: ZReport | CalendarReport, style: Style) -> Document:
-        shop = await self.shop_by_letterhead(worker, style.language, bytes.fromhex(report.letterhead))
-        return report_document(report, shop, style, printed_at=report.created_at)
+    async def closure(self, worker: MachineWorker, closed: ZReport | CalendarReport, style: Style) -> Document:
+        shop = await self.shop_by_letterhead(worker, style.language, bytes.fromhex(closed.letterhead))
+        return report_document(closed, shop, style, printed_at=closed.created_at)
+
+    async def z(self, worker: MachineWorker, reference: str, style: Style) -> Document:
+        """Of a stored Z by its number or `report_id`."""
+        found = await report.closure(worker, reference)
+        return await self.closure(worker, msgspec.json.decode(found.body, type=ZReport), style)
+
+    async def period(self, worker: MachineWorker, kind: CalendarKind, wanted: str, style: Style) -> Document:
+        """Of a closed month or year by its number or period."""
+        body = await calendar_closure(worker, kind, wanted)
+        return await self.closure(worker, msgspec.json.decode(body, type=CalendarReport), style)
+
+    async def outage(self, worker: MachineWorker, number: int, style: Style) -> Document:
+        """The declaration of an outage, by the shop as it is now."""
+        found = await worker.ledger.read(find_outage, worker.book, number)
+        return outage_document(found, self.shop(worker, style.language), style, at=worker.now())
 
     async def print(self, document: Document) -> None:
         """Prints; NotFound without a printer, PrinterFailed if it did not accept all of it."""

@@ -246,7 +246,7 @@ def _pair(runtime: Runtime, machine: Machine, worker: MachineWorker) -> None:
         return
     live = (each for each in runtime.workers if each.book.mode == "live")
     replaced = next(each for each in live if each.configured_nim == first.nim)
-    worker.first, replaced.spare = replaced, worker
+    worker.join(replaced)
     if worker.wrong_taxpayer:
         books = (replaced.book, *worker.ledger.peek(former_books, replaced.book))
         shared = [other for book in books for other in worker.ledger.peek(take_overs.sharing, book)]

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-CORE_VERSION: Final = "22"
+CORE_VERSION: Final = "23"
 PARTS: Final = (
     "bridge",
     "common/numbers.py",

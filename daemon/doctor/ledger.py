@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
+from common.files import is_on_read_only_disk
 from common.language import Counted, Text, tr
 from common.language.reasons import WRITES_LOST, WRITES_LOST_WITH_LOG, codes_of, from_stored
 from daemon.core.clock import DAY, HOUR
@@ -19,7 +21,7 @@ from daemon.core.ledger.outage import Outage
 from daemon.core.machine.state import short_nim
 from daemon.core.report.fiscal_reports import x_report
 from daemon.core.report.journal import Page
-from daemon.doctor.line import User, daemon_user
+from daemon.doctor.line import daemon_user
 from daemon.doctor.wording import Check, CheckResult
 from daemon.owner import as_owner
 from daemon.paper.reports import MINUTE, REASONS, RECIPIENTS
@@ -93,14 +95,15 @@ def _check_content(path: Path, store: Store, machines: Collection[str]) -> Check
     )
 
 
-def check_owner(path: Path, user: User) -> CheckResult:
-    """A file written by root can stop the daemon at its next start."""
-    files = [path, *path.parent.glob(f"{path.name}-*")]
-    foreign = [file for file in files if file.exists() and not user.may_use(file.stat())]
-    if foreign:
+def check_owner(path: Path, user: str) -> CheckResult:
+    """A file written by root can stop the daemon at its next start. (`check_disk` reports a disk that is read-only.)"""
+    files = [file for file in (path, *path.parent.glob(f"{path.name}-*")) if file.exists()]
+    with as_owner(path.parent):
+        foreign = [file for file in files if not os.access(file, os.R_OK | os.W_OK, effective_ids=True)]
+    if foreign and not is_on_read_only_disk(path.parent):
         names = ", ".join(str(file) for file in foreign)
         return Check("ledger").fail(
-            "{user} may not write {files}", "sudo chown {user}: on those files", files=names, user=user.name
+            "{user} may not write {files}", "sudo chown {user}: on those files", files=names, user=user
         )
     return Check("ledger").ok(
         "{path}, {megabytes} MB, in order (to recompute all of it: mcfd verify)",

@@ -7,7 +7,6 @@ import pwd
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.link import Timers
@@ -21,6 +20,7 @@ from daemon.doctor import wording
 from daemon.doctor.service import MachineHealth, Service
 from daemon.doctor.wording import Check, CheckResult
 from daemon.machines.inspect_port import inspect
+from daemon.owner import as_owner
 from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
@@ -30,34 +30,14 @@ UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 """Names in /dev that may change."""
 
 
-@dataclass(frozen=True)
-class User:
-    """The daemon's user: for root the owner of the ledger's folder."""
-
-    name: str
-    uid: int
-    groups: frozenset[int]
-
-    def may_use(self, status: os.stat_result) -> bool:
-        mode = status.st_mode
-        if self.uid == 0:
-            return True
-        if status.st_uid == self.uid:
-            return bool(mode & stat.S_IRUSR and mode & stat.S_IWUSR)
-        if status.st_gid in self.groups:
-            return bool(mode & stat.S_IRGRP and mode & stat.S_IWGRP)
-        return bool(mode & stat.S_IROTH and mode & stat.S_IWOTH)
-
-
-def daemon_user(settings: Settings) -> User:
-    uid = os.geteuid()
-    if uid == 0 and settings.storage.path.parent.exists():
-        uid = settings.storage.path.parent.stat().st_uid
+def daemon_user(settings: Settings) -> str:
+    """For root the owner of the ledger's folder."""
+    with as_owner(settings.storage.path.parent):
+        uid = os.geteuid()
     try:
-        entry = pwd.getpwuid(uid)
+        return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return User(str(uid), uid, frozenset())
-    return User(entry.pw_name, uid, frozenset(os.getgrouplist(entry.pw_name, entry.pw_gid)))
+        return str(uid)
 
 
 async def check_line(
@@ -69,7 +49,7 @@ async def check_line(
         return [Check("machine", nim).ok("switched off in the configuration")]
     if machine.spare_for and (waiting := check_spare(machine, service.machine(nim))):
         return [waiting]
-    found = [check_port(machine), *check_permissions(machine, daemon_user(settings))]
+    found = [check_port(machine), *check_permissions(machine, settings)]
     health = service.machine(nim)
     if health is None and service.running:
         unknown = Check("machine", nim).fail("the daemon that runs does not know it yet", "sudo systemctl restart mcfd")
@@ -124,22 +104,23 @@ def check_port(machine: Machine) -> CheckResult:
     return Check("port", nim).ok("{port} is there", port=port)
 
 
-def check_permissions(machine: Machine, user: User) -> Iterator[CheckResult]:
-    if machine.port.is_network:
-        return
-    try:
-        status = machine.port.path.stat()
-    except OSError:
-        return  # reported by `check_port`
-    if user.may_use(status):
-        yield Check("permissions", machine.nim).ok("{user} may open {port}", user=user.name, port=machine.port)
+def check_permissions(machine: Machine, settings: Settings) -> Iterator[CheckResult]:
+    port = machine.port.path
+    if machine.port.is_network or not port.exists():
+        return  # `check_port` reports a missing one
+    with as_owner(settings.storage.path.parent):
+        may_open = os.access(port, os.R_OK | os.W_OK, effective_ids=True)
+    if may_open:
+        yield Check("permissions", machine.nim).ok(
+            "{user} may open {port}", user=daemon_user(settings), port=machine.port
+        )
     else:
         yield Check("permissions", machine.nim).fail(
             "{user} may not open {port} ({mode})",
             "sudo usermod -aG dialout {user}, then plug the cable in again and sudo systemctl restart mcfd",
-            user=user.name,
+            user=daemon_user(settings),
             port=machine.port,
-            mode=stat.filemode(status.st_mode),
+            mode=stat.filemode(port.stat().st_mode),
         )
 
 

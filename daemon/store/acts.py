@@ -137,8 +137,7 @@ class OutageAccess(LedgerAccess):
 class DeferredAccess(LedgerAccess):
     async def defer(self, book: Book, sale: DeferredSale, reason: str, taken: TakenFrom) -> DeferredSale:
         """Stores row, chain entry and event in one transaction; returns the sale with its stored time. `taken`: which
-        attempts reserve its number. A sale that waits under its key at the other machine of a pair is returned;
-        KeyReused for another use of the key there."""
+        attempts reserve its number. KeyReused where the key has a use at either machine of a pair."""
 
         def job(connection: sqlite3.Connection) -> DeferredSale:
             holder = attempts.find_number(connection, book, sale.number, taken, include_begun=True)
@@ -149,10 +148,8 @@ class DeferredAccess(LedgerAccess):
                 raise DuplicateInvoice(holder)
             if deferred.is_number_in_use(connection, book, sale.number):
                 raise NumberWaits(sale.number)
-            if use := uniqueness.find_key(connection, book, key_hash_of(sale.key)):
-                if use.sale is None or use.fingerprint != sale.fingerprint:
-                    raise KeyReused
-                return use.sale
+            if uniqueness.find_key(connection, book, key_hash_of(sale.key)):
+                raise KeyReused
             digest = deferred.digest_of(sale.key, sale.fingerprint, invoice_bytes(sale.invoice)) if sale.invoice else ""
             entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason, sale.outage, digest)
             at = entries.append(connection, book, entry, sale.sold_at).at

@@ -99,8 +99,7 @@ async def test_a_month_that_a_thief_has_made_up_is_withdrawn(store, box, tmp_pat
 
 @pytest.mark.parametrize("is_thief_first", [True, False])
 async def test_the_finding_of_a_month_goes_with_the_thief_s(store, box, tmp_path: Path, is_thief_first) -> None:
-    """Two closures of one month are a finding, whichever came first; the thief's is withdrawn, and there is one: the finding is solved. That of a month
-    which the shop itself has closed twice stays."""
+    """Two closures of one month are a finding, solved once the thief's is withdrawn; two of the shop itself stay one."""
     entry = (await sent_by_a_box(tmp_path / "ledger"))[1]
     true = receive(message(box, compose(entry), entry.report_id), store.register.ring(), now=NOW / 1000, zone=UTC)
 

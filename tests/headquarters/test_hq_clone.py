@@ -46,8 +46,7 @@ def test_a_box_that_restarts(box):
 
 @pytest.mark.parametrize("behind", [0, 30, 3000, -3000])
 def test_a_copied_card(box, behind):
-    """Both speak in turn, whatever the clock of the copy says: a finding within two words of each; one that ends by itself once the copy was silent
-    for an hour. A start of either is no second finding."""
+    """Both speak in turn, by any clock: a finding within two words of each, which ends once the copy was silent for an hour."""
     for minute in (0, 5, 10):
         box.say(minute, "a")
     box.say(12, "copy", behind)

@@ -1,11 +1,13 @@
-"""How many shops have closed: shops, not closures, and of the region that is shown, as their totals are; and who may do something by `/v1`."""
+"""Shops as the page counts, names and lists them; and who may do something by `/v1`."""
 
 import re
 import time
 
 from support.hq.in_process import log_in, pages
 from support.hq.paper_box import PaperBox
-from support.hq.store import NOW, received
+from support.hq.store import NOW, received, take
+
+from headquarters.page.totals import MAX_SHOPS
 
 
 async def test_shops_that_have_closed(store):
@@ -21,6 +23,26 @@ async def test_shops_that_have_closed(store):
             assert re.search(r'closed-1">(\d+) \S+ (\d+)<', screen).groups() == closed
             totals = (await client.get("/ui/totals", params={"region": region})).text
             assert len(set(re.findall(r"/ui/shops/(\w+)", totals))) == int(closed[0])
+
+
+async def test_shops_of_one_name_are_told_apart(store):
+    """Calendar and totals have the NIM beside the name; totals say of how many shops they list the largest."""
+
+    def add(first, last):
+        for box in [PaperBox(f"EL02{number:06}-1") for number in range(first, last)]:
+            store.register.add(box.nim, box.key.public, now=1, label="Pô", region="Sud")
+            take(store, box, box.close())
+
+    async with pages(store) as client:
+        log_in(client, store, "reader")
+        add(1, 3)
+        for screen in ("", "totals"):
+            page = (await client.get(f"/ui/{screen}?month=2025-12")).text
+            assert re.findall(r">Pô</a> *<small>(\S+)</small>", page)[:2] == ["EL02000001-1", "EL02000002-1"]
+        assert "more-shops" not in page
+        add(3, MAX_SHOPS + 2)
+        totals = (await client.get("/ui/totals?month=2025-12")).text
+        assert f"{MAX_SHOPS} magasins sur {MAX_SHOPS + 1}," in totals
 
 
 async def test_a_person_called_key_is_no_program(store, box):

@@ -167,8 +167,7 @@ async def holds(site, database, most):
 
 @pytest.mark.parametrize("loss", ["dropped", "put back"])
 async def test_complete_again(request, site, database, loss, record_property):
-    """The database is lost, or is that of a week ago: boxes and keys come back from the register's copy, closures from the stream, or over HTTPS
-    from the boxes, which are asked in the answer to their presence. No finding is left."""
+    """Boxes and keys come back from the register's copy, closures from the stream or from the boxes; no finding is left."""
     await site.send(*((box, box.close()) for _ in range(EARLY) for box in site.boxes))
     await holds(site, database, EARLY)
     copy = site.hq.config.parent / "register.json"

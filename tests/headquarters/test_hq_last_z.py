@@ -1,5 +1,4 @@
-"""The Z numbers of a box that lost its disk, and of a machine with another taxpayer, from the box's own daemon to a real headquarters and back (decisions
-30 and 33)."""
+"""Z numbers of a box that lost its disk, and of a machine's next taxpayer, from a real daemon to a real headquarters (decisions 30, 33)."""
 
 import sys
 from collections.abc import Iterator
@@ -38,8 +37,7 @@ def new_box(folder: Path, hq: RunningHq) -> tuple[Shop, dict[str, Any]]:
 
 
 def test_a_box_on_an_empty_disk_asks_for_its_last_z_until_headquarters_says_it(tmp_path: Path, hq: RunningHq) -> None:
-    """Z 1 is at headquarters and after the backup that is all there is: while headquarters is silent a Z gets 409 with its code, on which sales go on;
-    once the box has said that it is there, the next Z is 2, the ledger shows the gap, and headquarters has both."""
+    """Until then a Z is 409 and sales go on; the next Z is 2, after what the backup did not know."""
     shop, upstream = new_box(tmp_path, hq)
     reader = hq.key("reader")
 
@@ -79,8 +77,7 @@ def test_a_box_on_an_empty_disk_asks_for_its_last_z_until_headquarters_says_it(t
 def test_the_closures_of_a_machine_s_next_taxpayer_arrive_once_its_ledger_is_accepted(
     tmp_path: Path, hq: RunningHq
 ) -> None:
-    """Z 1 of the next taxpayer has the number of one of the first's. Headquarters reports another ledger; a person accepts it, and the box sends
-    what was refused. Those of the first taxpayer stay."""
+    """Its Z 1 is refused until then, and sent again; those of the first taxpayer stay."""
     shop, upstream = new_box(tmp_path, hq)
     reader = hq.key("reader")
 

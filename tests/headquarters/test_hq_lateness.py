@@ -25,6 +25,23 @@ def at(text):
     return int(datetime.fromisoformat(f"{text}+00:00").timestamp() * 1000)
 
 
+@pytest.fixture
+def watch(store):
+    return Watch(store, UTC, Findings(look_every=1, tell_after=0))
+
+
+def a_shop(store, nim="EL02000015-1"):
+    """That closes at 19:00."""
+    box = PaperBox(nim)
+    store.register.add(box.nim, box.key.public, now=1)
+    store.register.change(box.nim[:10], 0, closes_at=19 * 60)
+    return box
+
+
+def days_late(store):
+    return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
+
+
 def test_habit_of_a_shop_that_rests_on_sunday():
     """Four weeks, Monday to Saturday between 19:00 and 19:50: it is the ninth of ten that counts, and Sunday is none."""
     evenings = [at("2026-03-02T19:00:00") + n * DAY + n * 2 * MINUTE for n in range(27) if (n + 1) % 7]
@@ -68,40 +85,33 @@ def test_overdue(now, expected):
     assert overdue_day(habit, at("2026-03-02T19:00:00"), UTC, at(now)) == expected
 
 
-def test_late_until_it_closes(store):
+def test_late_until_it_closes(store, watch):
     """Late when it neither closed nor was heard of for an hour; solved by its closure, or by its word alone."""
-    box = PaperBox()
-    store.register.add(box.nim, box.key.public, now=1)
-    store.register.change("EL02000015", 0, closes_at=19 * 60)
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
+    box = a_shop(store)
     now = at("2026-03-03T20:30:00")
 
-    def late():
-        return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
-
     watch.check(now - HOUR)
-    assert late() == ["2026-03-02"]
+    assert days_late(store) == ["2026-03-02"]
     store.findings.solve(store.findings.listed()[0].id, "Awa", "new shop", now)
     watch.check(now)
-    assert late() == ["2026-03-03"]
+    assert days_late(store) == ["2026-03-03"]
     watch.check(now + MINUTE)
     assert len(store.findings.listed()) == 2
     presence = box.presence(at=now)
     store.presences.store([presence_word(box, presence)], now=now + 2 * MINUTE)
-    assert late() == []
+    assert days_late(store) == []
     watch.check(now + 30 * MINUTE)
-    assert late() == []
+    assert days_late(store) == []
     watch.check(now + 2 * HOUR)
-    assert late() == ["2026-03-03"]
+    assert days_late(store) == ["2026-03-03"]
     assert instant_millis("2026-03-03T20:30:00Z", "") == now
 
 
-def test_a_new_shop_that_falls_silent(store):
+def test_a_new_shop_that_falls_silent(store, watch):
     """It has no habit yet: late two days after its last sign, once, until the next one; a box that never spoke is not installed yet."""
     box, now = PaperBox(), at("2026-03-03T20:30:00")
     for nim in (box.nim, "EL02000016-1"):
         store.register.add(nim, box.key.public, now=1)
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     store.presences.store([presence_word(box, box.presence(at=now))], now=now)
 
     def late_at(moment):
@@ -117,16 +127,13 @@ def test_a_new_shop_that_falls_silent(store):
     assert late_at(now + 12 * DAY) == [(box.nim, "2026-03-12 20:30")]
 
 
-def test_what_a_person_has_solved_stays_so(store):
+def test_what_a_person_has_solved_stays_so(store, watch):
     """A shop on holiday: its lateness is not reported each minute; the next day it is late anew, and once it has closed, anew that evening."""
-    box, now = PaperBox(), at("2026-03-03T20:30:00")
-    store.register.add(box.nim, box.key.public, now=1)
-    store.register.change("EL02000015", 0, closes_at=19 * 60)
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
+    box, now = a_shop(store), at("2026-03-03T20:30:00")
 
     def late_at(moment):
         watch.check(moment)
-        return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
+        return days_late(store)
 
     def solve():
         store.findings.solve(store.findings.listed()[0].id, "Awa", "on holiday", now)
@@ -141,17 +148,13 @@ def test_what_a_person_has_solved_stays_so(store):
     assert [finding.note for finding in store.findings.listed()] == [None, "on holiday", "on holiday"]
 
 
-def test_a_chain_that_is_late_as_a_whole(store):
+def test_a_chain_that_is_late_as_a_whole(store, watch):
     """Its network was down: the look takes no more statements than for one shop, and neither do the next day's and the end."""
     statements = []
     event.listen(store.database.engine, "before_cursor_execute", lambda *now: statements.append(now[2]))
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     counted = {}
     for shops in (1, 40):
-        boxes = [PaperBox(f"EL02{shops:02}{number:04}-1") for number in range(shops)]
-        for box in boxes:
-            store.register.add(box.nim, box.key.public, now=1)
-            store.register.change(box.nim[:10], 0, closes_at=19 * 60)
+        boxes = [a_shop(store, f"EL02{shops:02}{number:04}-1") for number in range(shops)]
         now = at("2026-03-03T20:30:00")
         for moment in (now, now + DAY):
             statements.clear()
@@ -188,25 +191,21 @@ def test_a_look_while_late_shops_speak(store):
     assert store.findings.listed(is_open=True) == []
 
 
-def test_late_after_a_closure_of_a_clock_that_was_ahead(store):
+def test_late_after_a_closure_of_a_clock_that_was_ahead(store, watch):
     """By twelve years: it has closed when headquarters got it."""
-    box = PaperBox()
-    store.register.add(box.nim, box.key.public, now=1)
-    store.register.change("EL02000015", 0, closes_at=19 * 60)
+    box = a_shop(store)
     take(store, box, box.close(at=at("2038-03-02T18:00:00")), now=at("2026-03-02T18:00:00"))
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     for hour, days in (("2026-03-02T20:30:00", []), ("2026-03-03T20:30:00", ["2026-03-03"])):
         watch.check(at(hour))
-        assert [finding.facts["day"] for finding in store.findings.listed(is_open=True, machine="EL02000015")] == days
+        assert days_late(store) == days
 
 
-def test_learnt_in_the_store(store):
+def test_learnt_in_the_store(store, watch):
     """From closures alone, without a person: ten evenings, then silence."""
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1)
     evenings = [at("2026-03-02T19:00:00") + n * DAY for n in range(10)]
     take(store, box, *(box.close(at=evening) for evening in evenings))
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     watch.check(at("2026-03-12T19:30:00"))
     assert store.findings.listed(is_open=True) == []
     watch.check(at("2026-03-12T20:30:00"))
@@ -215,15 +214,13 @@ def test_learnt_in_the_store(store):
     assert (rest.usual_at, rest.usual_days) == (15 * 60, 0b1111111)
 
 
-def test_a_shop_that_is_closed_for_good(store):
-    """It is never late, its key is refused, and no list has it; its closures stay in the sums, with its name, and in the calendar of its last
-    months. Adding it again opens it again."""
+def test_a_shop_that_is_closed_for_good(store, watch):
+    """It is never late, its key is refused, no list has it; its closures stay. Adding it again opens it again."""
     box, others = PaperBox(), [PaperBox(f"EL020001{number:02}-1") for number in range(3)]
     for one in (box, *others):
         store.register.add(one.nim, one.key.public, now=1, label=one.nim[-4:])
     store.register.change("EL02000015", 0, closes_at=19 * 60)
     take(store, box, box.close())
-    watch = Watch(store, UTC, Findings(look_every=1, tell_after=0))
     now = at("2026-03-03T20:30:00")
     watch.check(now)
     assert [finding.machine for finding in store.findings.listed(is_open=True)] == ["EL02000015"]

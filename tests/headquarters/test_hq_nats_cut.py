@@ -1,5 +1,4 @@
-"""Boxes that have joined, on a real nats-server that knows headquarters' accounts: a revoked box is cut off, and comes in
-no more, also after a restart of the server; everybody else stays connected."""
+"""On a real nats-server a revoked box of headquarters' accounts is cut off for good; everybody else stays connected."""
 
 import asyncio
 
@@ -79,8 +78,7 @@ async def is_cut(client) -> None:
 
 
 async def test_a_revoked_box_is_cut_off(place):
-    """By the command, in a process of its own: its connection ends, and it does not come in again, also after the server's restart. The other box and
-    headquarters do not notice. With a new code it is in again, by a key of its own."""
+    """By the command, and after the server's restart; others do not notice, and a new code lets it in by another key."""
     shop, other = place.shop("Ouaga", NIM, SECOND), place.shop("Bobo", OTHER)
     thief, quiet = await place.connected(shop), await place.connected(other)
     for nim in (NIM, SECOND):

@@ -1,5 +1,4 @@
-"""A box's NATS credentials are stolen: they are revoked with what is shipped, on a real nats-server. The thief's connection is cut and never comes
-back, also after a restart; everybody else goes on."""
+"""A box's stolen NATS credentials are revoked with what is shipped: the thief is cut off for good, everybody else goes on."""
 
 import json
 import os
@@ -109,10 +108,15 @@ async def test_one_after_the_other(tmp_path):
     server.kill()
 
 
-def test_by_its_nim(tmp_path):
+@pytest.fixture
+def folder(tmp_path):
+    """Keys as `mcfd-hq nats init` makes them."""
+    assert run("init", tmp_path / "keys").exit_code == 0
+    return tmp_path / "keys"
+
+
+def test_by_its_nim(folder, tmp_path):
     """All credentials of that box, and of no other: revoking a lost one needs no key."""
-    folder = tmp_path / "keys"
-    assert run("init", folder).exit_code == 0
     rows = [
         run("box", folder, *nims, "--to", tmp_path / f"{n}.creds").output.strip()
         for n, nims in enumerate([(NIM, "EL02000016-1"), (OTHER,), (NIM,)])
@@ -138,10 +142,8 @@ async def test_headquarters_own_credentials(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "EL02000099-1", "U", "UABC", "u" * 56])
-def test_what_is_no_key(tmp_path, name):
+def test_what_is_no_key(folder, name):
     """It is refused, and no file is touched."""
-    folder = tmp_path / "keys"
-    assert run("init", folder).exit_code == 0
     before = (folder / "users.conf").read_bytes()
     assert run("revoke", folder, name).exit_code == 2
     assert (folder / "users.conf").read_bytes() == before
@@ -149,10 +151,8 @@ def test_what_is_no_key(tmp_path, name):
 
 
 @pytest.mark.parametrize("conf", [None, "", "operator: a.b.c\n", "operator: x\n", "\u00e9"])
-def test_another_file_than_the_servers(tmp_path, conf):
+def test_another_file_than_the_servers(folder, conf):
     """Servers do not reload what is not of their operator: it is refused, and what was revoked before stays as it was."""
-    folder = tmp_path / "keys"
-    assert run("init", folder).exit_code == 0
     public = read_credentials(folder / "reader.creds", "nats").public
     (folder / "users.conf").unlink()
     if conf is not None:
@@ -161,10 +161,8 @@ def test_another_file_than_the_servers(tmp_path, conf):
     assert not (folder / "revoked.json").exists()
 
 
-def test_the_list_of_before_is_damaged(tmp_path):
+def test_the_list_of_before_is_damaged(folder):
     """It admits no revoked box again."""
-    folder = tmp_path / "keys"
-    assert run("init", folder).exit_code == 0
     public = read_credentials(folder / "reader.creds", "nats").public
     (folder / "revoked.json").write_text("[")
     assert run("revoke", folder, public).exit_code == 2

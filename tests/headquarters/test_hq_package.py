@@ -149,8 +149,7 @@ def debian_with_postgresql(booted):
 
 
 def test_installed_beside_debians_postgresql(debian_with_postgresql):
-    """As docs/headquarters.md says, in a Debian that boots: the package, a role and a database for the service's own user, the configuration,
-    the start. Its byte code is made at once, and again when another Python comes; the hardened unit comes up, takes a closure with a receipt, and after a SIGKILL it comes up again and knows it."""
+    """As docs/headquarters.md says: byte code at once, a hardened unit that takes a closure and knows it after a SIGKILL."""
     tree, box = debian_with_postgresql, PaperBox()
     modules, compiled = (tree.run("find", LIB, "-name", kind).stdout.split() for kind in ("*.py", "*.pyc"))
     assert len(compiled) == len(modules) > 1000  # -B of the command: none is written later
@@ -181,8 +180,7 @@ def test_installed_beside_debians_postgresql(debian_with_postgresql):
 
 
 def test_what_root_types_follows_no_link(debian_with_postgresql):
-    """Each command typed by root, while the service's user has links where the database, the register's copy and new keys would be: nothing
-    outside its folder is made, opened or changed."""
+    """With links of the service's user where database, copy and keys would be: nothing outside its folder is touched."""
     tree = debian_with_postgresql
     tree.path("/etc/mcfd-hq/trap.toml").write_text(
         f'[storage]\nurl = "sqlite:///{OWN}/trap.sqlite3"\nregister_copy = "{OWN}/trap.json"\n'

@@ -1,5 +1,4 @@
-"""PostgreSQL is killed under two running instances, also while they write, and comes back: boxes and people hear that it is away, and nothing that was
-said to be kept is lost."""
+"""PostgreSQL is killed under two running instances and comes back: it is said to be away, and nothing that was taken is lost."""
 
 import signal
 import time
@@ -61,8 +60,7 @@ def test_away_and_back(two):
 
 
 def test_it_answers_nothing(two):
-    """Stopped with its connections open, between the closures of a box: each request is answered all the same, and each closure is there once when
-    it goes on."""
+    """Stopped with its connections open: each request is answered all the same, and each closure is there once."""
     cluster, (hq, _) = two
     box = PaperBox()
     hq.cli("boxes", "add", box.nim, "--public-key", box.key.public)

@@ -3,7 +3,6 @@
 import asyncio
 from types import SimpleNamespace
 
-import pytest
 from structlog.testing import capture_logs
 from support.receivers.authority import Authority
 from support.receivers.headquarters import until
@@ -11,20 +10,7 @@ from support.receivers.headquarters import until
 from common.front import check_pair
 from common.turns import ended
 from headquarters.app import serve
-from headquarters.app.service import create_service
 from headquarters.app.settings import HqServer, HqSettings
-
-
-@pytest.mark.filterwarnings(
-    "ignore::litestar.exceptions.LitestarDeprecationWarning"
-)  # said of Litestar 3, which is not allowed in yet
-def test_each_has_a_state_of_its_own():
-    """The routes are drawn once in a process; what answers there is of the one that was asked."""
-    first, second = (
-        create_service(store, None, None, SimpleNamespace(zone=store, is_secure=False)) for store in ("first", "second")
-    )
-    assert [each.state["store"] for each in (first, second)] == ["first", "second"]
-    assert first.asgi_router is second.asgi_router
 
 
 async def test_a_certificate_that_is_renewed(tmp_path, monkeypatch):

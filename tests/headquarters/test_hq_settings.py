@@ -24,6 +24,18 @@ FILES_OF_INIT = 4
 EXAMPLE = Path(__file__).parents[2] / "config" / "hq.toml"
 
 
+def run(*arguments, **more):
+    return run_program("mcfd-hq", [*arguments], os.environ, **more)
+
+
+@pytest.fixture
+def config(tmp_path):
+    """With a database beside it."""
+    file = tmp_path / "hq.toml"
+    file.write_text(f"[storage]\nurl = 'sqlite:///{tmp_path}/hq.sqlite3'\n")
+    return file
+
+
 def uncommented(text):
     """With what stands behind `# ` in force."""
     return re.sub(r"(?m)^# ((?:\[|\w+ = ).*)$", r"\1", text)
@@ -89,7 +101,7 @@ def test_command_line(tmp_path):
     """Exit code 2 and one line, without a trace."""
     file = tmp_path / "hq.toml"
     file.write_text("[storage]\nurl = 'mysql://root:secret@x/y'\n")
-    done = run_program("mcfd-hq", ["keys", "list", "--config", str(file)], os.environ)
+    done = run("keys", "list", "--config", str(file))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "storage.url" in done.stderr
@@ -110,18 +122,16 @@ def test_command_line(tmp_path):
         ("boxes", "code", "EL02000015-1", "--label", "Dassasgho "),
     ],
 )
-def test_odd_arguments_are_refused_in_one_line(tmp_path, arguments):
+def test_odd_arguments_are_refused_in_one_line(config, arguments):
     """Empty ones, bytes that are no UTF-8, and names that a box which joins would not take."""
-    file = tmp_path / "hq.toml"
-    file.write_text(f"[storage]\nurl = 'sqlite:///{tmp_path}/hq.sqlite3'\n")
-    done = run_program("mcfd-hq", [*arguments, "--config", str(file)], os.environ)
+    done = run(*arguments, "--config", str(config))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
 
 
 def test_keys_of_nats_below_a_file(tmp_path):
     """One line, also where root looks whose the folders are."""
     (tmp_path / "file").touch()
-    done = run_program("mcfd-hq", ["nats", "init", f"{tmp_path}/file/keys"], os.environ)
+    done = run("nats", "init", f"{tmp_path}/file/keys")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
 
 
@@ -129,29 +139,28 @@ def test_keys_of_nats_that_find_no_room_leave_no_file(tmp_path):
     """An empty file of keys would be in the way of the next try."""
     with small_disk(tmp_path / "disk", 1) as disk:
         filler = fill(disk)
-        done = run_program("mcfd-hq", ["nats", "init", str(disk)], os.environ)
+        done = run("nats", "init", str(disk))
         assert (done.returncode, "No space" in done.stderr, [*disk.iterdir()]) == (2, True, [filler]), done.stderr
         filler.unlink()
-        assert run_program("mcfd-hq", ["nats", "init", str(disk)], os.environ).returncode == 0
+        assert run("nats", "init", str(disk)).returncode == 0
 
 
 def test_keys_of_nats_that_were_broken_off_are_finished(tmp_path):
-    """`nats init` and the first `nats issuer`, killed at each step: the same command again finishes them, with the keys that are there, and a
-    third time `init` is refused. What the servers get knows the key with which headquarters lets boxes in."""
+    """Killed at each step, the same command finishes them with the keys that are there; a third time is refused."""
     for number in range(1, 30):
         keys = tmp_path / f"{number}"
         keys.mkdir()
         first = ("support.cli.killed", "at", {"number": number, "within": str(keys)})
-        done = run_program("mcfd-hq", ["nats", "init", str(keys)], os.environ, first=first)
+        done = run("nats", "init", str(keys), first=first)
         if len([*keys.glob("[!.]*")]) < FILES_OF_INIT:
-            assert run_program("mcfd-hq", ["nats", "init", str(keys)], os.environ).returncode == 0, number
+            assert run("nats", "init", str(keys)).returncode == 0, number
         assert len([*keys.glob("[!.]*")]) == FILES_OF_INIT
-        again = run_program("mcfd-hq", ["nats", "init", str(keys)], os.environ)
+        again = run("nats", "init", str(keys))
         assert (again.returncode, "File exists" in again.stderr) == (2, True)
         issue = ["nats", "issuer", str(keys), "--to", str(keys / "issuer")]
-        killed = run_program("mcfd-hq", issue, os.environ, first=first)
+        killed = run(*issue, first=first)
         if not (keys / "issuer").exists():
-            assert run_program("mcfd-hq", issue, os.environ).returncode == 0, number
+            assert run(*issue).returncode == 0, number
         seeds = msgspec.json.decode((keys / "operator-keys.json").read_bytes(), type=NatsSeeds)
         conf = server_conf(seeds, 1).split("operator: ")[1].split()[0]
         assert signing_keys((keys / "users.conf").read_text().split("operator: ")[1].split()[0]) == signing_keys(
@@ -169,57 +178,53 @@ def signing_keys(operator: str) -> object:
 
 
 def test_a_disk_that_takes_nothing_is_named(tmp_path):
-    """Full, read-only or not there: SQLite says the same of each ("disk I/O error"). With room again all is there. A full standard output is one
-    line as well."""
+    """Full, read-only or not there, of which SQLite says the same; and a standard output that is full."""
     file = tmp_path / "hq.toml"
     file.write_text(f"[storage]\nurl = 'sqlite:///{tmp_path}/disk/hq.sqlite3'\n")
     command = ["keys", "list", "--config", str(file)]
     with small_disk(tmp_path / "disk", 2) as disk:
         create = ["keys", "create", "--role", "reader", *command[2:]]
-        assert run_program("mcfd-hq", create, os.environ).returncode == 0
+        assert run(*create).returncode == 0
         filler = fill(disk)
-        full = run_program("mcfd-hq", create, os.environ)
+        full = run(*create)
         filler.unlink()
         with read_only(disk):
-            closed = run_program("mcfd-hq", create, os.environ)
-        assert run_program("mcfd-hq", command, os.environ).stdout.count("reader") == 1
+            closed = run(*create)
+        assert run(*command).stdout.count("reader") == 1
         with Path("/dev/full").open("w") as output:
             cut = subprocess.run(
                 [BIN / "mcfd-hq", *command], stdout=output, stderr=subprocess.PIPE, text=True, check=False
             )
     (tmp_path / "disk").rmdir()
-    gone = run_program("mcfd-hq", command, os.environ)
+    gone = run(*command)
     messages = ("is full)", "is read-only)", "No such file or directory)", "the output is incomplete")
     for done, message in zip((full, closed, gone, cut), messages, strict=True):
         assert (done.returncode, message in done.stderr, done.stderr.count("\n")) == (3, True, 1), done.stderr
 
 
-def test_a_closing_time_that_is_none(tmp_path):
-    """A minute or an hour that no clock has is refused, as a word is; nothing is set."""
-    url = f"sqlite:///{tmp_path}/hq.sqlite3"
-    (tmp_path / "hq.toml").write_text(f"[storage]\nurl = '{url}'\n")
-    store = HqStore(url)
+@pytest.fixture
+def a_shop(config):
+    """The store with one in it."""
+    store = HqStore(f"sqlite:///{config.parent}/hq.sqlite3")
     store.open()
-    store.register.add("EL02000015-1", PaperBox().key.public, now=1)
-    command = ["boxes", "closing", "EL02000015-1", "--config", str(tmp_path / "hq.toml")]
-    for text in ("12:75", "24:00", "9:00", "noon"):
-        done = run_program("mcfd-hq", [*command, text], os.environ)
-        assert (done.returncode, "neither a time" in done.stderr) == (2, True), text
-    assert store.register.box("EL02000015").closes_at is None
+    store.register.add("EL02000015-1", PaperBox().key.public, now=1, label="Ouaga", region="Centre")
+    yield store
     store.close()
 
 
-def test_another_name(tmp_path):
+def test_a_closing_time_that_is_none(config, a_shop):
+    """A minute or an hour that no clock has is refused, as a word is; nothing is set."""
+    for text in ("12:75", "24:00", "9:00", "noon"):
+        done = run("boxes", "closing", "EL02000015-1", "--config", str(config), text)
+        assert (done.returncode, "neither a time" in done.stderr) == (2, True), text
+    assert a_shop.register.box("EL02000015").closes_at is None
+
+
+def test_another_name(config, a_shop):
     """Of what is given alone, and without the shop's key; neither of them, or no such shop, is refused."""
-    url = f"sqlite:///{tmp_path}/hq.sqlite3"
-    (tmp_path / "hq.toml").write_text(f"[storage]\nurl = '{url}'\n")
-    store = HqStore(url)
-    store.open()
-    store.register.add("EL02000015-1", PaperBox().key.public, now=1, label="Ouaga", region="Centre")
 
     def rename(nim: str, *options: str) -> int:
-        command = ["boxes", "rename", nim, *options, "--config", str(tmp_path / "hq.toml")]
-        return run_program("mcfd-hq", command, os.environ).returncode
+        return run("boxes", "rename", nim, *options, "--config", str(config)).returncode
 
     assert [
         rename("EL02000015-1"),
@@ -227,6 +232,5 @@ def test_another_name(tmp_path):
         rename("EL02000015-1", "--label", "\n"),
     ] == [2] * 3
     assert rename("EL02000015", "--label", "Bobo") == 0
-    box = store.register.box("EL02000015")
+    box = a_shop.register.box("EL02000015")
     assert (box.label, box.region) == ("Bobo", "Centre")
-    store.close()

@@ -46,16 +46,6 @@ async def test_a_machine_with_a_wrong_clock_does_not_move_the_book(tmp_path: Pat
     assert verify(tmp_path / "ledger").clean
 
 
-async def test_the_time_is_not_before_what_the_book_has(tmp_path: Path) -> None:
-    """A clock that is right by a service is set back by a minute just after a certification."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        shop.synchronised = True
-        await shop.connected()
-        record = (await shop.certify("A")).value
-        shop.box_offset = -MINUTE
-        assert shop.worker.now() >= record.ended_at
-
-
 async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> None:
     """Box and machine two years after the book: nothing is certified until an operator has said that this is right, and then it goes on
     by itself."""
@@ -87,15 +77,6 @@ async def test_a_clock_that_is_fast_until_it_is_synchronised_does_not_move_the_b
         assert abs((await shop.certify("B")).value.ended_at - now()) < MINUTE
         assert abs((await shop.close_period()).value.created_at - now()) < MINUTE
     assert verify(tmp_path / "ledger").clean
-
-
-async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(shop: MemoryShop) -> None:
-    """Retention goes by the book's time: a jump of ten years drops no key that is minutes old, and the same Z is not closed twice."""
-    await shop.certify("A")
-    first = await shop.close_period("z")
-    await shop.store.retention.prune(now() + 10 * YEAR)
-    again = await shop.close_period("z")
-    assert (again.replayed, again.value.z_number) == (True, first.value.z_number)
 
 
 async def test_the_report_of_articles_goes_on_where_it_was_closed(tmp_path: Path) -> None:

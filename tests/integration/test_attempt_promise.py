@@ -13,7 +13,6 @@ from bridge.replies.answers import Closed
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import LineLost, MachineRefused, OutcomeNotStored
 from daemon.store.tables.audit import broken_entry, newest_entries
-from daemon.store.tables.book import attempts
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import RememberedInvoice
 from simulator.machine.options import SimulatorOptions
@@ -187,18 +186,6 @@ async def test_a_strangers_last_invoice_does_not_make_the_machine_unreadable(
     shop.unplug(0.02)
     await shop.until(lambda: len(shop.ports) > 1 and shop.worker.connected, "a new connection")
     assert (await shop.certify("A")).value.code == shop.on_machine[0].code
-
-
-async def test_a_last_invoice_of_an_unknown_type_can_be_adopted(tmp_path: Path) -> None:
-    """Its number is entered, and the journal, the numbers and `mcfd verify` can be read afterwards."""
-    async with in_service(tmp_path / "ledger") as shop:
-        await shop.certify("F-1")
-    shop.session.machine.certify_foreign(number="X-1", invoice_type="ZZ", total=500)
-    async with in_service(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.adopt(unexplained=1)
-        found = shop.store.ledger.peek(attempts.find_number, shop.worker.book, "X-1")
-        assert (found.type, found.total_ttc) == ("ZZ", 500)
-        await shop.certify("F-2")
 
 
 async def test_intents_that_were_never_sent_are_not_counted_as_incomplete(tmp_path: Path) -> None:

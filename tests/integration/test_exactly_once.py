@@ -7,13 +7,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import settlements
 from support.memory_shop import MemoryShop, activated, in_service
 from support.shop import NIM
 
 from daemon.core.errors import MachineAttention, MachineRefused, McfdError
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.decision import Case, DecisionRefused
+from daemon.core.ledger.decision import DecisionRefused
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.audit import newest_entries
@@ -41,21 +40,6 @@ async def answer_lost(shop: MemoryShop, number: str, then: Callable[[], object])
 
 def stranger(shop: MemoryShop) -> Callable[[], object]:
     return lambda: shop.session.machine.certify_foreign(invoice_type="FV", total=500)
-
-
-async def case_of(shop: MemoryShop) -> Case:
-    await shop.until(lambda: shop.worker.attention, "a question")
-    while (case := await shop.store.decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
-        await asyncio.sleep(0.002)
-    return case
-
-
-async def decide(shop: MemoryShop, decision: str, paper: PaperInvoice | None = None) -> None:
-    """And the daemon has taken it up."""
-    case = await case_of(shop)
-    before = len(await shop.store.decisions.read(settlements, shop.worker.book))
-    await shop.store.decisions.carry_out(case, decision, reason="on paper", at=3, paper=paper)
-    assert len(await shop.store.decisions.read(settlements, shop.worker.book)) == before + 1
 
 
 def on_paper(shop: MemoryShop, number: str) -> PaperInvoice:
@@ -111,10 +95,9 @@ async def test_what_stands_on_the_machine_s_paper_can_be_entered(shop: MemorySho
     await shop.certify("A")
     lost_answer = await answer_lost(shop, "F-1", then=stranger(shop))
     assert isinstance(lost_answer, MachineAttention)
-    case = await case_of(shop)
+    case = await shop.case()
     assert case.obstacle("certified") == "not its last"
-    await decide(shop, "certified", on_paper(shop, "F-1"))
-    await shop.until(lambda: not shop.worker.attention, "service")
+    await shop.decide("certified", on_paper(shop, "F-1"))
     again = await shop.certify("F-1", key="key of F-1")
     assert (again.replayed, again.value.code) == (True, shop.on_machine[1].code)
     assert (again.value.counters.tc, again.value.counters.fvc) == (shop.on_machine[1].tc, shop.on_machine[1].fvc)
@@ -135,13 +118,12 @@ async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(shop: Mem
         stranger(shop)()
 
     assert isinstance(await answer_lost(shop, "F-1", then=another_activation), MachineAttention)
-    case, paper = await case_of(shop), PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20360101000000", (3, 3))
+    case, paper = await shop.case(), PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20360101000000", (3, 3))
     with pytest.raises(DecisionRefused, match="time not plausible"):
         await shop.store.decisions.carry_out(case, "certified", reason="x", at=3, paper=paper)
-    await decide(shop, "certified", msgspec.structs.replace(paper, as_printed=True))
+    await shop.decide("certified", msgspec.structs.replace(paper, as_printed=True))
     [noted] = shop.store.ledger.peek(newest_entries, 1)
     assert dict(noted.detail)["as_printed"] == "yes"
-    await shop.until(lambda: not shop.worker.attention, "service")
     again = await shop.certify("F-1", key="key of F-1")
     assert (again.replayed, again.value.code, again.value.counters.fvc) == (True, paper.code, 3)
     assert (await shop.certify("C")).value.counters.fvc == 2

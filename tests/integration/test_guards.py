@@ -208,15 +208,6 @@ async def test_a_duty_that_begins_at_the_machines_total_is_of_sales_alone(
         assert (note.total_ttc, note.invoice.stamp_duty) == (1000, 0)
 
 
-async def test_a_credit_note_may_name_its_sale_by_an_equal_number(shop: MemoryShop) -> None:
-    """Its reference is then that sale's, and so is what is left of it."""
-    await shop.certify("F-a", 1000)
-    credit: dict[str, Any] = {"credit": True, "invoiceType": "FA", "originalInvoiceNumber": "f-A"}
-    assert (await shop.certify("K-1", 400, **credit)).value.invoice.reference == "EL02000015-1-1"
-    with pytest.raises(CreditExceedsOriginal):
-        await shop.certify("K-2", 700, **credit)
-
-
 async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(shop: MemoryShop) -> None:
     """Neither a sale nor a rebate on no single invoice is warned about an original; a credit note of an unknown one is."""
     sale = (await shop.certify("A", 1000)).value

@@ -46,7 +46,7 @@ async def test_the_attention_of_a_vanished_ledger_is_there_after_a_restart(tmp_p
         async with MemoryShop(tmp_path / "ledger", on=session) as shop:
             await shop.until(lambda: shop.worker.attention, "attention")
     async with in_service(tmp_path / "ledger", on=session) as shop:
-        await shop.adopt()
+        await shop.decide("adopt")
         assert (await shop.close_period()).value.z_number == 4
 
 
@@ -104,7 +104,7 @@ async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on
         assert "'F-4'" in shop.worker.attention
         with pytest.raises(MachineAttention):
             await shop.certify("F-4")
-        await shop.adopt()
+        await shop.decide("adopt")
         with pytest.raises(DuplicateInvoice):
             await shop.certify("F-4")
         assert (shop.store.ledger.peek(book_state, shop.worker.book)).needs_last_z
@@ -133,7 +133,7 @@ async def test_a_backup_from_before_the_second_taxpayer_waits_for_an_operator_on
     async with in_service(tmp_path / "new" / "ledger", on=shop.session) as after:
         with pytest.raises(MachineAttention):
             await after.certify("G-1")
-        await after.adopt()
+        await after.decide("adopt")
         with pytest.raises(DuplicateInvoice):
             await after.certify("G-1")
         with pytest.raises(ZNumberUnknown):

@@ -104,7 +104,8 @@ async def test_what_a_machine_did_alone_is_known_after_a_look(shop: MemoryShop) 
 
 
 async def test_rates_and_a_clock_of_now_are_taken_at_a_look(shop: MemoryShop) -> None:
-    """Also where nothing was counted since the last one."""
+    """Also where nothing was counted since the last one. Rates are in the ledger: sales that are deferred after a start without the machine are read with
+    them."""
     shop.worker.rates = {}
     shop.clock.offset = timedelta(hours=1)
     assert abs(shop.worker.time.drift or 0.0) < 60
@@ -112,10 +113,6 @@ async def test_rates_and_a_clock_of_now_are_taken_at_a_look(shop: MemoryShop) ->
     assert shop.worker.rates["B"] == 1800
     assert shop.worker.time.drift is not None
     assert abs(shop.worker.time.drift + 3600) < 60
-
-
-async def test_other_rates_are_in_the_ledger(shop: MemoryShop) -> None:
-    """After a restart without the machine, sales that are deferred are read with them."""
     machine = shop.session.machine
     machine.change(rates={**machine.options.rates, "B": 2000})
     await looked_at(shop)

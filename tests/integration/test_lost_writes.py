@@ -38,7 +38,7 @@ async def test_lost_withdrawals_wait_for_an_operator(tmp_path: Path) -> None:
         with pytest.raises(MachineAttention):
             await shop.certify("F-2")
         assert not verify(left / "ledger").clean
-        await shop.adopt()
+        await shop.decide("adopt")
         await shop.certify("F-2")
     assert verify(left / "ledger").clean
     async with in_service(left / "ledger", on=session) as shop:

@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from support.memory_shop import LAST, MemoryShop, activated
-from support.shop import NIM
+from support.shop import NIM, invoice
 from support.spare import PERSON, SPARE, PairedShop, paired
 
 from daemon.app import runtime
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
+from daemon.core.invoice.number import Series
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.decision import DecisionRefused
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
@@ -24,7 +27,7 @@ from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries
 from daemon.store.tables.book.originals import taken_of
 from daemon.usecases.certification.idempotency import find_request
-from daemon.usecases.deferred.accept import take_back
+from daemon.usecases.deferred.accept import certify_or_defer, take_back
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.acts import move_cash, note_z_paper
@@ -59,34 +62,30 @@ async def certified_later(shop: PairedShop, key: str) -> Record:
             await asyncio.sleep(0.01)
 
 
-async def test_a_spare_certifies_nothing_until_it_has_taken_over(shop: PairedShop) -> None:
+async def test_while_a_take_over_lasts_the_spare_certifies_under_its_own_name(shop: PairedShop) -> None:
     with pytest.raises(MachineOffline, match="is the spare of"):
         await shop.spare.certify("A")
-    await shop.certify("A")
-    assert (numbers(shop.first), numbers(shop.spare)) == (["A"], [])
-
-
-async def test_while_a_take_over_lasts_the_spare_certifies_under_its_own_name(shop: PairedShop) -> None:
+    with pytest.raises(TakeOverRefused):
+        await shop.take_back()
     await shop.first_dies()
-    await shop.take_over()
+    await shop.take_over("burnt")
+    with pytest.raises(TakeOverRefused):
+        await shop.take_over()
     record = (await shop.certify("A")).value
     assert (record.nim, record.code) == (SPARE, shop.spare.on_machine[0].code)
     with pytest.raises(NotInUse):  # and not that it is offline, which would be an outage
         await shop.first.certify("B")
     await shop.first_returns()
     assert (await shop.certify("B")).value.nim == SPARE  # until a person takes it back
-    await shop.take_back()
+    await shop.take_back("repaired")
     assert (await shop.certify("C")).value.nim == NIM
     with pytest.raises(MachineOffline):
         await shop.spare.certify("D")
-
-
-async def test_a_take_over_is_kept_in_both_chains_and_in_the_audit_log(shop: PairedShop) -> None:
-    await shop.take_over("burnt")
-    await shop.take_back("repaired")
-    steps = [("taken over", "burnt"), ("taken back", "repaired")]
     for at in (shop.first, shop.spare):
-        assert [(each.step, each.reason) for each in decided(shop, at)] == steps
+        assert [(each.step, each.reason) for each in decided(shop, at)] == [
+            ("taken over", "burnt"),
+            ("taken back", "repaired"),
+        ]
     newest = await shop.store.ledger.read(newest_entries, 2)
     assert [(entry.action, entry.actor) for entry in newest] == [
         ("machine.taken_back", "user:awa"),
@@ -94,46 +93,21 @@ async def test_a_take_over_is_kept_in_both_chains_and_in_the_audit_log(shop: Pai
     ]
 
 
-async def test_a_take_over_lasts_over_a_restart(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.take_over()
-    async with paired(tmp_path / "ledger") as shop:
-        assert (await shop.certify("A")).value.nim == SPARE
-
-
-async def test_a_machine_has_one_take_over_at_a_time(shop: PairedShop) -> None:
-    with pytest.raises(TakeOverRefused):
-        await shop.take_back()
-    await shop.take_over()
-    with pytest.raises(TakeOverRefused):
-        await shop.take_over()
-
-
 @pytest.mark.parametrize("at_spare", [False, True])
-async def test_a_number_that_either_machine_has_certified_is_a_duplicate_at_the_other(
-    shop: PairedShop, at_spare: bool
-) -> None:
-    """Also where it is spelled in another way that is equal."""
+async def test_a_number_and_a_key_of_either_machine_count_at_the_other(shop: PairedShop, at_spare: bool) -> None:
+    """The number also where it is spelled in another way that is equal; the key is replayed by whichever machine is in use."""
     if at_spare:
         await shop.take_over()
-    before = (await shop.certify("F-a")).value
+    before = (await shop.certify("F-a", key="k")).value
     await (shop.take_back() if at_spare else shop.take_over())
+    again = await shop.certify("F-a", key="k")
+    assert (again.replayed, again.value.code) == (True, before.code)
+    found = await find_request(shop.in_use, "k")
+    assert (found.status, found.record.code) == ("certified", before.code)
     with pytest.raises(DuplicateInvoice) as refused:
         await shop.certify("f-A")
     assert (refused.value.record.code, refused.value.record.nim) == (before.code, before.nim)
-
-
-@pytest.mark.parametrize("at_spare", [False, True])
-async def test_a_key_is_replayed_by_whichever_machine_is_in_use(shop: PairedShop, at_spare: bool) -> None:
-    if at_spare:
-        await shop.take_over()
-    before = (await shop.certify("A", key="k")).value
-    await (shop.take_back() if at_spare else shop.take_over())
-    again = await shop.certify("A", key="k")
-    assert (again.replayed, again.value.code) == (True, before.code)
     assert len(shop.first.on_machine) + len(shop.spare.on_machine) == 1
-    found = await find_request(shop.in_use, "k")
-    assert (found.status, found.record.code) == ("certified", before.code)
 
 
 @pytest.mark.parametrize("was_certified", [True, False])
@@ -335,6 +309,37 @@ async def test_a_sale_that_waits_stands_in_the_reports_of_the_machine_that_will_
     assert waiting() == [0, 2]
     await shop.take_back()
     assert waiting() == [2, 0]
+
+
+@pytest.mark.parametrize("number", ["B", ""])
+@pytest.mark.logs("certification.ended")
+async def test_a_request_that_is_repeated_after_a_take_back_waits_for_the_one_at_the_spare(
+    shop: PairedShop, number: str
+) -> None:
+    """Its first try stands in the spare's queue until then, and is accepted for later: the repetition under the same key
+    gets that answer, with the till's number and with the box's."""
+    body = {key: value for key, value in invoice(number).items() if value}
+
+    async def sell(key: str, sale: dict[str, Any]) -> Record | DeferredSale:
+        call = shop.first.call(sale, key)
+        return (await certify_or_defer(shop.in_use, sale, call, is_async=False, series=Series())).value
+
+    for at in (shop.first, shop.spare):
+        at.worker.defers = True
+    await shop.take_over()
+    before = [asyncio.ensure_future(sell(f"key {n}", invoice(f"A{n}"))) for n in range(8)]
+    await shop.spare.stop_at(LAST)
+    waits = asyncio.ensure_future(sell("key", body))
+    back = asyncio.ensure_future(shop.take_back())
+    await asyncio.sleep(0)
+    shop.spare.resume()
+    await back
+    again = await sell("key", body)
+    assert isinstance(again, DeferredSale)
+    assert again == await waits
+    await asyncio.gather(*before)
+    await shop.first.until(lambda: again.number in numbers(shop.first), "certified later")
+    assert sorted(numbers(shop.first) + numbers(shop.spare)) == sorted({f"A{n}" for n in range(8)} | {again.number})
 
 
 async def test_a_sale_is_taken_on_while_a_spare_that_was_never_plugged_in_stands_for_the_machine(

@@ -54,16 +54,6 @@ def count(shop: PairedShop, number: str) -> int:
     return [entry.number for at in (shop.first, shop.spare) for entry in at.on_machine].count(number)
 
 
-async def settle(shop: PairedShop, at: MemoryShop) -> None:
-    """The operator takes over what the machine says."""
-    await at.until(
-        lambda: shop.store.ledger.peek(settlements.read_evidence, at.worker.book), "the machine's word in the ledger"
-    )
-    case = await shop.store.decisions.case(at.worker.book)
-    await shop.store.decisions.carry_out(case, "adopt", reason="its paper was looked at", at=at.worker.now())
-    await at.until(lambda: not at.worker.attention, "the decision in force")
-
-
 async def declare_lost(shop: PairedShop, at: MemoryShop) -> None:
     case = await shop.store.decisions.case(at.worker.book)
     assert case.is_open
@@ -82,32 +72,56 @@ async def refused(shop: PairedShop, *numbers: str) -> None:
             assert nim in str(caught.value)
 
 
-async def settled_once(shop: PairedShop, at: MemoryShop) -> None:
-    """B is what the machine has certified since the copy: a duplicate from then on, and on one machine; C is sold."""
-    await settle(shop, at)
-    await sells_on(shop)
-
-
 async def sells_on(shop: PairedShop) -> None:
+    """B is what the machine has certified since the copy: a duplicate from then on, and on one machine; C is sold."""
     with pytest.raises(DuplicateInvoice):
         await shop.certify("B", key="B")
     assert (await shop.certify("C")).value.nim == shop.in_use.book.nim
     assert (count(shop, "B"), count(shop, "C")) == (1, 1)
 
 
-async def test_taken_over_after_the_restore_of_a_copy_without_what_the_dead_machine_certified(shop: Shop) -> None:
-    """Copy; the machine certifies and dies; the copy is put back; the spare takes over: it certifies nothing before that machine was asked."""
+@pytest.mark.parametrize(
+    ("before_copy", "since", "is_spare"),
+    [
+        ("certify A", "certify B; first_dies", False),
+        ("take_over; certify A", "take_back; certify B; first_dies", False),
+        ("certify A", "first_dies; take_over; certify B; spare_dies; first_returns", True),
+    ],
+    ids=["the spare takes over after the restore", "taken back since", "taken over since, and the machine is back"],
+)
+async def test_the_machine_that_may_have_certified_since_the_copy_is_asked_first(
+    shop: Shop, before_copy: str, since: str, is_spare: bool
+) -> None:
+    """B was certified by the machine that is away when the copy is put back: the other one certifies nothing before it was asked, and a person has looked."""
     async with paired(shop.ledger) as before:
-        await before.certify("A")
+        await play(before, before_copy)
         shop.copy()
-        await before.certify("B", key="B")
-        await before.first_dies()
+        await play(before, since)
     async with shop.restored(before) as after:
-        await after.take_over()
+        at = after.spare if is_spare else after.first
+        if not is_spare and "take_back" not in since:
+            await after.take_over()
+        assert not (after.first if is_spare else after.spare).worker.attention
         await refused(after, "B", "C")
-        await after.first_returns_in_attention()
-        await settled_once(after, after.first)
-        assert [entry.number for entry in after.spare.on_machine] == ["C"]
+        at.session.plug()
+        await at.until(lambda: at.worker.attention, "what it has certified found")
+        await refused(after, "B")  # until somebody has said what that was
+        await at.decide("adopt")
+        await sells_on(after)
+        assert after.in_use.book.nim == (after.first if is_spare else after.spare).nim
+
+
+async def play(shop: PairedShop, steps: str) -> None:
+    for step in steps.split("; "):
+        match step.split():
+            case ["certify", number]:
+                await shop.certify(number, key=number)
+            case ["spare_dies"]:
+                await shop.unplug(shop.spare)
+            case ["first_returns"]:
+                shop.first.session.plug()
+            case [name]:
+                await getattr(shop, name)()
 
 
 async def test_a_take_over_that_lasted_at_the_time_of_the_copy(shop: Shop) -> None:
@@ -120,46 +134,10 @@ async def test_a_take_over_that_lasted_at_the_time_of_the_copy(shop: Shop) -> No
         await before.certify("B", key="B")
     async with shop.restored(before) as after:
         assert after.spare.worker.attention
-        await settle(after, after.spare)
+        await after.spare.decide("adopt")
         await refused(after, "C")
         await declare_lost(after, after.first)
         await sells_on(after)
-
-
-async def test_a_take_over_after_the_copy(shop: Shop) -> None:
-    """The ledger that was put back does not know that the spare has certified: the repaired machine certifies nothing before the spare was asked."""
-    async with paired(shop.ledger) as before:
-        await before.certify("A")
-        shop.copy()
-        await before.first_dies()
-        await before.take_over()
-        await before.certify("B", key="B")
-        await before.unplug(before.spare)
-        before.first.session.plug()
-    async with shop.restored(before) as after:
-        assert not after.first.worker.attention
-        await refused(after, "B", "C")
-        after.spare.session.plug()
-        await after.spare.until(lambda: after.spare.worker.attention, "what the spare has certified found")
-        await refused(after, "B")  # until somebody has said what that was
-        await settled_once(after, after.spare)
-
-
-async def test_taken_back_since_the_copy(shop: Shop) -> None:
-    """The ledger that was put back has the spare in use, and does not know what the machine has certified after it was taken back."""
-    async with paired(shop.ledger) as before:
-        await before.take_over()
-        await before.certify("A")
-        shop.copy()
-        await before.take_back()
-        await before.certify("B", key="B")
-        await before.first_dies()
-    async with shop.restored(before) as after:
-        await refused(after, "B", "C")
-        await after.first_returns_in_attention()
-        await refused(after, "B")
-        await settled_once(after, after.first)
-        assert "C" in [entry.number for entry in after.spare.on_machine]
 
 
 async def test_a_copy_that_is_older_than_the_spare(shop: Shop) -> None:
@@ -177,7 +155,8 @@ async def test_a_copy_that_is_older_than_the_spare(shop: Shop) -> None:
         await refused(after, "B", "C")
         after.spare.session.plug()
         await after.spare.until(lambda: after.spare.worker.attention, "what the spare has certified found")
-        await settled_once(after, after.spare)
+        await after.spare.decide("adopt")
+        await sells_on(after)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +182,8 @@ async def test_a_ledger_that_knows_neither_machine(shop: Shop, lost: str) -> Non
         await after.take_over()
         await refused(after, "B", "C")
         await after.first_returns_in_attention()
-        await settled_once(after, after.first)
+        await after.first.decide("adopt")
+        await sells_on(after)
         assert [entry.number for entry in after.spare.on_machine] == ["C"]
 
 
@@ -428,7 +408,7 @@ async def test_a_sale_that_waits_and_was_begun_by_the_other_machine(shop: Shop) 
         await before.unplug(before.spare)
     async with shop.restored(before) as after:
         await after.first.until(lambda: after.first.worker.attention, "what the machine has certified found")
-        await settle(after, after.first)
+        await after.first.decide("adopt")
         after.spare.session.plug()
         await after.spare.connected()
         sale = after.store.ledger.peek(deferred.by_key, after.first.worker.book, key_hash_of("D"))

@@ -20,7 +20,7 @@ from daemon.core.machine.agreement import agree
 from daemon.core.machine.state import Subtotal
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import deferred, settlements, uniqueness
+from daemon.store.tables.book import deferred, uniqueness
 from daemon.store.tables.events import events_after
 from daemon.usecases.certification import enter_invoice
 from daemon.usecases.certification.certify import dry_run
@@ -65,15 +65,6 @@ async def back_up_with_one_that_waits(shop: MemoryShop, path: Path, saved: Path)
     await unplug(shop)
     await defer(shop, "A")
     assert backup(path, saved, at=1).clean
-
-
-async def adopt(shop: MemoryShop) -> None:
-    """A person takes over what the machine has certified since the copy."""
-    decisions, worker = shop.store.decisions, shop.worker
-    await shop.until(lambda: shop.store.ledger.peek(settlements.read_evidence, worker.book), "the machine's word")
-    case = await decisions.case(worker.book)
-    await decisions.carry_out(case, "adopt", reason="looked at", at=worker.now(), by=PERSON)
-    await shop.until(lambda: not worker.attention, "the decision in force")
 
 
 async def unplug(shop: MemoryShop) -> None:
@@ -158,7 +149,7 @@ async def test_one_whose_number_the_machine_has_certified(tmp_path: Path) -> Non
     restore(saved, path, at=2)
     async with working(path, on=before) as shop:
         worker = shop.worker
-        await adopt(shop)
+        await shop.decide("adopt")
         sale = shop.store.ledger.peek(deferred.by_key, worker.book, key_hash_of("A"))
         assert sale is not None
         with pytest.raises(NotWaiting):  # by its till: only a person can tell what became of it
@@ -182,7 +173,7 @@ async def test_one_that_a_restored_copy_adopts_has_its_lines(tmp_path: Path) -> 
     restore(saved, path, at=2)
     async with working(path, on=before) as shop:
         worker, ledger = shop.worker, shop.store.ledger
-        await adopt(shop)
+        await shop.decide("adopt")
         use = ledger.peek(uniqueness.find_key, worker.book, key_hash_of("A"))
         assert receipt
         assert receipt.record

@@ -140,8 +140,7 @@ async def sold(site: ArmedSite, http: httpx.AsyncClient, nim: str, name: str) ->
 @pytest.mark.long
 @pytest.mark.parametrize("victim", ["relay", "box", "nats"])
 async def test_killed_at_each_step(armed: ArmedSite, http: httpx.AsyncClient, victim: Victim) -> None:
-    """Two boxes sell through two relays while the relay, the box or nats-server dies at that step: each key has its receipt, of its own box,
-    which stands there once; the retry was the client's alone."""
+    """Each key has its receipt, of its own box, which stands there once; the retry was the client's alone."""
     receipts: dict[str, dict[str, dict]] = {NIM: {}, OTHER: {}}
 
     async def sell(nim: str, name: str) -> None:

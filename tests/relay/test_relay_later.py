@@ -1,17 +1,12 @@
 """Which of a box's waiting sales comes next after one has failed; and what is logged when none can be read."""
 
-import asyncio
 from collections import deque
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 from support.receivers.nats_server import NIM
 
-from common.wire import nats_pull
 from common.wire.call import LaterCall, RelayedReply, encode
-from common.wire.errors import NatsError
 from relay.later import LaterCalls
 from relay.problems import BoxOffline, BoxSilent
 
@@ -69,19 +64,3 @@ async def test_a_sale_that_fails_by_itself_holds_up_no_other(
     await later._hand_over(f"mcf.{NIM}.later", by_subject)
     assert [sale.outcome for sale in sales] == ["acknowledged", *delays]
     assert by_subject == {}
-
-
-@pytest.mark.parametrize(("well_after", "lines"), [(3600.0, 1), (0.0, 3)])
-async def test_outages_of_the_stream(monkeypatch: pytest.MonkeyPatch, well_after: float, lines: int) -> None:
-    """The same words three times: of tries that end at once, and with a good time in between."""
-    monkeypatch.setattr(nats_pull, "AGAIN_SECONDS", 0)
-    monkeypatch.setattr(nats_pull, "NEW_TROUBLE_SECONDS", well_after)
-    left = [NatsError("the stream is not there")] * 3
-
-    async def opened() -> None:
-        raise left.pop() if left else asyncio.CancelledError
-
-    later = LaterCalls(SimpleNamespace(opened=opened), None)  # type: ignore[arg-type]  # it gets no further
-    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await later.run()
-    assert [line["event"] for line in logs] == ["later.not_readable"] * lines

@@ -103,8 +103,7 @@ async def taken(site: RelaySite, http: httpx.AsyncClient) -> AsyncIterator[Taken
 
 
 async def test_a_signed_request_can_be_repeated_and_nothing_else(site: RelaySite, taken: TakenOver) -> None:
-    """Another body, path, query, key, limit or wish, another method, another machine or box: refused, and nothing is certified. The request itself is
-    certified once, and answered from the ledger as often as it is sent; after its limit it is refused, also when the relay says that it was sent before."""
+    """Whatever is changed is refused; the request itself is certified once, and then answered from the ledger."""
     key = site.key(signed=True)
     sale = captured(key, "POST", "certify", BODY, once="k-1")
     info = captured(key, "GET", "certifications?invoiceNumber=F-1")
@@ -143,9 +142,7 @@ async def test_a_signed_request_can_be_repeated_and_nothing_else(site: RelaySite
 
 
 async def test_a_request_is_one_whatever_a_signature_leaves_open(site: RelaySite, taken: TakenOver) -> None:
-    """Cash that is put in once is in the drawer once, and a day is closed once: with blanks around its key, which a signature does not cover, the
-    request is none; one without a body stays without; headers in another order are the same request. One that could be repeated after the box has
-    forgotten it is refused."""
+    """Blanks around the key, a body added, headers reordered: nothing counts twice; no limit outlives the box's memory."""
     key = site.key(signed=True)
     cash = captured(key, "POST", "cash", b'{"kind":"deposit","amount":5000,"reason":"fond"}', once="c-1")
     first, z = await taken.reply(cash), captured(key, "POST", "reports/z", once="z-1")
@@ -165,8 +162,7 @@ async def test_a_request_is_one_whatever_a_signature_leaves_open(site: RelaySite
 
 
 async def test_a_request_that_was_dropped_is_never_carried_out_later(site: RelaySite, taken: TakenOver) -> None:
-    """It was signed for a minute, months ago, and the relay has never passed it on: 410 from a box that has heard of the time since, whatever the relay says
-    of limit and time of sending."""
+    """Signed for a minute, months ago: 410 from a box that has heard of the time since, whatever the relay says."""
     old = captured(site.key(signed=True), "POST", "certify", BODY, once="k-1", seconds=-90 * 86_400)
     then = time.time_ns() // 1_000_000 - 90 * 86_400_000
     for call in (old, changed(old, sent_at=then), changed(old, sent_at=then, not_after=then + 90_000)):
@@ -176,8 +172,7 @@ async def test_a_request_that_was_dropped_is_never_carried_out_later(site: Relay
 
 
 async def test_a_key_that_was_sent(site: RelaySite, taken: TakenOver, http: httpx.AsyncClient) -> None:
-    """It is the relay's until it is revoked, as far as its role reaches and by this lane alone: not on the shop's network, not for another machine, nothing
-    of a technician's, and no sale without a key of its own."""
+    """The relay's until it is revoked, as far as its role reaches, by this lane and for its machine alone."""
     key = site.key("seller")
     path = f"/v1/mcf/{NIM}"
     refused = [
@@ -202,8 +197,7 @@ async def test_a_key_that_was_sent(site: RelaySite, taken: TakenOver, http: http
 
 
 async def test_what_nats_lets_it_hear_and_say(site: RelaySite, taken: TakenOver, http: httpx.AsyncClient) -> None:
-    """Its own answers, and nothing else: no call of another relay, no presence, no closure, no inbox. It says nothing in a box's name, and reads, empties
-    or changes no stream; what waits for a box it cannot read."""
+    """Its own answers and nothing else; it changes no stream, and cannot read what waits for a box."""
     heard: list[str] = []
     subjects = (
         ">",

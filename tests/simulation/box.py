@@ -127,7 +127,7 @@ class Life:
         self.workers = MachineWorkers([seat.worker for seat in self.seats.values()])
         if is_pair:
             first, spare = self.workers.all()
-            first.spare, spare.first = spare, first
+            spare.join(first)
         if self.box.was_reconfigured:
             await end_without_pair(self.store, self.workers.all())
         if self.box.lane is not None:

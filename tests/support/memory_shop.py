@@ -27,8 +27,9 @@ from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, Closure
+from daemon.core.ledger.decision import Case, Decision
+from daemon.core.ledger.paper import PaperInvoice
 from daemon.machines.line import LineSettings, run_line
-from daemon.store.decisions import DecisionNote
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts
@@ -264,12 +265,16 @@ class MemoryShop:
         """Writing takes that long, once."""
         await self.store._open.writer._connection.run(lambda _: time.sleep(seconds))
 
-    async def adopt(self, *, unexplained: int = 0) -> None:
-        """As `mcfd machine settle --decision adopt`; the worker serves again."""
-        book, decisions = self.worker.book, self.store.decisions
-        evidence = await decisions.read(read_evidence, book)
-        note = DecisionNote("looked", evidence.at)
-        await decisions.write(decisions.adopt, book, evidence.state, unexplained=unexplained, note=note)
+    async def case(self) -> Case:
+        """What a person is asked, once the machine has said its word."""
+        read, book = self.store.ledger.peek, self.worker.book
+        await self.until(lambda: self.worker.attention and read(read_evidence, book), "a question")
+        return await self.store.decisions.case(book)
+
+    async def decide(self, decision: Decision, paper: PaperInvoice | None = None) -> None:
+        """As `mcfd machine settle`; the worker serves again."""
+        at = self.worker.now()
+        await self.store.decisions.carry_out(await self.case(), decision, reason="looked at", at=at, paper=paper)
         await self.until(lambda: not self.worker.attention and self.worker.connected, "service")
 
     def resume(self) -> None:

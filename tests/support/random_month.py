@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from support.shop import NIM, PLAIN
 from common.http_server import HttpServer, ServerConfig
 from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api
-from daemon.core.clock import DAY, HOUR
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -34,30 +32,15 @@ FIGURES = (
 
 @dataclass
 class Month:
-    """Tills at random; `at` is the time of box and machine, in ms."""
+    """Tills at random."""
 
     shop: MemoryShop
     http: httpx.AsyncClient
     dice: random.Random
-    offset: int
     number: int = 0
     sales: dict[int, int] = field(default_factory=dict)
     """What may still be credited of each FVC."""
     credited_by: dict[int, str] = field(default_factory=dict)
-
-    def move(self, millis: int) -> None:
-        """Both clocks."""
-        self.offset += millis
-        self.shop.clock.offset = timedelta(milliseconds=self.offset)
-        self.shop.box_offset = self.offset
-
-    async def day(self) -> None:
-        for _ in range(self.dice.randint(0, 22)):
-            self.move(self.dice.randint(1, HOUR // 3))
-            await self.sell()
-            if self.dice.random() < 0.07:
-                await self.close()
-        self.move(DAY - self.offset % DAY + self.dice.randint(0, 8 * HOUR))
 
     async def close(self) -> None:
         answer = await self.http.post("reports/z", json={})

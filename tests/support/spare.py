@@ -116,7 +116,7 @@ async def paired(path: Path, on: PairedShop | MemoryShop | None = None) -> Async
         )
         await first.begin(store)
         await spare.begin(store)
-        first.worker.spare, spare.worker.first = spare.worker, first.worker
+        spare.worker.join(first.worker)
         waiting = [asyncio.ensure_future(SalesThatWait(each.worker).run()) for each in (first, spare)]
         for each in (first, spare):
             if each.session.is_plugged(asyncio.get_running_loop().time()):

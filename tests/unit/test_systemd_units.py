@@ -49,8 +49,7 @@ def test_systemd_has_nothing_to_say_about_the_units(root: Path) -> None:
 
 
 def test_the_units_start_an_older_program_too() -> None:
-    """After an upgrade that was interrupted or that went back, the version before runs under the units of this one: `mcfd.service` has no
-    argument that 0.1.0 does not know and no group but Debian's own, and makes users before the folders that name them."""
+    """After an upgrade that went back: no argument that 0.1.0 lacks, no group but Debian's, users before folders."""
     unit = (SYSTEMD / "mcfd.service").read_text()
     assert re.findall("^ExecStart=(.*)$", unit, re.MULTILINE) == ["/usr/bin/mcfd run --config /etc/mcfd/mcfd.toml"]
     assert re.findall("^SupplementaryGroups=(.*)$", unit, re.MULTILINE) == ["dialout lp"]
@@ -72,8 +71,7 @@ def test_the_units_start_an_older_program_too() -> None:
     ],
 )
 def test_exposure_stays_low(unit: str, most: float, tmp_path: Path) -> None:
-    """The daemon, which needs a tty and the network, scores at most 1.6; the jobs, which need neither, at most 0.5; what is root has no
-    more than it needs: a copy onto a stick, or dpkg."""
+    """By systemd's own scale: the daemon, the jobs, and what is root, which has no more than it needs."""
     need("systemd-analyze")
     file = SYSTEMD / unit
     if "@" in unit:  # a template is none without a name

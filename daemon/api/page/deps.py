@@ -114,7 +114,8 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     send_again: Callable[[int, Actor], Awaitable[int]]
     authority: Callable[[], bytes]
     labels: Callable[[Language], Mapping[str, str]]
-    probe: Callable[[str, Language], Awaitable[Sequence[Probed]]]
+    probe: Callable[[str], Awaitable[Sequence[object]]]
+    """Findings of `daemon.probe`."""
     headquarters: Callable[[], HeadquartersInfo]
     join: Callable[[str, str, Actor], Awaitable[None]]
     leave: Callable[[Actor], Awaitable[None]]
@@ -129,16 +130,6 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
             for oldest in list(results)[:-MAX_RESULTS]:
                 del results[oldest]
         return await asyncio.shield(task)
-
-
-class Probed(msgspec.Struct, frozen=True):
-    """One assumption about a machine, compared with its answer."""
-
-    expected: str
-    came: str
-    verdict: str
-    """confirmed, contradicted or not tried"""
-    todo: str = ""
 
 
 class SetupRequest(msgspec.Struct, frozen=True):
@@ -163,6 +154,6 @@ class FirstStart(Protocol):
     @property
     def result(self) -> SetupResult | None: ...
     async def search(self, place: str) -> Sequence[PortResult]: ...
-    async def probe(self, nim: str, language: Language) -> Sequence[Probed]: ...
+    async def probe(self, nim: str) -> Sequence[object]: ...
     async def carry_out(self, request: SetupRequest) -> SetupResult: ...
     def leave(self) -> None: ...

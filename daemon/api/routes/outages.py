@@ -16,8 +16,6 @@ from daemon.api.request.outcome import call_of, sent_once
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.unknown import fields_of, unknown_of
 from daemon.core.report.outages import NotifiedBody, OutageData, OutageList
-from daemon.paper.reports import outage_document
-from daemon.store.tables.book.outages import find_outage
 from daemon.usecases import outages
 from daemon.usecases.reports import inspect
 
@@ -83,7 +81,5 @@ async def note_notified(request: ApiRequest) -> Answer:
 async def declaration(request: ApiRequest) -> Answer:
     paper, worker = deps_of(request).paper, request.auth.named
     wanted = read_format(request, paper)
-    outage = await worker.ledger.read(find_outage, worker.book, request.path_params["outage"])
     await inspect.learn_taxpayer(worker)
-    shop = paper.shop(worker, wanted.style.language)
-    return await rendered(request, outage_document(outage, shop, wanted.style, at=worker.now()), wanted)
+    return await rendered(request, await paper.outage(worker, request.path_params["outage"], wanted.style), wanted)

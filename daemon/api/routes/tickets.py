@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -28,8 +27,6 @@ from daemon.core.errors import InvalidRequest, NotFound, PrinterFailed
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.people import Right
-from daemon.core.report.calendar_report import CalendarReport
-from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import receipt
 from daemon.paper.html import as_html
 from daemon.paper.invoice import waiting_document
@@ -38,12 +35,11 @@ from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.range_reports.table import RANGE_REPORTS, RangeReport
-from daemon.store.tables.book.acts import closed_articles, copies
+from daemon.store.tables.book.acts import closed_articles
 from daemon.store.tables.book.attempts import find_record
 from daemon.usecases.certification.idempotency import answered_once
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import articles_of
-from daemon.usecases.reports.close_period import calendar_closure
 from daemon.usecases.reports.report import articles_report, articles_since
 
 Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
@@ -75,16 +71,12 @@ async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
 
 
 async def _z(request: ApiRequest, _shop: Shop, style: Style) -> Document:
-    worker = request.auth.worker
-    closure = await report.closure(worker, request.path_params["z"])
-    return await deps_of(request).paper.closure(worker, msgspec.json.decode(closure.body, type=ZReport), style)
+    return await deps_of(request).paper.z(request.auth.worker, request.path_params["z"], style)
 
 
 def _calendar(kind: CalendarKind) -> Template:
     async def template(request: ApiRequest, _shop: Shop, style: Style) -> Document:
-        worker = request.auth.worker
-        body = await calendar_closure(worker, kind, request.path_params["period"])
-        return await deps_of(request).paper.closure(worker, msgspec.json.decode(body, type=CalendarReport), style)
+        return await deps_of(request).paper.period(request.auth.worker, kind, request.path_params["period"], style)
 
     return template
 
@@ -137,24 +129,16 @@ async def show(request: ApiRequest, template: Template) -> Answer:
 
 
 async def print_it(request: ApiRequest, template: Template) -> Answer:
-    """Prints a document; only a successful print counts as a copy, so the next copy waits for its number."""
     paper, worker = deps_of(request).paper, request.auth.worker
     body = await read_optional(request, EmptyBody)
     wanted = read_format(request, paper)
     call = call_of(request, body.raw, body.fields)
 
     async def act() -> bytes:
-        style = wanted.style
-        record = await _copied(request, style)
-        async with worker.copies_lock if record else nullcontext():
-            if record:
-                copy = 1 + await worker.ledger.read(copies, worker.book, record.code)
-                style = msgspec.structs.replace(style, copy=copy)
-            document = await _composed(request, template, style)
+        async with acts.printed_copy(worker, await _copied(request, wanted.style), call) as copy:
+            document = await _composed(request, template, msgspec.structs.replace(wanted.style, copy=copy))
             await paper.print(document)
             await acts.note_z_paper(worker, request.path_params.get("z", ""))
-            if record:
-                await acts.make_copy(worker, record, call, is_printed=True)
         return msgspec.json.encode(Printed(printed=document.name))
 
     return sent_once(request, await answered_once(worker, call, act, "print"), body.unknown, status=200)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -17,7 +18,7 @@ from common.language import Language, Text
 from common.wire.instants import now_millis
 from daemon import log_words
 from daemon.api.access.login import Logins
-from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Probed, Tell, Verified
+from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Tell, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.app.outward import joining
 from daemon.app.outward.replication import Replication
@@ -33,6 +34,9 @@ from daemon.operations import NoteAction, NoteBackup
 from daemon.settings import Settings, load
 from daemon.settings.source import is_joined, read_joined
 from daemon.store.store import Store
+
+if TYPE_CHECKING:
+    from daemon.probe.replies import ProbeFinding
 
 log = structlog.get_logger(__name__)
 
@@ -193,14 +197,14 @@ async def _restore(settings: Settings, stop: Callable[[], None], copy: str, keep
     stop()
 
 
-async def _probe_unused(runtime: Runtime, nim: str, language: Language) -> list[Probed]:
+async def _probe_unused(runtime: Runtime, nim: str) -> list[ProbeFinding]:
     """Only for a machine that is disabled in the configuration: then no other program uses its line."""
     machine = runtime.settings.find_machine(nim)
     if machine is None or machine.enabled:
         raise BoxRefused(IN_USE)
     from daemon.app.page.first_start import probed  # noqa: PLC0415  with all of a setup, which a daemon does not need
 
-    return await probed(str(machine.port), machine.baudrate, language)
+    return await probed(str(machine.port), machine.baudrate)
 
 
 def _headquarters(settings: Settings) -> HeadquartersInfo:

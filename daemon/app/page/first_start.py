@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import structlog
@@ -19,9 +19,9 @@ import structlog
 from common import notify, process
 from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.http_server import HttpServer, ServerConfig
-from common.language import Language, Text, ambient, tr, translate
+from common.language import Language, Text, ambient, tr
 from common.sockets import box_names, host_names, is_loopback
-from daemon.api.page.deps import Probed, SetupRequest
+from daemon.api.page.deps import SetupRequest
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
@@ -37,6 +37,9 @@ from daemon.setup.plan import NETWORKS, SetupPlan, base_urls
 from daemon.setup.request import FirstPerson, PortResult, SetupResult
 from daemon.setup.search import candidates, machines, search
 from daemon.tls import SERVER_PAIR, AuthorityError
+
+if TYPE_CHECKING:
+    from daemon.probe.replies import ProbeFinding
 
 __all__ = ["FirstAddress", "FirstAuthority", "SetupInPage", "link", "serve_first_start"]
 
@@ -123,9 +126,9 @@ class SetupInPage:
         self._found |= {each.nim: each for each in found.values()}
         return [each for each in results if each.port in found or not each.nim]
 
-    async def probe(self, nim: str, language: Language) -> Sequence[Probed]:
+    async def probe(self, nim: str) -> Sequence[ProbeFinding]:
         async with self._line:
-            return await probed(self._port(nim), self._plan.baudrate, language)
+            return await probed(self._port(nim), self._plan.baudrate)
 
     async def carry_out(self, request: SetupRequest) -> SetupResult:
         """In a thread: the ledger is made, synced and opened there. Raises BoxFailed, InvalidRequest."""
@@ -229,23 +232,17 @@ async def _print_code(first: SetupInPage, urls: Sequence[str]) -> None:
             log.warning("printer.failed", device=device, cause=str(error))
 
 
-async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
+async def probed(place: str, baudrate: int) -> list[ProbeFinding]:
     """Compares each assumption with the machine's answers; only reads. Raises BoxRefused if no machine answers."""
     from daemon.probe.connect import NoMachine  # noqa: PLC0415  rarely needed
+    from daemon.probe.replies import ProbeFinding  # noqa: PLC0415
     from daemon.probe.run import probe  # noqa: PLC0415
 
     try:
         result = await probe(place, baudrate)
     except NoMachine as error:
         raise BoxRefused(*error.args) from None
-    rows = [
-        Probed(
-            expected=str(translate(found.expected, language)),
-            came=str(translate(found.came, language)),
-            verdict=found.verdict,
-            todo=str(translate(found.todo, language)),
-        )
-        for found in result.findings
-    ]
-    broken = str(translate(result.broken_off, language))
-    return [*rows, *([Probed(expected="", came=broken, verdict="contradicted")] if broken else [])]
+    if result.broken_off:
+        end = ProbeFinding(check="", expected="", came=result.broken_off, verdict="contradicted")
+        return [*result.findings, end]
+    return result.findings

@@ -32,7 +32,7 @@ ANSWER_SECONDS = 100.0
     **explained(
         "Write the dossier as PDFs in French: table of conformity, test cases with the results of `run`, user's manual, control manual, brochure, checksums.",
         "mcfd homologation make --into dossier",
-        "mcfd homologation make --into dossier --installer mcfd_0.22.0_amd64.deb",
+        "mcfd homologation make --into dossier --installer mcfd_0.23.0_amd64.deb",
     ),
 )
 @FOLDER

@@ -93,8 +93,6 @@ async def _defer(
             if not is_ours:
                 raise
             # a number of the box: another sale got it meanwhile, so the next one is tried
-    if sale.request_id != call.request_id:
-        return sale  # it waits already, at the other machine of the pair
     log.info(
         "sale.deferred",
         **worker.names,

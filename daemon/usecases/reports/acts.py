@@ -3,6 +3,9 @@ Cash into the drawer and out of it: written to the book, never sent to the machi
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import msgspec
 import structlog
 
@@ -39,6 +42,18 @@ async def make_copy(worker: MachineWorker, record: Record, call: Call, *, is_pri
     code, number = record.code, record.number
     limit = None if is_printed else ActLimit(COPIES_AN_HOUR, worker.clock.millis())
     return await worker.ledger.write(acts.make_copy, worker.book, code, number, at=worker.now(), call=call, limit=limit)
+
+
+@asynccontextmanager
+async def printed_copy(worker: MachineWorker, record: Record | None, call: Call) -> AsyncIterator[int]:
+    """Which duplicate of `record` is printed meanwhile, 0 without a record. Only a successful print counts, so the next
+    one waits for its number."""
+    if record is None:
+        yield 0
+        return
+    async with worker.copies_lock:
+        yield 1 + await worker.ledger.read(acts.copies, worker.book, record.code)
+        await make_copy(worker, record, call, is_printed=True)
 
 
 async def store_report(worker: MachineWorker, kind: ReportKind, report: msgspec.Struct, call: Call) -> None:

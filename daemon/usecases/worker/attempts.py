@@ -65,10 +65,10 @@ class Attempts:
         """The ledger was restored and not compared with the machine yet: its begun attempts are out of date."""
         self.met_machine = False
         """Whether this process has reconciled with the machine; only before that can a ledger prove to be behind."""
+        self.keys: dict[bytes, LiveAttempt] = {}
+        """By the hash of the Idempotency-Key, until the request has ended; one for a machine and its spare."""
         self._live: dict[str, LiveAttempt] = {}
         """By `number_key`, one for all spellings of a number."""
-        self._keys: dict[bytes, LiveAttempt] = {}
-        """By the hash of the Idempotency-Key, until the request has ended."""
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class Attempts:
         return self._live.get(number_key(number))
 
     def of_key(self, key_hash: bytes) -> LiveAttempt | None:
-        return self._keys.get(key_hash)
+        return self.keys.get(key_hash)
 
     def is_ours(self, record: Record) -> bool:
         """Whether this process will end that attempt itself, so that `recover` does not."""
@@ -116,15 +116,15 @@ class Attempts:
 
     def claim_key(self, key_hash: bytes, fingerprint: bytes) -> LiveAttempt:
         """Reserves the key for this request until `release_key`."""
-        live = self._keys[key_hash] = LiveAttempt(fingerprint=fingerprint)
+        live = self.keys[key_hash] = LiveAttempt(fingerprint=fingerprint)
         return live
 
     def release_key(self, key_hash: bytes) -> None:
-        self._keys.pop(key_hash).done.set_result(None)
+        self.keys.pop(key_hash).done.set_result(None)
 
     def intend(self, number: str, key_hash: bytes = b"") -> LiveAttempt:
         """Reserves the number for the request of that key, or for one without a key."""
-        live = self._keys.get(key_hash)
+        live = self.keys.get(key_hash)
         if live is None or live.number:  # its earlier number was given to another sale
             live = LiveAttempt()
         live.number, live.phase = number, Phase.INTENDING

@@ -11,6 +11,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.take_over import NotInUse, TakeOver
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts, take_overs
+from daemon.usecases.worker.attempts import Attempts
 
 
 class MachinePair:
@@ -19,10 +20,16 @@ class MachinePair:
     ledger: Ledger
     book: Book
     ifu: str
+    attempts: Attempts
     spare: Self | None
     first: Self | None
     compared_books: tuple[int, ...] = ()
     """Books of the pair once it has been compared, which stays true for the life of this process."""
+
+    def join(self, first: Self) -> None:
+        """This machine becomes the spare of `first`, before any request. A key runs once in the pair."""
+        self.first, first.spare = first, self
+        self.attempts.keys = first.attempts.keys
 
     @property
     def pair(self) -> tuple[Self, ...]:

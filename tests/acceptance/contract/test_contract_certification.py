@@ -62,25 +62,6 @@ def test_the_six_payment_methods_go_to_the_machine_as_they_come(shop: Shop) -> N
     assert [each["method"] for each in paid] == list("EVCMBA")
 
 
-def with_tax(**item: Any) -> dict[str, Any]:
-    item = {"name": "Boisson", "taxGroup": "B", "taxRate": 18, "quantity": 2, **item}
-    return invoice(fresh(), items=[item], payments=[{"method": "E", "amount": item["amountTtc"]}])
-
-
-def test_a_machine_that_does_not_tell_the_specific_tax_is_believed(shop: Shop) -> None:
-    """33h with 0 for the specific tax is a habit: the totals, which hold it, agree. The receipt has what
-    the machine got on the line, in hundredths of a franc there."""
-    machine = shop.machines[0]
-    body = with_tax(unitPrice=1050, amountTtc=2218, specificTax=100, specificTaxRate=50)
-    machine.order("options", untold_specific=True)
-    try:
-        receipt = certified(shop.certify(body))
-    finally:
-        machine.order("options", untold_specific=False)
-    assert (receipt["totalTtc"], receipt["specificTax"]) == (2218, 100)
-    assert [line["tax"] for line in on_machine(machine, receipt)["lines"]] == [100_00]
-
-
 NOTIFIED = json.dumps({"who": "distributor", "reference": "1"}).encode()
 
 

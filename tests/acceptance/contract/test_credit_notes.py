@@ -19,20 +19,6 @@ def sold(shop: Shop, number: str, price: int) -> str:
     return f"{NIM}-{shop.certify(invoice(number, price)).json()['fvc']}"
 
 
-def test_credits_never_exceed_their_original(own_shop: Shop) -> None:
-    """Two credit notes of 6 000 on a sale of 10 000: the second is refused with both sums, one of 4 000 still fits, and
-    after that not a franc more."""
-    reference = sold(own_shop, "S-1", 10000)
-    first = own_shop.certify(credit("C-1", reference, 6000), path="credit-note")
-    assert (first.status_code, first.json()["frc"]) == (200, 1)
-    second = own_shop.certify(credit("C-2", reference, 6000), path="credit-note")
-    assert (second.status_code, second.json()["code"]) == (409, "CREDIT_EXCEEDS_ORIGINAL")
-    assert "10000" in second.text
-    assert "12000" in second.text
-    assert own_shop.certify(credit("C-3", reference, 4000), path="credit-note").status_code == 200
-    assert own_shop.certify(credit("C-4", reference, 1), path="credit-note").status_code == 409
-
-
 def test_the_last_line_of_a_sale_in_ht_takes_the_rest(own_shop: Shop) -> None:
     """Three lines of 42 HT are 149 with VAT; credited one by one, each is 50, and the third is a franc too much. The refusal says what is left, in a
     field and in words, and with that amount in TTC the sale is credited to the franc, HT and VAT too. Nothing is left then."""
@@ -105,25 +91,6 @@ def test_a_credit_note_names_its_original_by_number(own_shop: Shop) -> None:
         f"/v1/mcf/{NIM}/credit-note", params={"dry_run": "true"}, json=fits, headers=own_shop.headers()
     ).is_success
     assert own_shop.certify(fits, path="credit-note").is_success
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"originalInvoiceNumber": "NO-SUCH"}, "is not the number of a certified sale"),
-        ({"originalInvoiceNumber": "CREDITED-1"}, "is not the number of a certified sale"),
-        ({"originalInvoiceNumber": "SOLD-1", "creditNoteRef": f"{NIM}-9999"}, "creditNoteRef says another one"),
-    ],
-)
-def test_a_number_that_names_no_single_sale_is_refused(shop: Shop, changes: dict[str, Any], says: str) -> None:
-    """422 on `originalInvoiceNumber`, with what is wrong."""
-    if shop.certify(invoice("SOLD-1", 1000)).is_success:
-        shop.certify(credit("CREDITED-1", "RRR", 10, creditNoteNature="RRR"), path="credit-note")
-    answer = shop.certify({**credit("NOT-1", "", 500), "creditNoteRef": None, **changes}, path="credit-note")
-    assert answer.status_code == 422, answer.text
-    (fault,) = answer.json()["errors"]
-    assert fault["field"] == "originalInvoiceNumber"
-    assert says in fault["message"]
 
 
 def test_the_same_number_at_two_machines_needs_the_reference(pair: Shop) -> None:

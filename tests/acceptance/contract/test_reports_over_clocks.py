@@ -25,7 +25,7 @@ from support.random_month import Month, check_files, figures, read, served, sett
 from support.shop import NIM, invoice
 
 from common.wire.signing import sign
-from daemon.core.clock import DAY, HOUR, millis, zone
+from daemon.core.clock import DAY, HOUR, millis, millis_text, zone
 from daemon.core.delivery import Outgoing
 from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.report.calendar_report import month_of
@@ -234,7 +234,7 @@ async def test_all_say_the_same_whatever_the_clocks_do(tmp_path: Path, seed: int
     mcfd, dice = Command(tmp_path), random.Random(seed)
     path = mcfd.ledger
     place = dice.choice(["UTC", "UTC", "Africa/Lagos", "America/New_York", "Pacific/Kiritimati"])
-    walk = Walk(None, None, dice, 0, place=place)  # type: ignore[arg-type]  # set by `awake`
+    walk = Walk(None, None, dice, place=place)  # type: ignore[arg-type]  # set by `awake`
     session = LineSession(SimulatedMachine(SimulatorOptions(nim=NIM), StoppedClock(walk.times)), plan=FaultPlan("", 0))
     left = 160
     while left:
@@ -260,6 +260,7 @@ async def check(walk: Walk) -> None:
     assert [entry["endedAt"] for entry in journal] == sorted(entry["endedAt"] for entry in journal)
     zs = await check_zs(walk, journal)
     await check_days(walk, journal, zs)
+    await check_ranges(walk, journal)
     await check_calendar(walk, zs)
     await check_articles(walk, journal)
     check_series(journal)
@@ -315,6 +316,17 @@ async def check_days(walk: Walk, journal: list[dict[str, Any]], zs: list[dict[st
         if sales:
             assert (x["fvc_start"], x["fvc_end"]) == (min(sales), max(sales))
     assert sum(move["amount"] for move in moves) == sum(walk.cash.values())
+
+
+async def check_ranges(walk: Walk, journal: list[dict[str, Any]]) -> None:
+    """A and the X of any range, to the millisecond of a sale or of the one before it."""
+    ends = [entry["endedAt"] for entry in journal]
+    moments = [*ends, *(millis_text(millis(datetime.fromisoformat(end)) - 1) for end in ends)]
+    for _ in range(25):
+        start, end = sorted(walk.dice.sample(moments, 2))
+        rows = [entry for entry in journal if start <= entry["endedAt"] < end]
+        a, x = [(await read(walk, f"reports/{kind}", **{"from": start, "to": end})).json() for kind in "ax"]
+        assert figures(a) == figures(x) == report(rows), (start, end)
 
 
 async def check_calendar(walk: Walk, zs: list[dict[str, Any]]) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from support.shop import NIM, Shop, invoice
 
-from common.language import preferred
-
 URL = f"/v1/mcf/{NIM}"
 WRONG = {
     "no key": ("GET", f"{URL}/reports/x", {"headers": {"Authorization": ""}}),
@@ -84,22 +82,3 @@ def test_every_error_is_told_in_french(shop: Shop, name: str) -> None:
         error["field"] for error in english.get("errors", ())
     ]
     assert french["error"] == french["detail"] != english["detail"]
-
-
-@pytest.mark.parametrize(
-    ("header", "language"),
-    [
-        ("", "en"),
-        ("*", "en"),
-        ("de, es", "en"),
-        ("fr", "fr"),
-        ("fr-BF, en;q=0.8", "fr"),
-        ("en, fr;q=0.9", "en"),
-        ("de, fr;q=0.3, en;q=0.2", "fr"),
-        ("fr;q=nonsense, en", "en"),
-        ("fr;q=0", "en"),
-    ],
-)
-def test_the_language_of_a_request(header: str, language: str) -> None:
-    """The first of ours by weight; programs, which ask for none, read English."""
-    assert preferred(header) == language

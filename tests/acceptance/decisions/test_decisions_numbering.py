@@ -8,8 +8,6 @@ from typing import Any
 from support.shop import Shop, invoice, running_shop
 from support.till import certified, invalid
 
-YEAR = 2026
-
 
 def without(**changes: Any) -> dict[str, Any]:
     body = invoice("", 500, **changes)

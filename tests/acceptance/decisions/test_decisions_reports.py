@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import pytest
 from support.shop import Shop, invoice, wait_for
 from support.till import certified, fresh, invalid
 
@@ -44,14 +43,6 @@ def numbers(report: dict[str, Any]) -> list[int]:
     return [entry["z_number"] for entry in report.get("closures", report.get("reports"))]
 
 
-@pytest.mark.parametrize("path", ["reports/a", "reports"])
-@pytest.mark.parametrize("text", ["yesterday", "2026-02-01T10:00:00", ""])
-def test_decision_18_what_cannot_be_read_is_refused_by_name(shop: Shop, path: str, text: str) -> None:
-    """422, also a timestamp without an offset; both sides at once when both are wrong."""
-    assert invalid(shop.get(path, **{"from": text})).keys() == {"from"}
-    assert invalid(shop.get(path, **{"from": text, "to": text})).keys() == {"from", "to"}
-
-
 def test_decision_18_a_parameter_twice_is_refused(shop: Shop) -> None:
     """Which of the two was meant is not guessed at; an unknown parameter is nothing to us."""
     url = "/v1/mcf/EL02000015-1/reports/a?from=2026-01-01&from=2026-02-01"
@@ -72,10 +63,3 @@ def test_decision_20_the_history_is_paged_by_z_number(shop: Shop) -> None:
     assert ask(shop, "reports", after=str(first + 5)) == {"nim": "EL02000015-1", "count": 0, "reports": []}
     everything = numbers(ask(shop, "reports"))
     assert everything == sorted(everything)
-
-
-@pytest.mark.parametrize("name", ["limit", "after"])
-@pytest.mark.parametrize("text", ["-1", "x", "99999999999999999999"])
-def test_decision_20_limit_and_after_are_whole_numbers(shop: Shop, name: str, text: str) -> None:
-    """422 by name."""
-    assert invalid(shop.get("reports", **{name: text})).keys() == {name}

@@ -8,9 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from support.browser import FRENCH_PHONE, Person, create_users, session_of, usable
 from support.receivers.receipt_printer import ReceiptPrinter
-from support.shop import NIM, Shop, invoice, running_shop, wait_for
-
-from daemon.store.tables.audit import newest_entries
+from support.shop import NIM, Shop, invoice, running_shop
 
 pytestmark = pytest.mark.long
 
@@ -54,49 +52,6 @@ def test_a_form_stays_where_its_session_has_ended(person: People, shop: Shop, *,
     awa.sees_message("Noted.")
     assert shop.get("cash").json()["count"] == before + 1
     awa.complaints.clear()  # Chromium notes the login's answer
-
-
-def test_a_decision_without_an_answer_stays_in_its_form(person: People, shop: Shop) -> None:
-    """Its reason had to be typed again. It is carried out once, with the reason as it was typed."""
-    shop.machines[0].order("counters", tc=0, fvc=0)
-    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
-    tech = person("technician", FRENCH_PHONE)
-    page = tech.go("/ui/attention")
-    page.locator("[value=adopt]").check()
-    page.fill("[name=reason]", "machine remplacée")
-    tech.context.set_offline(True)
-    tech.press("Decide")
-    expect(page.get_by_role("alert").filter(has_text="Le boîtier n'a pas répondu")).to_be_focused()
-    expect(page.locator("[name=reason]")).to_have_value("machine remplacée")
-    usable(page)
-    tech.context.set_offline(False)
-    tech.press("Decide")
-    tech.sees_message("Decided. The machine goes on within seconds.")
-    entries = shop.with_store(lambda store: store.ledger.read(newest_entries, limit=100))
-    assert [entry.action for entry in entries].count("attempt.settled") == 1
-    wait_for(lambda: shop.certify(invoice("AFTER")).status_code == 200, "a certification after the decision")
-    tech.complaints.clear()  # Chromium notes what was not answered
-
-
-def test_a_long_word_leaves_the_amounts_in_sight(person: People, shop: Shop) -> None:
-    """An article or a reason without a blank made its table three screens wide, and of every line the amount had to be looked for."""
-    items = [{"name": name, "taxGroup": "B", "unitPrice": 1500, "quantity": 1} for name in ("Riz", "X" * 150)]
-    assert shop.certify(invoice("LONG", items=items, payments=[{"method": "E", "amount": 3000}])).status_code == 200
-    awa = person("manager", FRENCH_PHONE)
-    page = awa.go("/ui/cash")
-    page.fill("[name=amount]", "700")
-    page.fill("[name=reason]", "x" * 200)
-    awa.press("Note it")
-    awa.sees_message("Noted.")
-    for path, row in (("/ui/journal?q=LONG", ".lines tbody tr"), ("/ui/cash", ".moves tbody tr")):
-        awa.go(path)
-        if "LONG" in path:
-            page.get_by_role("link", name="LONG").click()
-        amount = page.locator(f"{row} td.n").last
-        expect(amount).to_be_visible()
-        box = amount.bounding_box()
-        assert box is not None
-        assert box["x"] + box["width"] <= FRENCH_PHONE.size["width"], path
 
 
 def test_a_print_without_an_answer_may_have_come(browser: Browser, tmp_path: Path) -> None:

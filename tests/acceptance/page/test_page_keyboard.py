@@ -159,19 +159,6 @@ def test_disabling_somebody_is_asked_once_more(person: People, shop: Shop) -> No
     assert session_of(shop, "reader")
 
 
-def test_an_ifu_of_another_form_is_refused_in_words(person: People) -> None:
-    """A cashier has an example to go by, and no regular expression."""
-    awa = person("seller")
-    page = awa.go("/ui/sale")
-    for name, text in {"name1": "Riz", "price1": "500", "customer": "SARL du Faso", "ifu": "123"}.items():
-        page.fill(f"[name={name}]", text)
-    page.locator("[name=group1]").select_option("B")
-    page.locator("[name=client]").select_option("PM")
-    page.get_by_test_id("certify").click()
-    expect(page.get_by_role("alert").last).to_contain_text("huit chiffres et d'une majuscule, comme 00012345X")
-    awa.complaints.clear()  # Chromium notes the 422
-
-
 def test_enter_in_a_field_closes_and_certifies_nothing(person: People, shop: Shop) -> None:
     """Who typed the count to see the difference, or an article of several, and pressed Enter as on a calculator, had closed the day or certified."""
     awa = person("technician")

@@ -28,11 +28,6 @@ pytestmark = pytest.mark.long
 HOUR = 3_600_000
 
 
-def letterheads(shop: Shop) -> list[bytes]:
-    with closing(sqlite3.connect(shop.ledger)) as connection:
-        return [content for (content,) in connection.execute("SELECT content FROM letterhead WHERE book_id = 1")]
-
-
 @pytest.fixture
 def dead(tmp_path: Path) -> Iterator[Shop]:
     """A shop with people, whose machine has died: a sale is taken on to be certified later."""
@@ -75,30 +70,6 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
     with Visitor(dead, "reader") as client:
         assert 'name="reference"' not in client.get("/ui/outages").text
         assert client.post("/ui/outages/1", data=form).status_code == 403
-
-
-def test_a_declaration_names_the_shop_whose_machine_died_before_anybody_looked(tmp_path: Path) -> None:
-    """Name and address are the machine's (2Bh): they are read while it is there, though the shop prints nothing here; the box
-    was switched off and on since it died, as people do first."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ("manager",))
-        wait_for(lambda: len(letterheads(shop)) == 2, "the name in the ledger")
-        shop.machines[0].kill()
-        wait_for(lambda: shop.certify(invoice("refused")).status_code == 503, "an outage")
-        shop.stop_daemon()
-        shop.start_daemon(ready=False)
-        with Visitor(shop, "manager") as client:
-            paper = client.look("/ui/paper/outage/1")
-    assert "MAISON FASO" in paper
-    assert "Avenue Kwamé Nkrumah" in paper
-
-
-def test_a_sale_that_waits_is_found_by_its_number(dead: Shop) -> None:
-    """A customer is back with the slip: the journal has no invoice of that number yet, and leads to where it waits."""
-    with Visitor(dead, "reader") as client:
-        found = client.get("/ui/journal", params={"q": "waits"}).text.partition('id="found"')[2]
-        assert 'href="/ui/waiting' in found
-        assert "/ui/waiting" not in client.get("/ui/journal", params={"q": "nothing"}).text.partition('id="found"')[2]
 
 
 def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:
@@ -195,16 +166,15 @@ def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, l
     assert dead.get("outages").json()["outages"][0]["to"] is None
 
 
-def test_who_closes_the_day_is_told_of_sales_that_wait(dead: Shop) -> None:
-    """They are not in the Z: without a word the drawer seems to have too much."""
+def test_a_sale_that_waits_is_found_told_and_taken_back(dead: Shop) -> None:
+    """A customer is back with the slip: the journal has no invoice of that number yet, and leads to where it waits. Who closes the day is told of it: it is not in
+    the Z, and the drawer seems to have too much. It is taken back by a decision that was made, with its reason; then its number is free."""
     with Visitor(dead, "manager") as client:
+        found = client.get("/ui/journal", params={"q": "waits"}).text.partition('id="found"')[2]
+        assert 'href="/ui/waiting' in found
+        assert "/ui/waiting" not in client.get("/ui/journal", params={"q": "nothing"}).text.partition('id="found"')[2]
         dialogue = client.get("/ui/z").text
-    assert "<li>1 vente attend sa certification</li>" in dialogue.replace("\N{NO-BREAK SPACE}", " "), dialogue
-
-
-def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
-    """By a decision that was made, with its reason; then its number is free."""
-    with Visitor(dead, "manager") as client:
+        assert "<li>1 vente attend sa certification</li>" in dialogue.replace("\N{NO-BREAK SPACE}", " "), dialogue
         for form in ({"reason": "le client est parti"}, {"decision": "withdraw", "reason": "no"}):
             assert client.post("/ui/waiting/1", data=form).status_code == 422
         assert "waits" in client.get("/ui/waiting").text

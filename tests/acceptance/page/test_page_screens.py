@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pypdf
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 from support.browser import (
     BOTH_VIEWS,
     ENGLISH_DESKTOP,
@@ -305,17 +305,9 @@ def test_every_screen_can_be_used_by_everybody(person: People, view: View) -> No
 
 
 @pytest.mark.long
-def test_the_banner_stays_on_a_long_screen(person: People) -> None:
-    """Whether the tills can sell is seen at the end of the screen too."""
-    page = person("technician", FRENCH_PHONE).go("/ui/")
-    page.evaluate("document.querySelector('main').style.paddingBottom = '3000px'; scrollTo(0, 2500)")
-    assert page.get_by_test_id("state").evaluate("banner => banner.getBoundingClientRect().top") == 0
-
-
-@pytest.mark.long
 def test_the_longest_names_fit(person: People, shop: Shop) -> None:
-    """On a phone, a person's name and an invoice's number of as many letters as they may have, without a space, make no screen wider than it is; the head keeps its two
-    lines, and an article's name stands in its table, which scrolls."""
+    """On a phone, a person's name, an invoice's number, an article and a reason of as many letters as they may have, without a space, make no screen wider than it is;
+    the head keeps its two lines, and the amount of every line is in sight."""
     long = "wendpanga" * 30
     create_in_passing(shop, long[:32], "technician")
     article = {"name": long[:200], "taxGroup": "B", "unitPrice": 999_999_999, "quantity": 1}
@@ -331,6 +323,18 @@ def test_the_longest_names_fit(person: People, shop: Shop) -> None:
     reader.follow(long[:40])
     expect(reader.page.locator("h1")).to_have_text(long[:40])
     fits(reader.page)
+    amount_in_sight(reader.page, ".lines")
+    reader.go("/ui/cash").fill("[name=amount]", "700")
+    reader.page.fill("[name=reason]", long[:200])
+    reader.press("Note it")
+    reader.sees_message("Noted.")
+    amount_in_sight(reader.page, ".moves")
+
+
+def amount_in_sight(page: Page, table: str) -> None:
+    box = page.locator(f"{table} tbody tr td.n").last.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= FRENCH_PHONE.size["width"], page.url
 
 
 @pytest.mark.long

@@ -75,6 +75,10 @@ def test_the_first_paper_of_a_sale_by_hand_is_no_duplicate(awa: httpx.Client, sh
         assert "DUPLICATA N° 1" in other.get(first).text
     assert "first=1" not in awa.get(sold.url.path).text
     assert "DUPLICATA" in awa.get(first).text
+    with ThreadPoolExecutor(6) as browser:
+        at_once = [answer.text for answer in browser.map(awa.get, [first] * 12)]
+    numbers = sorted(int(number) for text in at_once for number in re.findall(r"DUPLICATA\D+(\d+)", text))
+    assert numbers == list(range(3, 15))
 
 
 def test_invoices_by_hand_are_numbered_without_gaps(awa: httpx.Client, shop: Shop) -> None:
@@ -143,6 +147,10 @@ def test_an_ifu_is_pasted_with_blanks(awa: httpx.Client) -> None:
         ({}, "article"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "quantity1": "deux"}, "Quantity"),
         ({"name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}, "ifu"),
+        (
+            {"name1": "Panier", "group1": "B", "price1": "1", "client": "PM", "customer": "SARL", "ifu": "123"},
+            "eight digits and a capital letter, as 00012345X",
+        ),
         ({"name1": "é" * 150, "group1": "B", "price1": "100", "client": "CC"}, "line 1: Article: cut to the"),
         ({"name1": "Panier", "group1": "B", "price1": "100"}, "Customer: the kind has to be chosen"),
         ({"name1": "Panier", "group1": "B", "price1": "0,001", "client": "CC"}, "line 1: Price: has more than"),

@@ -24,16 +24,20 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield shop
 
 
-def share(shop: Shop, number: str) -> str:
-    """The path of a new link, by a form that is sent twice."""
+def shared(shop: Shop, number: str, at: str = "") -> str:
+    """The screen with a new link, by a form that is sent twice; `at` is the host at which the person looks."""
     with Visitor(shop, "seller") as seller:
-        seq = re.search(rf'/ui/journal/(\d+)[^"]*">{number}', seller.get(f"/ui/journal?q={number}").text)
-        form = re.search(r'/share[?"].*?name="form" value="([^"]+)"', seller.get(f"/ui/journal/{seq[1]}").text)
-        assert form
-        answers = [seller.post(f"/ui/journal/{seq[1]}/share", data={"form": form[1]}).text for _ in range(2)]
-        links = {path for answer in answers for path in SHARED.findall(answer)}
-        assert len(links) == 1, answers
-        return str(links.pop())
+        path = re.search(rf'(/ui/journal/\d+)[^"]*">{number}', seller.get(f"/ui/journal?q={number}").text)
+        form = re.search(r'/share[?"].*?name="form" value="([^"]+)"', seller.get(path[1]).text)
+        headers = {"Host": at, "Origin": f"http://{at}"} if at else {}
+        answers = [seller.post(f"{path[1]}/share", data={"form": form[1]}, headers=headers).text for _ in range(2)]
+        assert len({found for answer in answers for found in SHARED.findall(answer)}) == 1, answers
+        return answers[0]
+
+
+def share(shop: Shop, number: str) -> str:
+    """The path of a new link."""
+    return str(SHARED.findall(shared(shop, number))[0])
 
 
 def test_whoever_has_the_link_has_the_invoice(own: Shop) -> None:
@@ -61,12 +65,7 @@ def test_whoever_has_the_link_has_the_invoice(own: Shop) -> None:
 def test_a_link_that_a_phone_cannot_open_says_so(own: Shop, host: str, is_warned: bool) -> None:
     """Made in a browser on the box itself: no customer's phone is there."""
     at = f"{host}:{own.port}"
-    with Visitor(own, "seller") as seller:
-        page = seller.get("/ui/journal?q=SHARED-2").text
-        path = re.search(r'(/ui/journal/\d+)[^"]*">SHARED-2', page)
-        form = re.search(r'/share[?"].*?name="form" value="([^"]+)"', seller.get(path[1]).text)
-        headers = {"Host": at, "Origin": f"http://{at}"}
-        screen = seller.post(f"{path[1]}/share", data={"form": form[1]}, headers=headers).text
+    screen = shared(own, "SHARED-2", at)
     assert f"http://{at}/ui/shared/" in screen
     assert ("le téléphone d'un client ne peut pas l'ouvrir" in unescape(screen)) is is_warned
 

@@ -291,9 +291,3 @@ def test_a_doubt_of_a_spare_that_has_gone_is_decided(paired: tuple[Shop, Machine
         spare.order("plug")
         wait_for(lambda: MENU_COUNT.search(technician.look("/ui/")) is None, "the spare's word")
     shop.verify()
-
-
-def test_a_seller_decides_nothing(paired: tuple[Shop, Machine]) -> None:
-    shop, _ = paired
-    with Visitor(shop, "seller") as seller:
-        assert seller.submit("/ui/spare", m=NIM, decision="take-over", reason="je veux").status_code == 403

@@ -85,7 +85,7 @@ def audited(shop: Shop, action: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("view", BOTH_VIEWS)
 def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, shop: Shop, view: View) -> None:
     """What was found stands in plain words beside the ledger's own counters; without a reason nothing is decided, with one the shop
-    certifies again, and ledger and audit log have who decided what."""
+    certifies again, and ledger and audit log have who decided what. What has no answer, or was refused, stays in its form."""
     shop.machines[0].order("counters", tc=0, fvc=0)
     wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
     before = audited(shop, "attempt.settled")
@@ -110,6 +110,13 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     expect(tech.page.locator("[value=adopt]")).to_be_checked()
     tech.go("/ui/attention").locator("[value=adopt]").check()
     tech.page.locator("[name=reason]").fill("machine remplacée par le réparateur")
+    tech.context.set_offline(True)
+    tech.press("Decide")
+    expect(tech.page.get_by_role("alert").filter(has_text=view.say(NO_ANSWER))).to_be_focused()
+    expect(tech.page.locator("[name=reason]")).to_have_value("machine remplacée par le réparateur")
+    usable(tech.page)
+    tech.context.set_offline(False)
+    tech.complaints.clear()  # Chromium notes what was not answered
     tech.press("Decide")
     tech.sees_message("Decided. The machine goes on within seconds.")
     number = f"T-{view.language}-{view.size['width']}"
@@ -118,26 +125,10 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     assert [actor for actor, _ in after[: len(after) - len(before)]] == ["user:technician"]
 
 
-def test_a_box_that_is_silent_is_seen(person: People, shop: Shop) -> None:
-    """While the daemon is gone, an open screen says that what stands there may be out of date; when it is back, the screen is up to date and
-    says so no more, by itself."""
-    tech = person("technician", FRENCH_PHONE)
-    silent = tech.go("/ui/").get_by_test_id("box-silent")
-    state = tech.page.get_by_test_id("machine-state").first
-    expect(state).to_have_attribute("data-state", "ready", timeout=PATIENCE_MS)
-    expect(silent).to_be_hidden()
-    shop.kill_daemon()
-    expect(silent).to_be_visible(timeout=PATIENCE_MS)
-    expect(silent).to_contain_text("Plus de nouvelles du boîtier")
-    shop.start_daemon()
-    expect(silent).to_be_hidden(timeout=2 * PATIENCE_MS)
-    expect(state).to_have_attribute("data-state", "ready", timeout=PATIENCE_MS)
-    tech.complaints.clear()  # Chromium notes what was not answered
-
-
 def test_a_sale_without_an_answer_stays_in_its_form_and_is_certified_once(person: People, shop: Shop) -> None:
     """The browser showed its own error, and back at the form it was empty, with another key: what was certified already was typed and certified again.
-    Without a connection, and where the box dies after the machine has certified, the form stays as it is, and is sent again under its key."""
+    Without a connection, and where the box dies after the machine has certified, the form stays as it is, and is sent again under its key. While
+    the box is gone the screen says so, and no more once it is back."""
     awa = person("technician", FRENCH_PHONE)
     form = awa.go("/ui/sale").locator("#sale")
     for name, value in {"name1": "Natte", "price1": "1250"}.items():
@@ -158,8 +149,11 @@ def test_a_sale_without_an_answer_stays_in_its_form_and_is_certified_once(person
     wait_for(shop.machines[0].is_stopped, "38h")
     shop.kill_daemon()
     expect(note).to_be_visible()
+    silent = awa.page.get_by_test_id("box-silent")
+    expect(silent).to_contain_text("Plus de nouvelles du boîtier")
     shop.machines[0].order("resume")
     shop.start_daemon()
+    expect(silent).to_be_hidden(timeout=2 * PATIENCE_MS)
     awa.press("Certify")
     awa.page.wait_for_url("**/ui/journal/*")
     expect(awa.page.locator("main")).to_contain_text("1\N{NARROW NO-BREAK SPACE}250")

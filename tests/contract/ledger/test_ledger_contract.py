@@ -71,29 +71,6 @@ async def test_an_intent_can_be_amended_until_it_ends(store: Store, till: Till) 
         await store.ledger.write(attempts.amend, till.book, attempt_id, invoice())
 
 
-async def test_told_twice_an_outcome_is_written_once(store: Store, till: Till) -> None:
-    """A caller that did not hear that its outcome was stored may say it again; those who listen hear of it once."""
-    sale = invoice()
-    attempt_id = await till.begin(sale)
-    first = await till.finish(attempt_id, sale)
-    result = (store.events.peek(event_span)).newest
-    till.counters = FiscalCounters(0, 0, 0)
-    again = await till.finish(attempt_id, sale)
-    assert again == first
-    assert (store.events.peek(event_span)).newest == result > 0
-    assert (store.ledger.peek(book_state, till.book)).last_seq == 1
-
-
-async def test_an_ended_attempt_cannot_end_otherwise(store: Store, till: Till) -> None:
-    """A certified attempt is never written off, a written-off one never certified."""
-    record = await till.certify(invoice("F-1"))
-    with pytest.raises(NotFound):
-        await store.ledger.write(attempts.end, till.book, record.id, "abandoned", "x", at=till.at)
-    failed = await till.fail(invoice("F-2"))
-    with pytest.raises(NotFound):
-        await till.finish(failed.id, invoice("F-2"))
-
-
 async def test_a_number_under_way_is_busy(store: Store, till: Till) -> None:
     """Two attempts never hold one number, and the second hears that nothing was sent."""
     await till.begin(invoice())
@@ -262,20 +239,6 @@ async def test_an_attempt_of_no_book_is_no_attempt(store: Store, till: Till) -> 
         store.ledger.peek(attempts.find_record, till.book, 99)
 
 
-async def test_told_twice_a_failure_is_written_once(store: Store, till: Till) -> None:
-    """As an outcome; but neither says another thing than the first time."""
-    failed = await till.fail(invoice("F-1"))
-    assert await store.ledger.write(attempts.end, till.book, failed.id, "refused", "again", at=till.at) == failed
-    sold = await till.certify(invoice("F-2"))
-    word = msgspec.structs.replace(till.word(invoice("F-2")), code="ANOTHER")
-    for attempt_id in (failed.id, sold.id):
-        with pytest.raises(NotFound):
-            await store.ledger.write(
-                store.ledger.certify, till.book, attempt_id, Outcome(word, invoice("F-2"), 15000, till.at)
-            )
-    assert (store.ledger.peek(book_state, till.book)).last_seq == 2
-
-
 @pytest.mark.parametrize("mode", ["live", "test"])
 async def test_what_a_live_machine_was_told_is_in_the_audit_log(store: Store, mode: Mode) -> None:
     """A Z and a line that was given up, with who asked for it; a sandbox's are not noted."""
@@ -306,3 +269,23 @@ async def test_a_clock_that_was_confirmed_is_so_for_every_book(store: Store, til
         if upto:
             await store.decisions.write(accept_time, upto)
         assert [(store.ledger.peek(book_state, each.book)).accepted_to for each in (till, other)] == [upto, upto]
+
+
+async def test_an_end_is_written_once(store: Store, till: Till) -> None:
+    """A caller that did not hear that it was stored may say it again, and who listens hears of it once; no attempt ends otherwise than the first time."""
+    sale = invoice("F-1")
+    attempt_id = await till.begin(sale)
+    sold = await till.finish(attempt_id, sale)
+    newest = store.events.peek(event_span).newest
+    till.counters = FiscalCounters(0, 0, 0)
+    assert await till.finish(attempt_id, sale) == sold
+    assert store.events.peek(event_span).newest == newest > 0
+    failed = await till.fail(invoice("F-2"))
+    assert await store.ledger.write(attempts.end, till.book, failed.id, "refused", "again", at=till.at) == failed
+    with pytest.raises(NotFound):
+        await store.ledger.write(attempts.end, till.book, sold.id, "abandoned", "x", at=till.at)
+    word = msgspec.structs.replace(till.word(sale), code="ANOTHER")
+    for each in (failed.id, sold.id):
+        with pytest.raises(NotFound):
+            await store.ledger.write(store.ledger.certify, till.book, each, Outcome(word, sale, 15000, till.at))
+    assert store.ledger.peek(book_state, till.book).last_seq == 2

@@ -1,7 +1,6 @@
 """A Z number, once given, is never given again for that machine, and a revoked key stays revoked, whatever is restored (decision 30). Whether the last Z of
 a book has to be asked for is a fact of that book: no restore, start or empty ledger in between answers it."""
 
-import os
 import shutil
 from contextlib import closing
 from itertools import product
@@ -103,8 +102,8 @@ class Disk:
         async with opened(self.path, opening="command") as store:
             await store.ledger.write(create_key, NIM, "live", "till", at=START)
 
-    async def backup(self, name: str) -> None:
-        backup(self.path, self.copies / name, at=START)
+    async def backup(self, name: str, *words: str) -> None:
+        backup(self.path, self.copies / name, at=START + DAY * ("tomorrow" in words))
 
     async def save(self, name: str) -> None:
         """The ledger's own file by hand, `cp` for `mcfd backup`."""
@@ -142,6 +141,10 @@ class Disk:
     async def reserve(self, number: str) -> None:
         """As a crash before the commit of a Z leaves it."""
         HighWater(self.path).reserve(BOOK, int(number))
+
+    async def ask(self, after: str) -> None:
+        """A question of the file beside it, which says this of its last Z."""
+        HighWater(self.path).ask(BOOK, int(after))
 
     async def gap(self, first: str, last: str) -> None:
         async with opened_till(self.path) as (store, till):
@@ -184,6 +187,12 @@ HISTORIES = {
     "a Z before the taxpayer is known":
         "meet nobody; backup copy; close nobody = 1; close = 2; restore copy; close = 3; restore copy; close nobody = 4",
     # Whether it has to be asked for.
+    "a question of the file beside it is that of the ledger, until it is answered": "close; ask 7; asks; say 1; close = 2",
+    "a restore by a clock that is behind is no copy by hand": "close 2; backup copy tomorrow; lose disk; restore copy 5; close = 6",
+    **{
+        f"the last Z of a restore answers what was asked{after} for good": f"close; backup copy; lose disk; {before}restore copy 5 knows; start; close = 6; ask 7; asks"
+        for after, before in ((" before", "restore copy asks; asks; "), ("", ""))
+    },
     **{
         f"X5 an empty ledger on a new disk, by {before}": f"{LOST}{before}; restore monday asks; asks; asks; say 4; close = 5"
         for before in ("start", "meet", "create_key")
@@ -299,40 +308,6 @@ async def test_a_book_that_begins_after_a_blind_restore_asks_where_its_machine_w
             assert (store.ledger.peek(book_state, till.book)).needs_last_z is used
 
 
-async def test_a_question_of_the_high_water_file_is_that_of_the_ledger(path: Path) -> None:
-    """Until it is answered, once."""
-    await close(path, 1)
-    HighWater(path).ask(book_name(NIM, "live", IFU), 7)
-    assert await asks(path) == [True]
-    async with opened_till(path) as (store, till):
-        await store.decisions.set_last_z(till.book, 1)
-    assert await asks(path) == [False]
-
-
-@pytest.mark.parametrize("again", [True, False])
-async def test_a_last_z_of_the_second_restore_answers_what_the_first_one_asked(
-    path: Path, tmp_path: Path, again: bool
-) -> None:
-    """For good, also after starts; where the ledger has asked before, or nothing has."""
-    await close(tmp_path / "old.sqlite3", 1)
-    backup(tmp_path / "old.sqlite3", tmp_path / "copy", at=START)
-    if again:
-        assert restore(tmp_path / "copy", path, at=START).asks == (NIM,)
-        assert await asks(path) == [True]
-    assert restore(tmp_path / "copy", path, at=START, last_z=5).asks == ()
-    assert await asks(path) == [False]
-    HighWater(path).ask(book_name(NIM, "live", IFU), 7)
-    assert await asks(path) == [True]
-
-
-async def test_a_restore_by_a_clock_that_is_behind_is_no_copy_by_hand(path: Path, tmp_path: Path) -> None:
-    """Its last Z was given with it, and is not asked for again at the start."""
-    await close(tmp_path / "old.sqlite3", 2)
-    backup(tmp_path / "old.sqlite3", tmp_path / "copy", at=START + DAY)
-    restore(tmp_path / "copy", path, at=START, last_z=5)
-    assert await asks(path) == [False]
-
-
 # -- which machine a number is of ---------------------------------------------------------------------------------------------
 
 
@@ -349,29 +324,6 @@ async def test_each_machine_has_its_own_last_z(path: Path, two: Path) -> None:
     assert restore(two, path, at=START, last_z={"EL02000015": 7}).asks == (OTHER,)
     assert await asks(path, OTHER) == [True]
     assert await close(path, 1) == [8]
-
-
-@pytest.mark.parametrize("last_z", [7, {"EL02000001": 7}])
-async def test_a_last_z_that_is_of_no_one_machine_is_refused(
-    path: Path, two: Path, last_z: int | dict[str, int]
-) -> None:
-    """Nothing is put back."""
-    with pytest.raises(InvalidRequest) as refused:
-        restore(two, path, at=START, last_z=last_z)
-    assert [error.field for error in refused.value.errors] == ["last_z"]
-    assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
-
-
-@pytest.mark.parametrize("last_z", [2, {NIM: 2}])
-async def test_a_last_z_before_that_of_the_backup_is_refused(
-    path: Path, tmp_path: Path, last_z: int | dict[str, int]
-) -> None:
-    """It is mistyped; taken as the confirmation that there was none since, Z 4 would be given twice. Nothing is put back."""
-    await close(tmp_path / "old.sqlite3", 3)
-    backup(tmp_path / "old.sqlite3", tmp_path / "copy", at=START)
-    with pytest.raises(InvalidRequest, match="the ledger has Z 3"):
-        restore(tmp_path / "copy", path, at=START, last_z=last_z)
-    assert path.name not in os.listdir(path.parent)  # noqa: PTH208  the loop has nothing else to do
 
 
 async def test_a_number_for_the_sandbox_is_nobodys(path: Path, tmp_path: Path) -> None:
@@ -422,3 +374,23 @@ async def test_places_are_taken_over_of_so_many_series(
     with closing(open_file(copy, "rw")) as connection:
         numbers.take_over_places(connection, path)
         assert uniqueness.read_places(connection) == taken
+
+
+@pytest.mark.parametrize(
+    ("last_z", "why"),
+    [
+        (7, r"last_z"),
+        ({"EL02000001": 7}, r"last_z"),
+        ({NIM: 1}, "the ledger has Z 2"),
+    ],
+    ids=[
+        "of two machines",
+        "of a machine that the copy has not",
+        "before that of the copy, so that Z 2 would be given twice",
+    ],
+)
+def test_a_last_z_that_cannot_be_is_refused(path: Path, two: Path, last_z: int | dict[str, int], why: str) -> None:
+    """Nothing is put back."""
+    with pytest.raises(InvalidRequest, match=why):
+        restore(two, path, at=START, last_z=last_z)
+    assert not path.exists()

@@ -64,36 +64,27 @@ async def test_two_taxpayers_of_one_machine_have_one_queue(store: Store, till: T
     ]
 
 
-async def test_replaying(store: Store) -> None:
-    """Parked ones again, or everything from a Z number on; of one NIM or of all."""
-    tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
-    for till in tills:
+async def test_closures_are_sent_again(store: Store) -> None:
+    """Parked ones, or everything from a Z number on, of one NIM or of all; from one number to another, as headquarters asks for it, of one book."""
+    other = "EL02000099-1"
+
+    async def waiting(nim: str = NIM) -> list[int]:
+        return [entry.z_number for entry in await store.outbox.waiting(nim, "live", 10)]
+
+    for till in (await Till.of(store), await Till.of(store, other)):
         for _ in range(3):
             await till.close()
-        entries = await store.outbox.waiting(till.book.nim, "live", 10)
-        await store.outbox.mark_sent(entries[0].id, at=START)
-        await store.outbox.mark_sent(entries[1].id, at=START)
-        await store.outbox.park(entries[2].id, "no", at=START)
-    assert await store.outbox.replay(nim=NIM, from_z=None, at=1) == 1
-    assert await store.outbox.replay(nim=NIM, from_z=2, at=1) == 1
-    assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
-    assert await store.outbox.replay(nim=None, from_z=1, at=1) == 4
-    assert [o.z_number for o in await store.outbox.waiting("EL02000099-1", "live", 10)] == [1, 2, 3]
-
-
-async def test_headquarters_asks_for_closures_again(store: Store) -> None:
-    """From one Z number to another, of one book: their number is returned, and the other book's stay as they are."""
-    tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
-    for till in tills:
-        for _ in range(3):
-            await till.close()
-        for entry in await store.outbox.waiting(till.book.nim, "live", 10):
+        first, second, third = await store.outbox.waiting(till.book.nim, "live", 10)
+        for entry in (first, second):
             await store.outbox.mark_sent(entry.id, at=START)
-    assert await store.outbox.resend(NIM, "live", 2, 2) == 1
-    assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2]
+        await store.outbox.park(third.id, "no", at=START)
+    assert await store.outbox.resend(NIM, "live", 1, 1) == 1
+    assert (await waiting(), await waiting(other)) == ([1], [])
+    assert await store.outbox.replay(nim=NIM, from_z=None, at=1) == 1
     assert await store.outbox.resend(NIM, "live", 2, 2**53 - 1) == 1
-    assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
-    assert not await store.outbox.waiting("EL02000099-1", "live", 10)
+    assert (await waiting(), await waiting(other)) == ([1, 2, 3], [])
+    assert await store.outbox.replay(nim=None, from_z=2, at=1) == 2
+    assert await waiting(other) == [2, 3]
 
 
 async def test_what_was_parked_waits_again_after_a_while(store: Store) -> None:

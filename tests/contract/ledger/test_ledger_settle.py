@@ -329,10 +329,12 @@ async def test_adopt_leaves_a_till_s_attempt_to_the_process_that_has_it(store: S
 
 @pytest.mark.parametrize(("expected", "taken"), [("FV", "FV"), ("EA", "EA"), ("AVOIR", "FV")])
 async def test_a_machine_s_invoice_has_the_type_that_it_tells(
-    store: Store, till: Till, expected: str, taken: str
+    store: Store, till: Till, path: Path, expected: str, taken: str
 ) -> None:
-    """Some tell it in words of their own: these are kept in the record, whose invoice is a sale."""
+    """Some tell it in words of their own: these are kept in the record, whose invoice is a sale; `verify` can read it."""
     till.word(invoice("F-77"))
     state = till.state(invoice("F-77", type_=expected))
     record = await adopt(till, state, 0)
     assert (record.type, record.invoice.type) == (expected, taken)
+    assert store.ledger.peek(attempts.find_number, till.book, "F-77") == record
+    assert verify(path).clean

@@ -140,8 +140,7 @@ async def test_killed_midway(headquarters, receiver, ledger_with):
 @pytest.mark.long
 @pytest.mark.parametrize("headquarters", ["https-v1a", "nats"], indirect=True)
 async def test_a_thousand_waiting(headquarters, receiver, ledger_with):
-    """A thousand closures of two machines wait, and all arrive, in order per machine, each once; by both ways, and by HTTPS with the one of
-    its signatures that takes longer."""
+    """Of two machines: all arrive, in order per machine, each once, by both ways."""
     ledger = await ledger_with({NIM: 500, OTHER: 500})
     async with replicating(ledger, receiver):
         await until(ledger.is_sent, deadline=90, every=0.2)

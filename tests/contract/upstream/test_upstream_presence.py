@@ -144,8 +144,7 @@ async def test_what_a_box_says(settings):
 
 
 async def test_headquarters_lost_its_closures(settings, web, monkeypatch):
-    """The box delivers, headquarters is put back from an old copy and asks in its answer to the presence: from that Z on
-    everything comes again, without a command at the box."""
+    """It asks in its answer to the presence: from that Z on everything comes again, without a command at the box."""
     monkeypatch.setattr(timing, "FIRST_WITHIN", 0.0)
     async with build(settings) as runtime:
         till = await Till.of(runtime.store, NIM)
@@ -172,8 +171,7 @@ async def test_headquarters_lost_its_closures(settings, web, monkeypatch):
 
 @pytest.mark.parametrize("is_restored", [False, True])
 async def test_headquarters_says_the_last_z(settings, web, monkeypatch, tmp_path, is_restored):
-    """On a new disk, with a backup from before Z 9 or with nothing: the first word upstream brings the number back, a Z of another ledger is not
-    given again, and once the box knows its own it believes no other."""
+    """On a new disk the first word brings the number back; once the box knows its own it believes no other."""
     monkeypatch.setattr(timing, "FIRST_WITHIN", 0.0)
     if is_restored:
         async with build(settings) as runtime:

@@ -50,8 +50,7 @@ def no_room():
 
 
 async def test_a_reload_on_a_full_disk(settings, receiver):
-    """The ledger takes nothing more while the configuration is read again: the webhook still has a sender, the log says what could
-    not be put in order, and once there is room what waited under the old name arrives under the new one."""
+    """The webhook still has a sender, the log names what failed, and with room again what waited arrives under its new name."""
     renamed = msgspec.structs.replace(settings.webhook[0], name="other")
     async with build(settings) as runtime:
         webhooks = Webhooks(runtime.store)
@@ -77,8 +76,7 @@ async def test_a_reload_on_a_full_disk(settings, receiver):
 
 
 async def test_a_webhook_that_wants_a_receipt(settings, receiver, monkeypatch):
-    """With `receipt = true` a login page that answers 200 is no delivery: the event is sent again until the answer proves that it
-    was read."""
+    """A login page that answers 200 is no delivery: the event is sent again until the answer proves that it was read."""
     monkeypatch.setattr(replicate, "BOOKKEEPING", 0.1)  # nothing of this test rings when the first sale makes a book
     wants = msgspec.structs.replace(settings.webhook[0], receipt=True)
     async with build(settings) as runtime:
@@ -100,8 +98,7 @@ async def test_a_webhook_that_wants_a_receipt(settings, receiver, monkeypatch):
 
 
 async def test_one_part_that_fails_stops_no_other(settings):
-    """Of three parts the second cannot be brought into force: the first and the third are, and the second is tried again by itself, though
-    nothing in the file has changed."""
+    """Of three parts the second fails: the others are in force, and it is tried again though the file is as it was."""
     done = []
     failing = [StorageFull("the disk is full")]
 

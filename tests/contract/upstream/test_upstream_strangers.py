@@ -1,5 +1,4 @@
-"""What a shop's key and the reader's key cannot do, on a nats-server with the files of `config/nats` as they are shipped, and with the JWTs
-that `mcfd-hq nats` makes in the place of `users.conf`."""
+"""What a shop's key and the reader's cannot do, on a nats-server as shipped, and with the JWTs of `mcfd-hq nats`."""
 
 import asyncio
 import contextlib

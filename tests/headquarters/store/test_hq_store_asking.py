@@ -25,8 +25,7 @@ def lacking(store, box, *missing, of=6):
 
 
 def test_what_is_refused_for_good_is_not_asked_for_for_ever(store, box):
-    """The box says again and again that it has closed Z 3, which never comes: it is asked ten times, further and further apart, for that one
-    alone; the finding stays."""
+    """Z 3, which never comes, is asked for ten times, further and further apart, and alone; the finding stays."""
     lacking(store, box, 3)
     times = [NOW + (2**n - 1) * HOUR + minutes * MINUTE for n in range(13) for minutes in (-5, 0, 5)]
     times_wanted = [at for at in times[1:] if _is_wanted(store, box, at, [WantedClosures("live", 3, 3)])]

@@ -72,8 +72,7 @@ def test_a_gap_behind_what_is_gone_is_asked_for(store, box):
 
 
 def test_a_new_ledger_is_refused_until_somebody_accepts_it(store, box):
-    """A box whose ledger was lost begins with Z 1 again: a fork, until a person accepts its ledger; then its closures are asked for, all
-    are taken, both ledgers' money counts, and no finding is left."""
+    """Its Z 1 is a fork; once accepted its closures are asked for and taken, and both ledgers' money counts."""
     take(store, box, *(box.close() for _ in range(3)))
     new = another_ledger(box)
     first, second = new.close(5), new.close(5)
@@ -121,8 +120,7 @@ def test_a_new_ledger_that_goes_on_with_the_numbers(store, box):
 
 
 def test_an_accepted_ledger_is_lost_too(store, box):
-    """Years after the first one: the box's word of a third ledger is a finding as that of the second was, also before the second has closed
-    anything and whatever came of the third; once it is accepted, what is missing of it is requested. A box with the first one again is a finding."""
+    """A third ledger is a finding as the second was, is asked for once accepted, and so is a return of the first."""
     take(store, box, box.close())
     second, third = another_ledger(box), PaperBox(box.nim, key=box.key, seed="after the second loss")
     store.register.accept_ledger("EL02000015", second.ledger, "awa", NOW)
@@ -214,8 +212,7 @@ def test_from_an_older_version_on(tmp_path, new_url, version):
 
 
 def test_one_backup_put_back_twice(store, box):
-    """A box that is put back to the same backup a second time counts the same epoch again, so ledger, epoch and number of its closures are those
-    of the first time. Each is reported as a fork, by itself and by the box's own word, and kept whole; what comes after them is taken."""
+    """Ledger, epoch and number are those of the first time: each closure is found as a fork and kept; what comes after is taken."""
     take(store, box, *(box.close() for _ in range(3)))
     box.forget(2)
     first = [box.close(z_number=4, gaps=(ZGap(first=3, last=3),)), box.close()]

@@ -96,8 +96,7 @@ def test_what_was_revoked_stays_so(store, box, running):
 @pytest.mark.parametrize("commands", [0, 1, 5, MAX_TRAIL + 5])
 @pytest.mark.parametrize("is_running", [True, False])
 def test_commands_between(store, other, tmp_path, commands, is_running):
-    """However many commands come between the restore and the next look, also one that adds the stolen key to a database that does not know of it:
-    no counter decides. What they did stays, too."""
+    """However many commands come between the restore and the next look, also one that adds the stolen key: no counter decides."""
     box, path = with_two_keys(store), tmp_path / "copy.json"
     copy = RegisterCopy(store.register, path)
     copy.heal()
@@ -180,8 +179,7 @@ key_rows = st.fixed_dictionaries({"added_at": st.integers(1, 5), "revoked_at": t
 
 @given(rows=st.lists(key_rows, min_size=1, max_size=5), data=st.data())
 def test_copies_in_any_order(rows, data):
-    """Copies of a key that meet in any order, and some of them twice, give the same; one that knows of a revocation is never undone by one that does
-    not."""
+    """Copies of a key that meet in any order give the same; a revocation is never undone by one that does not know of it."""
 
     def met(order):
         first, *others = order

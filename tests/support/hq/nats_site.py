@@ -21,7 +21,8 @@ class Site:
     """A nats-server with its streams, two shops with their keys, and headquarters, on SQLite when no other database is named."""
 
     def __init__(self, directory: Path, url: str = "") -> None:
-        self.clients: list[RawClient] = []
+        self.clients: list = []
+        """Closed at the end."""
         self.nats = NatsSite(directory / "nats")
         self.server = NatsServer(self.nats)
         self.database = directory / "hq.sqlite3"
@@ -61,7 +62,8 @@ class Site:
         return client
 
     async def shop(self, which: int = 0):
-        return await self.nats.connect(self.server.url, (self.nats.shop, self.nats.other_shop)[which])
+        key = (self.nats.shop, self.nats.other_shop)[which]
+        return await self._open_client(self.nats.connect(self.server.url, key))
 
     async def send(self, client, box: PaperBox, *closures) -> None:
         for closure in closures:

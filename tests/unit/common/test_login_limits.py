@@ -52,8 +52,7 @@ def logs_in(limits, name, place):
 
 
 def test_one_account_from_everywhere(limits, clock):
-    """Each second of a day somebody tries at it from another address: some 150 times it is looked at, and the person comes in where she was before and
-    with her own device, each time; so do others, from anywhere."""
+    """A try each second of a day from another address: some 150 are looked at, and the person and others always come in."""
     assert logs_in(limits, "awa", HOME)
     looked_at = 0
     for second, place in zip(range(DAY), addresses(), strict=False):

@@ -43,8 +43,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_keys_and_secrets_do_not_get_through(out, form):
-    """Whatever carries one – a value, a nested one, bytes, a header, an exception, a library's line – loses it. A record given to the log by mistake is named by its class
-    only, and tracebacks show no local variables."""
+    """Whatever carries one loses it; a record is named by its class only, and tracebacks show no local variables."""
     logs.configure("info", form, out)
     log = structlog.get_logger()
     log.info(
@@ -104,8 +103,7 @@ def test_a_log_that_is_gone_stops_nobody(out):
 
 
 def test_the_page_remembers_what_went_out_without_its_secrets(out):
-    """The newest events, oldest first, a bounded number of them; keys and secrets are cut there too, and what is most of all (requests and
-    certifications that went well) does not push the rest out."""
+    """A bounded number of the newest events; requests and certifications that went well do not push the rest out."""
     logs.RECENT.clear()
     log = structlog.get_logger()
     log.warning("page.failed", detail=f"Bearer {KEY}", secret=SECRET)

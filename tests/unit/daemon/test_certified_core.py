@@ -3,10 +3,7 @@
 import shutil
 from pathlib import Path
 
-import pytest
-
-from daemon.core import certified_core
-from daemon.core.certified_core import CORE_VERSION, RECORD, ROOT, core_digest, problem, sources
+from daemon.core.certified_core import CORE_VERSION, ROOT, core_digest, problem, sources
 from daemon.doctor.box import check_homologation
 from daemon.settings import load
 
@@ -46,17 +43,6 @@ def test_a_change_is_asked_for_by_its_version() -> None:
     """Another digest under the same version, and a version that has no digest yet, fail `make check` in words."""
     assert "raise CORE_VERSION" in problem(f"{CORE_VERSION} {'0' * 64}", core_digest())
     assert "make core" in problem(f"0 {core_digest()}", core_digest())
-
-
-def test_make_core_writes_what_make_check_accepts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = tmp_path / "record"
-    record.write_text(f"{CORE_VERSION} {'0' * 64}\n")
-    monkeypatch.setattr(certified_core, "RECORD", record)
-    ends = []
-    for command in ("check", "write", "check"):
-        monkeypatch.setattr("sys.argv", ["certified_core", command])
-        ends.append(certified_core.main())
-    assert (ends, record.read_text()) == ([1, 0, 0], RECORD.read_text())
 
 
 def test_doctor_knows_what_was_approved(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from daemon.cli.commands import doctor
 from daemon.core.delivery import Backlog
 from daemon.doctor import wording
 from daemon.doctor.box import check_box_clock, check_certificate, check_company, check_disk, check_secrets
-from daemon.doctor.ledger import check_keys, check_upstream
-from daemon.doctor.line import User, check_clock, check_port, check_tax_server
+from daemon.doctor.ledger import check_keys, check_owner, check_upstream
+from daemon.doctor.line import check_clock, check_permissions, check_port, check_tax_server
 from daemon.doctor.service import Service, check_front, check_service
 from daemon.doctor.wording import NAMES
 from daemon.paper.shop import cadastral
@@ -65,8 +65,7 @@ def test_the_daemon_that_answers() -> None:
 
 
 def test_what_tills_are_shown(tmp_path: Path) -> None:
-    """Not needed on loopback, in clear on the network: a warning; a certificate by its dates; none: a failure. Of the operator's own, a month is left to have it renewed;
-    then it is too late."""
+    """Nothing on loopback, a warning in clear, a certificate by its dates with a month to renew it, a failure without one."""
     plain = settings(tmp_path, '[server]\nhost = "0.0.0.0"\nallow_plain_lan = true')
     assert check_certificate(settings(tmp_path)).state == "ok"
     assert check_certificate(plain).state == "warn"
@@ -119,8 +118,7 @@ def test_secrets(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can read what the daemon cannot")
 @pytest.mark.parametrize(("place", "state"), [("s", "fail"), ("credentials/s", "ok")])
 def test_a_file_that_the_daemon_may_not_read(folder: Path, place: str, state: str) -> None:
-    """Root's alone, and root can read it: doctor and `config check` name it all the same. In the folder from which systemd hands files over,
-    it is right."""
+    """Doctor and `config check` name it though root reads it; in the folder from which systemd hands files over it is right."""
     home, file = folder / "var", folder / place
     for each in (home, file.parent):
         each.mkdir(exist_ok=True)
@@ -170,22 +168,35 @@ def test_a_port_by_a_name_that_may_change(tmp_path: Path, monkeypatch: pytest.Mo
     assert (found.state, "/dev/serial/by-id/" in found.todo) == ("warn", True)
 
 
-@pytest.mark.parametrize(
-    ("mode", "owner", "group", "may"),
-    [
-        (0o600, 9, 1, True),
-        (0o400, 9, 1, False),
-        (0o660, 0, 5, True),
-        (0o640, 0, 5, False),
-        (0o666, 0, 1, True),
-        (0o600, 0, 1, False),
-    ],
-)
-def test_who_may_open_a_port(mode: int, owner: int, group: int, may: bool) -> None:
-    """By owner, group or others, as the kernel decides it: the first that fits counts, and reading alone is not enough."""
-    status = SimpleNamespace(st_mode=stat.S_IFCHR | mode, st_uid=owner, st_gid=group)
-    assert User("mcfd", 9, frozenset({5})).may_use(status) is may  # type: ignore[arg-type]  # by shape
-    assert User("root", 0, frozenset()).may_use(status)  # type: ignore[arg-type]
+def in_the_daemons_hands(place: Path) -> None:
+    """For root of another user, as whom everything is looked at."""
+    if os.geteuid() == 0:
+        os.chown(place, 65534, 65534)
+
+
+@pytest.mark.parametrize(("mode", "state"), [(0o600, "ok"), (0o400, "fail"), (0o200, "fail")])
+def test_who_may_open_a_port(folder: Path, mode: int, state: str) -> None:
+    """As the kernel decides it for the daemon's user; to read alone, or to write alone, is not enough."""
+    port = folder / "port"
+    port.touch(mode)
+    for place in (folder, port):
+        in_the_daemons_hands(place)
+    machine = SimpleNamespace(nim=NIM, port=Place(str(port)))
+    (found,) = check_permissions(machine, settings(folder))  # type: ignore[arg-type]  # by shape
+    assert found.state == state
+
+
+def test_a_ledger_that_another_wrote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that the daemon may not write is named; of a read-only disk another check speaks."""
+    ledger, log = folder / "mcfd.sqlite3", folder / "mcfd.sqlite3-wal"
+    ledger.touch(0o600)
+    log.touch(0o400)
+    for place in (folder, ledger, log):
+        in_the_daemons_hands(place)
+    found = check_owner(ledger, "mcfd")
+    assert (found.state, str(log) in found.found, f"{ledger}," in found.found) == ("fail", True, False)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    assert check_owner(ledger, "mcfd").state == "ok"
 
 
 def test_a_cadastral_reference_of_another_form_is_printed_and_told(tmp_path: Path) -> None:

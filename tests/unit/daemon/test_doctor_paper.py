@@ -25,8 +25,7 @@ def settings(isf="ISF-77", address=""):
 
 
 async def test_a_printer(printer, monkeypatch):
-    """Its state is asked for and nothing is printed; without `[printer]` there is nothing to find. Out of paper, or gone: a failure in the language of the terminal, with
-    what to do."""
+    """Its state is asked for and nothing printed; out of paper or gone is a failure with what to do, in the terminal's language."""
     monkeypatch.setenv("LC_ALL", "fr_BF.UTF-8")
     assert await check_printer(settings()) == []
     (found,) = await check_printer(settings(address=printer.address))

@@ -89,8 +89,7 @@ COMMANDS = (
 def test_links_lead_nowhere(
     mcfd: Command, etc: Path, planted: tuple[tuple[str, str], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commands that root may type, with links where they write, of one kind at a time, so that each gets as far as that: root's
-    files keep owner, mode and content."""
+    """With links of one kind at a time where root's commands write: root's files keep owner, mode and content."""
     monkeypatch.chdir(mcfd.folder)
     (mcfd.folder / "phrase").write_text("six mots")
     mcfd.ok("keys", "create", "--nim", NIM)
@@ -109,8 +108,7 @@ def test_links_lead_nowhere(
 
 
 def test_what_root_makes_is_the_owners_and_so_is_what_it_is_led_to(mcfd: Command, etc: Path) -> None:
-    """Ledger, authority and backups can be read and written by the daemon afterwards. A "backup" in its folder is a link to what is root's alone: `sudo mcfd restore` of it
-    reads nothing."""
+    """The daemon can use it afterwards; a "backup" that is a link to what is root's alone is not read."""
     mcfd.ok("keys", "create", "--nim", NIM)
     mcfd.ok("tls", "init")
     mcfd.ok("backup", "--into", str(mcfd.ledger.parent / "backups"))
@@ -122,8 +120,7 @@ def test_what_root_makes_is_the_owners_and_so_is_what_it_is_led_to(mcfd: Command
 
 
 def test_a_link_of_roots_to_the_folder_is_followed_as_its_owner(mcfd: Command, etc: Path) -> None:
-    """The ledger is on another disk, where a link of root's leads: what root makes is the owner's there too, and a folder of theirs beyond the
-    link leads to nothing of root's."""
+    """What root makes is the owner's there too, and a folder of theirs beyond the link leads to nothing of root's."""
     home = mcfd.ledger.parent
     (mcfd.folder / "linked").symlink_to(home)
     mcfd.config.write_text(CONFIG.replace('"mcfd.sqlite3"', '"linked/mcfd.sqlite3"'))

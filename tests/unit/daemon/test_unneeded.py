@@ -49,7 +49,6 @@ def test_what_comes_later_is_loaded_when_it_is_asked_for_something() -> None:
 
 
 def test_a_daemon_without_tls_starts_without_them() -> None:
-    """Memory of a box: tracebacks in colour, another program's models, certificates that nobody makes, screens that nobody looks at.
-    Litestar imports PyYAML and never uses it: nothing of it is loaded."""
+    """Memory of a box: nothing of them, nor of the PyYAML that Litestar imports, is loaded."""
     done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout.split()) == (0, []), done.stderr

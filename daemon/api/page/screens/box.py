@@ -129,7 +129,7 @@ def _done(visit: Visit) -> str:
 async def probe(visit: Visit) -> Reply:
     """Only for a disabled machine, since the line of an enabled one is in use."""
     nim = visit.worker.book.nim
-    findings = await visit.page.probe(nim, visit.language)
+    findings = await visit.page.probe(nim)
     return await render(visit, "probe.html", nim=nim, findings=findings, back="/ui/box")
 
 

@@ -145,7 +145,7 @@ async def machines(request: AnyRequest, first: FirstStart, form: dict[str, str])
 async def probe(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
     """Compares each assumption with the machine's answers; only reads."""
     nim = _query(request).get("nim", "")
-    findings = await first.probe(nim, language_of(request, first.language))
+    findings = await first.probe(nim)
     return await html(request, first, "probe.html", nim=nim, findings=findings, back=START)
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import nullcontext
 from typing import Final, get_args
-
-import msgspec
 
 from common.http_server import IS_HEAD
 from common.language import Text
@@ -20,17 +17,13 @@ from daemon.api.refusals import RoleNotAllowed
 from daemon.core.clock import millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
-from daemon.core.report.calendar_report import CalendarReport
-from daemon.core.report.fiscal_reports import ZReport
 from daemon.paper.html import as_html
 from daemon.paper.layout import Document, Width
 from daemon.paper.pdf import PaperSize, as_pdf, poster
-from daemon.paper.reports import outage_document, report_document
+from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.store.tables.book.acts import copies
-from daemon.store.tables.book.outages import find_outage
 from daemon.usecases.reports import acts, inspect, journal, report
-from daemon.usecases.reports.close_period import calendar_closure
 
 WIDTH: Final[Width] = 48
 FIRST: Final = 600_000
@@ -47,9 +40,9 @@ async def paper(visit: Visit) -> Reply:
     """For printing by the browser: an invoice here counts as a duplicate given out, so that HEAD is not allowed."""
     if IS_HEAD in visit.request.scope["state"]:
         return Answer(b"", status=405, headers=((b"allow", b"GET, OPTIONS, POST"),))
-    document, _, copied = await _document(visit)
-    if copied:
-        await acts.make_copy(visit.worker, copied, visit.call())
+    copied = await _copied(visit)
+    copy = await acts.make_copy(visit.worker, copied, visit.call()) if copied else 0
+    document, _ = await _document(visit, copy)
     await _note_z_paper(visit)
     if visit.query.get("form") == "pdf":
         return await pdf_answer(visit.deps, visit.holder, document)
@@ -67,13 +60,10 @@ async def pdf_answer(deps: ApiDeps, holder: str, document: Document, name: str =
 @screen("/ui/paper/{what:str}/{name:str}", "look", change=True)
 async def print_paper(visit: Visit) -> Reply:
     """Prints on the printer of `[printer]` and returns to the screen with a message."""
-    is_invoice = visit.request.path_params["what"] == "invoice"
-    async with visit.worker.copies_lock if is_invoice else nullcontext():  # the next copy waits for its number
-        document, place, copied = await _document(visit)
+    async with acts.printed_copy(visit.worker, await _copied(visit), visit.call()) as copy:
+        document, place = await _document(visit, copy)
         await visit.deps.paper.print(document)
         await _note_z_paper(visit)
-        if copied:
-            await acts.make_copy(visit.worker, copied, visit.call(), is_printed=True)
     return redirect(visit.link(place, printed="1"))
 
 
@@ -94,39 +84,37 @@ def printed(visit: Visit) -> str:
     return visit.say("Printed.") if visit.query.get("printed") else ""
 
 
-async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
-    """The document (an invoice, as a marked duplicate except the original of a manual one, or X or Z), its screen, and
-    the duplicated record, if any."""
+async def _copied(visit: Visit) -> Record | None:
+    """The invoice of which the visit wants a duplicate: any paper of one, except the original of a manual sale."""
+    if visit.request.path_params["what"] != "invoice":
+        return None
+    record = await journal.find(visit.worker, visit.request.path_params["name"])
+    return None if visit.query.get("first") and await is_first(visit, record) else record
+
+
+async def _document(visit: Visit, copy: int) -> tuple[Document, str]:
+    """The document (an invoice, as this duplicate if not 0, or a report) and its screen."""
+    worker, paper, style = visit.worker, visit.deps.paper, Style(visit.language)
     what, name = visit.request.path_params["what"], visit.request.path_params["name"]
     if what != "invoice" and not visit.may("report"):
         raise RoleNotAllowed(visit.session.role, "report")
-    await inspect.learn_taxpayer(visit.worker)
-    paper, style = visit.deps.paper, Style(visit.language)
+    await inspect.learn_taxpayer(worker)
     if what == "invoice":
-        record = await journal.find(visit.worker, name)
-        if visit.query.get("first") and await is_first(visit, record):
-            return await paper.invoice(visit.worker, record, style), f"/ui/journal/{record.seq}", None
-        copy = 1 + await visit.worker.ledger.read(copies, visit.worker.book, record.code)
-        style = Style(visit.language, is_duplicate=True, copy=copy)
-        return await paper.invoice(visit.worker, record, style), f"/ui/journal/{record.seq}", record
-    shop = paper.shop(visit.worker, visit.language)
+        record = await journal.find(worker, name)
+        style = Style(visit.language, is_duplicate=bool(copy), copy=copy)
+        return await paper.invoice(worker, record, style), f"/ui/journal/{record.seq}"
     if what == "outage":
         if (number := parse_integer(name)) is None:
             raise NotFound(Text("there is no outage {number}", number=name))
-        outage = await visit.worker.ledger.read(find_outage, visit.worker.book, number)
-        return outage_document(outage, shop, style, at=visit.worker.now()), "/ui/outages", None
+        return await paper.outage(worker, number, style), "/ui/outages"
     if what == "x":
-        x_report = await report.x_report(visit.worker)
-        await acts.store_report(visit.worker, "X", x_report, visit.call())
-        document = report_document(x_report, shop, style, printed_at=millis_text(visit.worker.now()))
-        return document, "/ui/x", None
+        content = await report.x_report(worker)
+        await acts.store_report(worker, "X", content, visit.call())
+        shop = paper.shop(worker, visit.language)
+        return report_document(content, shop, style, printed_at=millis_text(worker.now())), "/ui/x"
     if what == "month" or what == "year":  # noqa: PLR1714  by which the type is known
-        body = await calendar_closure(visit.worker, what, name)
-        calendar_report = msgspec.json.decode(body, type=CalendarReport)
-        return await paper.closure(visit.worker, calendar_report, style), "/ui/closures", None
-    closed = await report.closure(visit.worker, name)
-    z_report = msgspec.json.decode(closed.body, type=ZReport)
-    return await paper.closure(visit.worker, z_report, style), f"/ui/closures/{closed.z_number}", None
+        return await paper.period(worker, what, name, style), "/ui/closures"
+    return await paper.z(worker, name, style), f"/ui/closures/{name}"
 
 
 @screen("/ui/poster/{size:str}", "look", whole=False)

@@ -26,8 +26,7 @@ SAME_IN_BOTH = {"port_unavailable", "fold_unreadable"}
 
 @pytest.mark.parametrize("reason", REASONS.values(), ids=REASONS)
 def test_each_reason_comes_back_from_its_column(reason: Reason) -> None:
-    """Stored as code and values, also those that no sentence shows, and the sentence in both languages; each has a French one. One code, one reason; in snake case, as a
-    till's programmer and a query read it."""
+    """Code and values, and the sentence in both languages; one code, one reason, in snake case."""
     named = [name for _, name, _, _ in string.Formatter().parse(reason.message) if name]
     values = {name: f"V{place}" for place, name in enumerate(named)} or {"after": "C0h"}
     value = reason(**values)

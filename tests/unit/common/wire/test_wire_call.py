@@ -80,8 +80,7 @@ def test_a_damaged_call(call: RelayedCall, at: int, byte: int) -> None:
     ],
 )
 def test_limits(change: dict[str, object], field: str) -> None:
-    """A body of 256 KB passes, one byte more does not; headers and paths are bounded, and are HTTP's. A reply of more than a NATS server takes is refused before
-    it is decoded."""
+    """To the byte of 256 KB; headers and paths are bounded, and HTTP's; a reply too large for NATS is refused unread."""
     assert read_call(encode(msgspec.structs.replace(CALL, body=bytes(MAX_BODY)))).method == "POST"
     with pytest.raises(BadEvent) as refused:
         read_call(encode(msgspec.structs.replace(CALL, **change)))

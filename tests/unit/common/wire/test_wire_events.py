@@ -63,8 +63,7 @@ def test_what_is_wrong_is_named(path, value, named):
 
 
 def test_an_older_and_a_later_box():
-    """The event of a box that does not send the added fields is read, and does not prove itself. Fields of a later version are ignored, wherever they stand, in the stored
-    report too."""
+    """Without the added fields it is read and does not prove itself; fields of a later version are ignored everywhere."""
     event = json.loads(GOOD)
     event["more"] = event["data"]["more"] = {"x": 1}
     body = json.loads(event["data"]["body"])
@@ -104,8 +103,7 @@ def test_a_damaged_event(data):
 
 
 def test_presence():
-    """A presence is read back; one that is too large, or at no time, is none; nor is a closure that is too large, which is not even parsed. What headquarters misses is
-    read from its answer."""
+    """Too large, or at no time, it is none; a closure that is too large is not even parsed; the answer says what is missed."""
     assert read_presence(PRESENCE).counters == (14, 14, 0)
     for wrong in (PRESENCE + b" " * 200, PRESENCE.replace(b"2025-12-08T18", b"2025-13-08T18")):
         with pytest.raises(BadEvent):

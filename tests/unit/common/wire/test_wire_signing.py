@@ -21,8 +21,7 @@ def public(key: PrivateKey):
 
 @pytest.mark.parametrize("signers", [[OLD, NEW], [NEW, OLD], [STRANGER, SECRET, NEW], [NEW]])
 def test_any_of_several_signatures(signers):
-    """While a key is replaced, the one that the receiver knows is found wherever it stands. One that holds the old key and the new one takes either, and says which it
-    was."""
+    """The signature that the receiver knows is found wherever it stands; one that holds two keys says which it was."""
     headers = sign(signers, "id", NOW, BODY)
     assert verify([public(NEW)], headers, BODY, now=NOW).id == NEW.id
     for key in (OLD, NEW, SECRET):

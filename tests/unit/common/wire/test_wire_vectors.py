@@ -118,8 +118,7 @@ def test_signatures_by_openssl(tmp_path, vector):
 
 @named(SENT)
 def test_ours_agrees(vector):
-    """Each chain head comes out of SHA-256 over MessagePack written by hand, and any other figure gives another. What openssl and the hand have found good, ours finds
-    good: signature, shape and proof. The id of a key is the same for the half that signs and the half that verifies, also as NATS writes it."""
+    """Chain heads come out of MessagePack by hand, and what openssl finds good ours does: signature, shape, proof and key id."""
     data = json.loads(vector["content"])["data"]
     assert head_by_hand(data) == data["chain_head"]
     for figure in ("total_ttc", "certs_count", "last_seq", "unexplained"):

@@ -129,8 +129,7 @@ def body_of(error: Exception) -> dict[str, Any]:
 
 
 def test_a_problem_carries_what_its_till_needs() -> None:
-    """A duplicate the certification that the number had (decision 5), a credit over its original both sums (issue 5 item 1). A lost line asks for the same key again: the till must not make a
-    new request of it while the outcome is unknown."""
+    """A duplicate its certification (decision 5), a credit over its original the sums, a lost line the same key again."""
     certification = body_of(DuplicateInvoice(record()))["certification"]
     assert (certification["codeSecef"], certification["nim"]) == (record().code, NIM)
     body = body_of(errors.CreditExceedsOriginal("X-1", 100, 150, 20))
@@ -157,8 +156,7 @@ def test_a_header_says_how_to_go_on(error: Exception, header: tuple[bytes, bytes
 
 
 def test_no_path_of_the_box_leaves() -> None:
-    """Decision 11; the only path that an answer could name is the port's. Words of the machine and of the till stay as they are: a number or a refusal that looks like a path is none. Of an
-    unforeseen error nothing leaves: the body names the request, the log has the rest under the same id."""
+    """Decision 11; words of machine and till stay as they are, and of an unforeseen error nothing leaves but the log has it."""
     assert without_paths("cannot open /dev/mcf-EL02000015: gone") == "cannot open the port: gone"
     stored = "[Errno 2] No such file: '{}'"
     assert without_paths(stored.format("/var/lib/mcfd/mcfd.sqlite3-wal")) == stored.format("the port")
@@ -175,15 +173,3 @@ def test_no_path_of_the_box_leaves() -> None:
     assert b"/etc" not in answer.body
     assert [(line["event"], line["request_id"]) for line in lines] == [("request.failed", "r-9")]
     assert isinstance(lines[0]["exc_info"], RuntimeError)
-
-
-def test_an_error_that_is_made_of_names_and_numbers_is_a_sentence() -> None:
-    """In the language of its till; the other errors are given theirs."""
-    takes_text = (
-        *(refusals.Unauthenticated, refusals.TooManyRequests, errors.InvalidRequest),
-        *(errors.MachineOffline, errors.MachineBusy),
-    )
-    for error, _, _ in EXAMPLES:
-        if type(error) in KINDS and "__init__" in vars(type(error)):
-            (sentence,) = error.args
-            assert isinstance(sentence, str if isinstance(error, takes_text) else Text), type(error)

@@ -11,18 +11,6 @@ from support.cli.command import Command
 from daemon.cli import COMMANDS, root
 from daemon.cli.commands import version
 
-WALK = """
-import click
-from daemon.cli import root
-
-def walk(command, context):
-    yield command.get_help(context)
-    for name in getattr(command, "list_commands", lambda _: [])(context):
-        below = command.get_command(context, name)
-        yield from walk(below, click.Context(below, info_name=name, parent=context))
-
-print("=====".join(walk(root, click.Context(root, info_name="mcfd"))))
-"""
 EXAMPLES = """
 import shlex
 import click
@@ -65,21 +53,6 @@ def python(mcfd: Command, program: str, *arguments: str, **env: str) -> subproce
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=mcfd.environ(**env))
 
 
-def test_help_of_every_command_in_both_languages(mcfd):
-    """Each command explains itself in the language of the locale, French where the locale names none, with examples."""
-    french = python(mcfd, WALK, LC_ALL="C.UTF-8").stdout.split("=====")
-    english = python(mcfd, WALK).stdout.split("=====")
-    assert len(french) == len(english) >= 20
-    assert (
-        sum("Exemples\N{NO-BREAK SPACE}:" in page for page in french)
-        == sum("Examples:" in page for page in english)
-        >= 14
-    )
-    assert all(one != other for one, other in zip(french, english, strict=True))
-    for name in COMMANDS:
-        assert f"\n  {name} " in english[0]
-
-
 def test_a_command_starts_without_the_heavy_half_of_the_house(mcfd):
     """`mcfd keys list` imports no web server, no HTTP client, no cryptography, no serial port, no log."""
     mcfd.ok("keys", "create", "--nim", "EL02000015-1")
@@ -99,8 +72,7 @@ def test_the_examples_of_a_command_have_what_it_requires(mcfd):
 
 
 def test_wrong_use_is_2(mcfd):
-    """A command, option or argument that does not exist ends with 2 and a word on how it is used. So does a number that no row has, also beyond what SQLite
-    can look for: it was a traceback."""
+    """What does not exist ends with 2 and a word on its use; so does a number beyond what SQLite can look for."""
     for arguments in (["nonsense"], ["keys", "list", "--nonsense"], ["keys", "revoke"], ["keys", "revoke", "x"], []):
         done = mcfd.run(*arguments)
         assert done.returncode == 2, arguments

@@ -59,8 +59,7 @@ async def test_a_range_up_to_now_holds_what_a_fast_clock_wrote(tmp_path):
 
 
 async def test_the_journal_as_a_file(mcfd):
-    """The whole range, oldest first, in the form of an accountant's program; a file that is there stays as it is, and of one that
-    could not be made nothing is left."""
+    """The whole range, oldest first, in each form; a file that is there stays, and of one that could not be made nothing is left."""
     for form, first in (("csv", "seq,state"), ("excel-fr", "\ufeffN° d'ordre;État"), ("jsonl", '{"seq":1,')):
         target = mcfd.folder / f"journal.{form}"
         output = mcfd.ok("journal", "--from", "2020-01-01", "--output", str(target), "--format", form)
@@ -130,8 +129,7 @@ SEQUENCES = "\x1b]0;x\x07\x1b[2J\x9b31m\nmcfd: all is well\u202e"
 
 
 def test_a_stranger_writes_nothing_on_the_terminal_of_root(mcfd):
-    """A name at the login, a line of another program, or a key's label in a table is shown with its control characters spelt out: no escape sequence, no line of
-    its own, no change of direction."""
+    """Control characters of a stranger are spelt out: no escape sequence, no line of its own, no change of direction."""
     log = mcfd.folder / "mcfd.log"
     failed = {"time": "2025-12-03T08:00:00.123Z", "level": "warning", "event": "login.failed", "name": SEQUENCES}
     log.write_text(json.dumps(failed) + "\n" + SEQUENCES.replace("\n", "") + "\n")

@@ -1,5 +1,4 @@
-"""No English word of ours or of click's on a French terminal: the help of every command, and what each says when it is used wrongly or
-there is nothing yet."""
+"""No English word of ours or of click's on a French terminal, in help, on wrong use, or where there is nothing yet."""
 
 import json
 import re

@@ -69,8 +69,7 @@ def test_a_killed_command_leaves_no_part_of_its_file(mcfd: Command, tmp_path: Pa
 
 @pytest.mark.parametrize("words", [("backup",), ("backup", "--all", *PHRASE)], ids=lambda words: " ".join(words[:2]))
 def test_a_stopped_command_leaves_nothing(mcfd: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """`systemctl stop` of a backup, as an upgrade or the end of the day does: it ends by the signal, and what it had begun is gone at once, not
-    with the next backup."""
+    """`systemctl stop` of a backup ends it by the signal, and what it had begun is gone at once."""
     command = [*words_in(tmp_path, words), str(tmp_path / "out/copy")]
     mcfd.ok(*command)
     (tmp_path / "out/copy").unlink()
@@ -104,8 +103,7 @@ def test_the_page_of_the_first_start_ends_when_it_is_stopped(tmp_path: Path) -> 
 
 
 def test_a_file_system_without_nameless_files_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a stick with vfat: a file is there completely or not at all as well, an existing one stays if a new one was wanted, and what a
-    killed process has left beside it goes with the next one, but not what a living one writes, nor what a person has put aside."""
+    """As vfat: a file is whole or not at all; what a killed process left goes, not what a living one writes or a person put aside."""
     real, file, other = os.open, tmp_path / "copy.age", tmp_path / ".copy.age.in_use_1.part"
 
     def opened_file(path: Path, flags: int, *mode: int) -> int:

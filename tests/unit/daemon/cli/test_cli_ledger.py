@@ -29,8 +29,7 @@ def test_a_sound_ledger_and_a_changed_record(mcfd):
 
 
 def test_a_backup_is_verified_and_put_back(mcfd):
-    """A file that exists is replaced only with --force, and the ledger itself not even then. What happened after the backup is gone, the ledger it replaced is
-    kept, and both are sound."""
+    """A file is replaced only with --force, the ledger never; after a restore the ledger before it is kept, and both are sound."""
     copy = mcfd.folder / "copy.sqlite3"
     assert mcfd.ok("backup", str(copy)) == f"verified copy: {copy} (3 records, 1 Z closure)\n"
     assert mcfd.refused(1, "backup", str(copy)) == f"{copy} exists already"
@@ -54,8 +53,7 @@ def test_a_backup_is_verified_and_put_back(mcfd):
     ("machine", "is_reported"), [("", False), ("enabled = false", False), ("enabled = true", True)]
 )
 async def test_missing_writes_are_reported_while_the_machine_may_answer(mcfd, machine, is_reported):
-    """A book whose machine has left the configuration, or is switched off in it, is never compared: `verify`, and with it each upgrade, would
-    fail for ever. Doctor advises the decision, and no copy: that would lose what is newer."""
+    """A book whose machine left the configuration or is off is never compared, and would fail for ever; doctor advises `settle`."""
     if machine:
         mcfd.config.write_text(f'{CONFIG}\n[[machine]]\nnim = "EL02000099-1"\nport = "/dev/mcf-2"\n{machine}\n')
     lost = to_stored(WRITES_LOST(count=3))
@@ -128,8 +126,7 @@ def test_at_a_terminal_it_asks_first(mcfd):
 
 
 async def test_it_says_which_certifications_the_copy_lacks(mcfd):
-    """Before a ledger is replaced by an older copy alone: how many, the first and the last; not if the copy has them all. With `--keep-newer` a sound
-    ledger stays, a damaged one is mended and has them all, and one whose newest rows cannot be taken over is not replaced."""
+    """How many, first and last; with `--keep-newer` a damaged ledger is mended, and one that cannot be is not replaced."""
     async with opened(mcfd.ledger) as store:
         till = await Till.of(store)
         await till.sell()
@@ -207,10 +204,7 @@ def test_no_book_is_wrong_by_a_clock_that_is_not_set(mcfd, monkeypatch):
 
 
 async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
-    """`--last-z NIM=3` for each; a plain number where there is one machine; who is left out is named, and asks. A number before the
-    ledger's own last Z is refused: the next Z might be one that is on paper. Who does
-    not say --yes is told what cannot be taken back. The numbers in between
-    are no closures: `mcfd verify` counts those that are there."""
+    """`--last-z NIM=3` for each; who is left out is named; none is below the ledger's own, and without --yes nothing is done."""
     other = "EL02000099-1"
     async with opened(mcfd.ledger) as store:
         await (await Till.of(store, other)).close()

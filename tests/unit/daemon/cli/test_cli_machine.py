@@ -25,8 +25,7 @@ def mcfd(tmp_path):
 
 
 async def test_the_machines_and_what_the_ledger_knows(mcfd):
-    """One line for each: configured or only in the ledger, its counters and number of Z. Of a machine in attention, what was found and the command that
-    settles it stand below the list."""
+    """One line for each, configured or only in the ledger; of one in attention what was found, and the command that settles it."""
     async with opened(mcfd.ledger) as store:
         till = await Till.of(store)
         await till.sell()
@@ -79,8 +78,7 @@ async def test_a_spare_and_a_take_over_are_named(mcfd):
 
 
 async def test_of_two_taxpayers_of_a_machine_the_present_one_is_meant(mcfd):
-    """Both machines of a pair were sold to another taxpayer: a take-over and a repair of the time are about its books, as the list is; also after the
-    first one has come back."""
+    """A take-over, a repair of the time and the list are about its books, also after the first one has come back."""
     with mcfd.config.open("a") as config:
         config.write(f'[[machine]]\nnim = "{OTHER}"\nport = "spare"\nspare_for = "{NIM}"\n')
     async with opened(mcfd.ledger) as store:
@@ -173,17 +171,23 @@ def test_ports_need_no_configuration(mcfd):
 # -- settling -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def disputed(mcfd):
-    """An attempt whose outcome is unknown: 38h went out, and what the machine then said fits no story. It did certify."""
+async def in_dispute(mcfd, *behind) -> str:
+    """38h of D-1 went out, and was certified, with those invoices `behind` it: what the machine says fits no story. Its time."""
     async with opened(mcfd.ledger) as store:
         till = await Till.of(store)
         await till.sell()
-        sale = invoice("D-1")
-        attempt_id = await till.begin(sale)
+        attempt_id = await till.begin(invoice("D-1"))
         await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)
-        till.word(sale)
-        await store.ledger.store_evidence(till.book, till.state(sale), at=till.at)
+        for sale in (invoice("D-1"), *behind):
+            till.word(sale)
+        state = till.state(sale)
+        await store.ledger.store_evidence(till.book, state, at=till.at)
+    return till.state().time
+
+
+@pytest.fixture
+async def disputed(mcfd):
+    await in_dispute(mcfd)
     return mcfd
 
 
@@ -228,23 +232,9 @@ async def test_two_persons_settle_one_case(disputed, monkeypatch):
 CODE = "7Q2M-K4ZP-ABCD-EFGH-IJKL-MN27"
 
 
-async def behind_a_stranger(mcfd) -> str:
-    """D-1 was certified, and a stranger's invoice came after it; the machine's time of D-1."""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
-        await till.sell()
-        sale = invoice("D-1")
-        attempt_id = await till.begin(sale)
-        await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)
-        till.word(sale)
-        till.word(invoice("X-1"))
-        await store.ledger.store_evidence(till.book, till.state(invoice("X-1")), at=till.at)
-    return till.state().time
-
-
 async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
     """`certified` with code and time, where the machine's last invoice is another; what is typed wrongly is named in the error."""
-    time = await behind_a_stranger(mcfd)
+    time = await in_dispute(mcfd, invoice("X-1"))
     settling = ("machine", "settle", "--decision", "certified", "--reason", "ticket")
     assert "--code, --time" in mcfd.run(*settling).stderr
     done = mcfd.run(*settling, "--code", "7Q2M", "--time", "hier", "--counters", "trois")
@@ -262,7 +252,7 @@ async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
 @pytest.mark.parametrize("is_printed", [True, False])
 async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_printed):
     """The machine's clock was wrong: the person with its paper says so, at the terminal or beforehand, and the audit log has it; a typing error ends there."""
-    await behind_a_stranger(mcfd)
+    await in_dispute(mcfd, invoice("X-1"))
     typed = f"certified\n{CODE}\n01/01/2020 00:00:00\n\n{'y' if is_printed else 'n'}\nticket\n"
     done = mcfd.at_terminal(typed.encode(), "machine", "settle")
     assert (done.returncode, "cannot be of that time" in done.stdout) == (0 if is_printed else 1, True)
@@ -278,8 +268,7 @@ async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_pr
 
 
 async def test_what_is_not_decided(disputed, tmp_path):
-    """A script has to give decision and reason: exit 2. `--case` names what was looked at: exit 1 when it is another one by now. With the port free the machine's
-    fresh word goes before the one that was kept: this one never saw D-1. Nothing is written."""
+    """Without decision or reason 2, with another case by now 1; the machine's fresh word counts. Nothing is written."""
     settling = ("machine", "settle", "--decision", "certified", "--reason", "x")
     look = disputed.run("machine", "settle")
     assert "--decision is needed" in look.stderr

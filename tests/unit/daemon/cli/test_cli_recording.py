@@ -27,8 +27,7 @@ def mcfd(tmp_path):
 
 
 def test_it_is_shown_without_the_people(mcfd, tmp_path):
-    """Command and fields by name, the customer masked, unless root asks for them. From an age or a time on; incidents by their name. Nothing was recorded: exit
-    code 3."""
+    """Commands and fields by name, the customer masked unless root asks; from a time on, by incident; nothing recorded: 3."""
     look = ("machine", "recording")
     output = mcfd.ok(*look, NIM)
     assert "C3h  SEQ 21  customer  CTYPE=PM  CIFU=xxxxxxxxx  CNAME=xxxx" in output

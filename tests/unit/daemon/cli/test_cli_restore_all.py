@@ -1,5 +1,4 @@
-"""`restore --all` as root types it, of an archive that somebody else has made: it is data. It is written into the folders of this box and
-nowhere else, after its targets were named and asked for, and a killed restore leaves nothing to read."""
+"""`restore --all` of an archive that somebody else has made: data, written into this box's folders alone, and nothing of it is left by a kill."""
 
 import contextlib
 import os
@@ -63,8 +62,7 @@ async def bench(tmp_path: Path) -> Bench:
 
 
 def test_nothing_is_written_outside_of_the_folders_of_this_box(bench: Bench) -> None:
-    """The configuration in the archive names other places for logo, secrets and certificates: absolute, by `..`, as the ledger itself.
-    They are listed and not written; the rest is put back, a secret with the mode of a secret. Where the configuration was on the other box decides nothing here."""
+    """Other places that its configuration names are listed and not written; the rest is put back, a secret with its mode."""
     evil = bench.outside / "cron"
     config = f"""{CONFIG}
 [company]
@@ -256,8 +254,7 @@ async def box(bench: Bench) -> Command:
 
 
 def test_its_own_backup_is_put_back_another_wants_a_word(bench: Bench, box: Command) -> None:
-    """One that is not signed, as all of 0.1.0, or signed by another box, is refused and says what it is. `--foreign` takes it, and
-    `--signed-by` that of one other box. A box that has a ledger and no key takes no stranger's backup either: it is no new disk."""
+    """One unsigned or signed by another box is refused without `--foreign` or `--signed-by`, also where there is no key."""
     own, unsigned = bench.folder / "own.age", bench.archive(CONFIG)
     assert "this box" in box.json(*bench.words(own, "--yes"))["signature"]
     done = box.run(*bench.words(unsigned, "--yes"))
@@ -351,8 +348,7 @@ def nothing_new_in(*folders: str) -> Iterator[None]:
 
 
 def test_a_restore_that_is_killed_leaves_nothing_to_read(bench: Bench) -> None:
-    """At whatever moment the power goes: what is decrypted and not in its place yet is its owner's alone, and the same command again
-    finishes it and leaves nothing beside."""
+    """What is decrypted is its owner's alone at every step; the same command again finishes it and leaves nothing beside."""
     files = {"files/backup.passphrase_file": b"six mots\n"}
     config = f'{CONFIG}\n[backup]\npassphrase_file = "credentials/backup.passphrase"\n'
     words = bench.words(bench.archive(config, files), "--foreign", "--yes")

@@ -50,8 +50,7 @@ def test_the_table_names_every_command() -> None:
 
 @pytest.mark.long
 def test_a_stranger_learns_nothing_and_changes_nothing(mcfd: Command) -> None:
-    """Somebody with a shell on the box who is neither root nor the daemon: what needs the box's files is refused without a word of them,
-    and not a byte of them changes; the rest works."""
+    """What needs the box's files is refused without a word of them, and not a byte of them changes; the rest works."""
     before = {path: path.read_bytes() for path in mcfd.folder.rglob("*") if path.is_file()}
     for command, (code, text) in zip(TABLE, typed(mcfd, STRANGER, list(TABLE)), strict=True):
         if TABLE[command] == ANYONE:

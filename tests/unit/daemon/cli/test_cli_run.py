@@ -2,10 +2,8 @@ import os
 import socket
 from pathlib import Path
 
-import httpx
 import pytest
 from support.cli.command import CONFIG, NIM, Command
-from support.shop import Machine, Shop, invoice, wait_for
 
 
 def test_a_port_that_is_taken(tmp_path):
@@ -53,27 +51,3 @@ def test_a_pipe_in_the_place_of_the_mark_of_commits(tmp_path):
     os.mkfifo(mark)
     box.ok("keys", "create", "--nim", NIM)
     assert "all is right" in box.ok("verify")
-
-
-def test_settled_while_the_daemon_runs(tmp_path):
-    """Another program used the machine while mcfd was away: attention; `mcfd machine settle` beside the running daemon, which
-    holds the line, takes over what the machine said, and the daemon goes on without a restart."""
-    (tmp_path / "other").mkdir()
-    machine = Machine(tmp_path)
-    with Shop(tmp_path, machines=(machine,)) as shop, Shop(tmp_path / "other", machines=(machine,)) as other:
-        shop.start()
-        assert shop.certify(invoice("A-1")).status_code == httpx.codes.OK
-        assert shop.stop_daemon() == 0
-        other.start_daemon()
-        assert other.certify(invoice("B-1", 700)).status_code == httpx.codes.OK
-        assert other.stop_daemon() == 0
-        shop.start_daemon(ready=False)
-        wait_for(lambda: shop.certify(invoice("A-2")).json()["code"] == "MACHINE_ATTENTION", "attention")
-        settle = ("machine", "settle", NIM, "--decision", "adopt", "--reason", "the old till was used")
-        # The ledger is known to be behind before the machine has said by what.
-        result = wait_for(lambda: (done := shop.mcfd(*settle)).returncode == 0 and done, "what the machine says")
-        assert "B-1 (FV, 700 XOF)" in result.stdout
-        wait_for(lambda: shop.http.get("/health/ready").status_code == httpx.codes.OK, "work to go on")
-        assert shop.certify(invoice("B-1", 700)).json()["code"] == "DUPLICATE_INVOICE"
-        assert shop.certify(invoice("A-2")).status_code == httpx.codes.OK
-        shop.verify()

@@ -49,8 +49,7 @@ async def box(tmp_path: Path) -> Command:
 
 
 def test_the_whole_box_comes_back(box: Command, tmp_path: Path) -> None:
-    """Ledger, people, configuration, secrets and the authority, so that no till has to trust anew; the last Z is asked, since the dead
-    disk may have given more numbers than the backup has. On a box in use `--yes` is needed; the configuration and the ledger that were there stand aside."""
+    """Ledger, people, configuration, secrets and authority; on a box in use with `--yes`, and what was there stands aside."""
     file, phrase = tmp_path / "stick.age", ("--passphrase-file", str(box.folder / "passphrase"))
     content = box.json("backup", "--all", str(file), *phrase)
     assert (content["records"], content["closures"]) == (2, 2)
@@ -88,8 +87,7 @@ async def test_it_says_which_certifications_the_copy_of_the_whole_box_lacks(box:
 
 
 def test_a_key_opens_what_the_nightly_one_closed(box: Command, tmp_path: Path) -> None:
-    """With `[backup] recipients` nothing is asked, and the box itself cannot open what it made; a wrong key or a file of something
-    else changes nothing."""
+    """The box itself cannot open what it made for `recipients`; a wrong key or file changes nothing."""
     identity, recipient = new_identity()
     (tmp_path / "id").write_text(identity)
     (tmp_path / "other").write_text(new_identity()[0])

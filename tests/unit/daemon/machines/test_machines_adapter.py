@@ -110,8 +110,7 @@ async def read_subtotal(*fields: str) -> Subtotal:
 
 @pytest.mark.parametrize("expected", ["1180", "1000"])
 async def test_a_group_s_total_with_or_without_its_vat_is_understood(expected: str) -> None:
-    """33h: the page leaves open which of them a machine shows in HT mode; the total of all tells them apart. A group whose rate the machine did
-    not tell has none."""
+    """33h in HT mode: the total of all tells which it is; a group whose rate the machine did not tell has none."""
     groups, vat = ["500", expected] + ["0"] * 14, ["0", "180"] + ["0"] * 14
     result = await read_subtotal("1680", *groups, *vat, "0")
     assert result.taxes == (TaxLine("A", 0, 500, 0, 500), TaxLine("B", 0, 1000, 180, 1180))
@@ -170,8 +169,7 @@ async def test_the_taxpayer_is_as_38h_says_else_as_the_machine_said_before(
 async def test_what_somebody_else_did_just_before_is_in_the_counters(
     session: LineSession, machine: ConnectedMachine, is_lost: bool
 ) -> None:
-    """38h names one counter and TC: where TC moved by more than this invoice, C1h tells what the others are now. Where the line is lost at that C1h, it is certified all the same,
-    with the counters that 38h allows."""
+    """Where TC moved by more than this invoice C1h tells the others; a line lost there leaves what 38h allows."""
     session.machine.certify_foreign(invoice_type="FA", total=500)
     own = await entered(machine)
     if is_lost:

@@ -60,8 +60,7 @@ retry_max = 300.0
 
 
 def test_the_example_of_the_interfaces_page(tmp_path):
-    """The TOML that scripts rely on is read as it stands, whole numbers where a number of seconds may be one. NIM and port are all that must be said:
-    the rest has those defaults."""
+    """The TOML that scripts rely on is read as it stands; NIM and port are all that must be said."""
     settings = load(write(tmp_path, EXAMPLE), {})
     assert (settings.reports.aggregation_delay, str(settings.reports.zone)) == (2.0, "UTC")
     assert (settings.machine[0].nim, settings.file) == ("EL02000015-1", tmp_path / "mcfd.toml")

@@ -25,8 +25,7 @@ def data_of(entry, *labels, **more):
 
 @pytest.mark.parametrize(("mode", "kind"), [("live", "bf.mcfd.closure.v1"), ("test", "bf.mcfd.closure.test.v1")])
 def test_envelope(mode, kind):
-    """id, source, type, subject and time are what a headquarters routes and deduplicates by: who asks for closures by type gets none of the sandbox.
-    `data` is the Z report as the till got it, with the mode, the box and the chain beside it; the machine may have been activated anew since."""
+    """What a headquarters routes and deduplicates by, the sandbox by another type; `data` is the report with mode, box and chain."""
     entry = msgspec.structs.replace(make_outgoing(z_number=7, mode=mode), nim="EL02000015-2")
     event = json.loads(compose(entry, "caisse-1"))
     VALIDATOR.validate(event)

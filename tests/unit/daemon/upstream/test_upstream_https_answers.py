@@ -43,8 +43,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used_again(tmp_path
 async def test_a_try_that_is_given_up_at_any_moment_leaves_nothing_behind(
     tmp_path: Path, at_once: int, keeps: bool
 ) -> None:
-    """At each turn of the loop that a try takes, as its time is over or the daemon reloads: the next one is delivered, and headquarters has no
-    connection that nobody uses. A pool of httpcore keeps one for ever if it is given up before its first byte, and has ten (httpcore 1093)."""
+    """At each turn of the loop: the next is delivered, and no unused connection stays, as one of httpcore would (1093)."""
     open_now = 0
     how = b"keep-alive" if keeps else b"close"
 

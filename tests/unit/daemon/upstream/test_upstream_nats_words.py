@@ -95,8 +95,7 @@ def refusal(code: int, err_code: int, description: str) -> bytes:
         (refusal(400, 10_054, "too large"), DeliveryRefused("larger than the stream takes"), 1),
         (b"no JSON", RetryLater(NO_STREAM), 1),
         (b'{"stream":5}', RetryLater(NO_STREAM), 1),
-        (b"[]", RetryLater(NO_STREAM), 1),
-        (b"x" * 65_900, RetryLater(NO_STREAM), 1),
+        *((says, RetryLater(NO_STREAM), 1) for says in (b"[]", b"{}", b"7", b'{"error": {}}', b"x" * 65_900)),
         (DENIAL % TOPIC.encode(), RetryLater(f"permissions violation: this key may not publish on {TOPIC}"), 1),
         (DENIAL % TOPIC.lower().encode(), RetryLater(f"permissions violation: this key may not publish on {TOPIC}"), 1),
         (b"-ERR 'User Authentication Expired'\r\n", RetryLater("User Authentication Expired"), 2),
@@ -106,8 +105,7 @@ def refusal(code: int, err_code: int, description: str) -> bytes:
 async def test_what_a_server_says_of_a_closure(
     tmp_path: Path, says: bytes, outcome: Delivery, connections: int
 ) -> None:
-    """Parked is what is larger than it may be; all else is tried again, in words that say whose trouble it is. The connection stays where
-    somebody has answered, and another one is opened where nobody has."""
+    """Parked is what is larger than it may be, all else tried again; the connection stays where somebody has answered."""
     async with serving(tmp_path, says) as (server, receiver):
         assert await deliver(receiver) == outcome
         server.says = TAKEN
@@ -187,8 +185,7 @@ async def test_a_server_that_refuses_the_connection(tmp_path: Path, hello: bytes
 
 
 async def test_credentials_that_are_damaged(tmp_path: Path) -> None:
-    """The start names the key of the configuration and the file. Later a closure is tried again, since the file is repaired some day; a person who tries out the
-    configuration hears that it is the file."""
+    """The start names key and file; later a closure is tried again, and a person who tries it out hears that it is the file."""
     file = tmp_path / "box.creds"
     file.write_text("SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY")
     options = Options(url="nats://127.0.0.1:1", credentials_file=file)

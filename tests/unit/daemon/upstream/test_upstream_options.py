@@ -41,8 +41,7 @@ def key(tmp_path):
     ],
 )
 async def test_addresses_that_are_taken(key, kind, url, allow_plain, servers):
-    """https anywhere, plain http to this box or with the explicit setting. One NATS server or several: tls:// always encrypts, and so does nats://
-    beyond this box without that setting."""
+    """Plain http to this box or with the setting; tls:// always encrypts, nats:// beyond this box without the setting."""
     receiver = open_receiver(kind, Options(url=url, key_files=key, allow_plain=allow_plain))
     assert isinstance(receiver, {"https": HttpsReceiver, "nats": NatsReceiver}[kind])
     assert getattr(receiver, "servers", None) == servers

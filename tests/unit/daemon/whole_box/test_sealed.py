@@ -1,5 +1,4 @@
-"""Encrypted backups are files of age: what mcfd closes `age` opens, and the other way round; what 0.1.0 closed opens; nothing that was
-changed or malformed passes."""
+"""Encrypted backups are files of age: `age`, mcfd and 0.1.0 open each other's; nothing changed or malformed passes."""
 
 import io
 import resource
@@ -95,8 +94,7 @@ def test_a_costly_passphrase_is_refused_before_it_costs(work: int) -> None:
 
 
 def test_every_changed_byte_and_every_missing_end_is_noticed(pair: Pair) -> None:
-    """In header, code, nonce and payload; a file that ends between two chunks too. A reader that stops early still learns of a changed end: what was read counts only when all of it was what
-    was sealed."""
+    """Also a file that ends between two chunks, and by a reader that stops early."""
     closed = close(b"x" * 70_000, pair[1])
     places = [*range(0, 250, 7), len(closed) - 70_000, len(closed) - 1]
     damaged = [closed[:at] + bytes([closed[at] ^ 1]) + closed[at + 1 :] for at in places]
@@ -144,8 +142,7 @@ def test_age_itself_opens_it_and_closes_for_us(tmp_path: Path, pair: Pair) -> No
 
 
 def test_a_mistyped_key_is_none(pair: Pair) -> None:
-    """The checksum of a key tells it from another one; small letters from the paper are as good as
-    capitals, also in groups and over two lines."""
+    """Its checksum tells; small letters, groups and two lines are as good as the paper's capitals."""
     wrong = pair[1][:-1] + ("q" if pair[1][-1] != "q" else "p")
     for text in (wrong, "age1", pair[0], "ssh-ed25519 AAAA"):
         with pytest.raises(ValueError):  # noqa: PT011  whatever is wrong with it

@@ -107,8 +107,7 @@ def test_syns_come_before_the_answer(spec, syns):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_damage_at_random(seed):
-    """One flipped bit anywhere in a request: not executed, at most NAK; the frame after it is heard again. In a reply: never a good frame. Noise: random bytes, then
-    the reply whole."""
+    """A flipped bit of a request: at most NAK; of a reply: never a good frame. Noise: random bytes, then the reply whole."""
     wire = wire_with("flip-request#1", seed)
     assert all(is_nak(event) for event in wire.send(0x20, 0xC1))
     assert isinstance(wire.send(0x20, 0xC1)[-1], MachineReply)

@@ -30,8 +30,7 @@ def test_a_reply_is_there_with_its_last_byte():
 
 
 def test_a_whole_invoice_takes_its_bytes_time_and_not_more():
-    """Six commands over a paced line with a host that is always 3 ms late on the machine's side: the lateness is absorbed,
-    and the exchange takes bytes × 10 / baud to the microsecond."""
+    """A host that is 3 ms late is absorbed: bytes × 10 / baud, to the microsecond."""
     session, line = LineSession(SimulatedMachine(SimulatorOptions())), PacedLine(115_200)
     now = start = 50.0
     bytes_moved = 0

@@ -66,8 +66,7 @@ async def played(text: str, numbers: tuple[str, ...] = ("F-1", "F-2")) -> tuple[
 
 
 async def test_what_was_said_is_said_again() -> None:
-    """Lost and damaged frames too, under other SEQs. A look at the machine comes at another moment in each run: a state that was not asked then is brought up to date,
-    and tells of no past before the last sale."""
+    """Lost and damaged frames too, under other SEQs; a state that was not asked then is brought up to date."""
     text, then = await recorded()
     lines = text.splitlines(keepends=True)
     closed = max(at for at, line in enumerate(lines) if " > " in line and "815000.00" in line)  # 38h
@@ -77,8 +76,7 @@ async def test_what_was_said_is_said_again() -> None:
 
 
 async def test_what_is_otherwise_than_it_was_is_told() -> None:
-    """An answer edited by hand is taken, its length and checksum set right: an edit that drops a field need not count. A time moved and a line broken, with their line numbers.
-    The same command with other data gets the recorded answer."""
+    """An answer edited by hand is taken and told; times moved, lines broken and other data are told too."""
     text, then = await recorded()
     now, differences = await played(text.replace(",EL02000015-1,00084440Y,", ",EL02000015-1,0,"))
     assert [closed.ifu for closed in now if hasattr(closed, "ifu")] == ["0", "0"]

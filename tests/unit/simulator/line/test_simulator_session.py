@@ -9,8 +9,7 @@ from simulator.machine.options import SimulatorOptions
 
 
 def test_an_equal_seq_is_repeated_and_not_executed():
-    """Protocol 1: the base of exactly-once. The same bytes again, and the counters stay. The machine looks at the SEQ alone: a till that reuses one gets the old
-    answer, with the old CMD. Only the last one is remembered: two SEQ in turn are new commands each time."""
+    """Protocol 1, the base of exactly-once: the SEQ alone counts, and only the last one is remembered."""
     wire = Wire()
     wire.certify("F-1")
     (first,) = wire.send(0x25, 0x38, "15000.00")

@@ -47,8 +47,7 @@ def test_the_subtotal_in_each_way(habits, lines, total, group, vat):
 
 
 def test_the_subtotal_in_other_fields():
-    """33h: the specific tax is told or not, the line has it all the same, in its amount; a comma for the point cuts the fields, of C1h too, as firmware does that
-    never heard of the other commas; nothing where nothing was sold."""
+    """The specific tax told or not, a comma that cuts the fields of 33h and C1h, nothing where nothing was sold."""
     for habits, expected in (({}, "100"), ({"untold_specific": True}, "0")):
         till = Till(**habits)
         till.enter("F-1", "Riz\tLOCBIE,B18.00%2218\t1050.00*2.000;T50,100")

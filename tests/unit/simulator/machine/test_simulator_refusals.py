@@ -92,9 +92,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("stage", "command", "text"), [(*at, text) for at, texts in REFUSED.items() for text in texts])
 def test_what_is_refused(stage, command, text):
-    """C0h with wrong fields, type, mode, IFU, nature, reference or number; a customer without seven fields, or a company without IFU and name; a payment that is none of
-    the six letters and an amount above 0 with at most two decimals; a comment that is no letter A…H, a comma and an escaped text; 38h with another total than the
-    machine's own, or while something is due, which it says. The machine stays as it was."""
+    """C0h, C3h, 35h, 36h and 38h with wrong data, as the protocol has them; the machine stays as it was."""
     till = at_stage(stage)
     answer = till.ask(command, text)
     assert answer.startswith("E:Still due: 14999" if stage is Stage.PAYING else "E:")

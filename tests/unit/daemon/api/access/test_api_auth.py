@@ -31,8 +31,7 @@ from daemon.core.errors import NotFound
 async def test_without_a_key_of_ours_nobody_comes_in(
     served: Served, usecases: UseCases, sent: list[str], expected: str
 ) -> None:
-    """401 with a challenge, which names an error only where a key was sent (RFC 6750, 3.1); the detail tells a mistyped key from an unknown one, and
-    nothing was asked of the machine. Two headers are none."""
+    """401 with a challenge (RFC 6750, 3.1) that tells mistyped from unknown; two headers are none; no machine is asked."""
     headers = [(b"authorization", value.encode("latin-1")) for value in sent]
     answer = await served.client.post(f"/v1/mcf/{NIM}/certify", json=INVOICE, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
@@ -51,8 +50,7 @@ async def test_without_a_key_of_ours_nobody_comes_in(
     ],
 )
 async def test_a_key_is_for_its_nim(served: Served, scheme: str, nim: str, is_let_in: bool) -> None:
-    """Decisions 12 and 26: compared up to the dash; 403 whether another NIM exists or not, and the answer tells nothing of it. The scheme has no case
-    (RFC 9110), and a NIM may come percent-encoded."""
+    """Compared up to the dash, percent-encoded too (12, 26); 403 whether another NIM exists or not. The scheme has no case."""
     answer = await served.client.get(f"/v1/mcf/{nim}/info", headers={"authorization": f"{scheme} {LIVE_KEY}"})
     assert answer.status_code == (200 if is_let_in else 403)
     if not is_let_in:
@@ -114,8 +112,7 @@ def test_the_memory_of_wrong_keys_is_bounded() -> None:
 
 
 async def test_the_proxy_is_told_of_live_keys(serve: Serve) -> None:
-    """HAProxy gives the address of a till with a live key the larger limits; a sandbox key, a wrong one and a request without HAProxy do
-    not show."""
+    """HAProxy gives a till with a live key larger limits; a sandbox key, a wrong one and a request without it do not show."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "s"
         served = await serve(config={"behind": place})

@@ -51,8 +51,7 @@ async def test_a_session_from_login_to_logout(tmp_path: Path) -> None:
 
 
 async def test_a_session_ends_when_nobody_uses_it(tmp_path: Path) -> None:
-    """12 hours after its last request, whatever was written down of it so far. What a screen asks by itself is no use of it, nor is a stream that
-    is open, which ends with it."""
+    """12 hours after its last request; what a screen asks by itself, or an open stream, is no use of it."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         await store.ledger.write(create_person, "awa", "manager", hash_password(PASSWORD), at=START)
         clock = Clock()
@@ -76,8 +75,7 @@ async def test_a_session_ends_when_nobody_uses_it(tmp_path: Path) -> None:
 
 
 async def test_wrong_names_and_wrong_passwords_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the answer nor its log tells whether there is such a person; after five a minute that address has to wait,
-    and another one does not. (Under load the five take long enough for a sixth.)"""
+    """Neither answer nor log tells whether there is such a person; after five a minute that address alone waits."""
     monkeypatch.setattr("daemon.api.access.login.LoginGuard", partial(login_guard.LoginGuard, clock=lambda: 0.0))
     async with opened(tmp_path / "ledger.sqlite3") as store:
         await store.ledger.write(create_person, "awa", "manager", hash_password(PASSWORD), at=START)
@@ -98,8 +96,7 @@ async def test_wrong_names_and_wrong_passwords_are_one(tmp_path: Path, monkeypat
 
 
 async def test_ones_own_password(tmp_path: Path) -> None:
-    """Changed with the current one alone: all sessions of the person end, and a new one is open. A wrong one changes nothing, and is counted as a wrong
-    login is: who has found a screen open cannot try on."""
+    """With the current one alone, and all sessions end; a wrong one is counted as a wrong login is."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         await store.ledger.write(create_person, "awa", "seller", hash_password(PASSWORD), at=START)
         logins = Logins(store.ledger, Clock())
@@ -181,8 +178,7 @@ def test_another_programs_cookie_hides_ours_not(before: str) -> None:
 
 
 async def test_guessing_keeps_nobody_out(tmp_path: Path) -> None:
-    """One account is tried at from forty addresses: ten are looked at. Its person comes in from where she was before, with a browser that she has used
-    from anywhere, and others from one of those addresses."""
+    """Ten tries at an account from anywhere; its person comes in from a known place or browser, others from those addresses."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         for name in ("awa", "issa"):
             await store.ledger.write(create_person, name, "manager", hash_password(PASSWORD), at=START)

@@ -103,8 +103,7 @@ KEYS = {"live": LIVE_KEY, "test": TEST_KEY, "wrong": TEST_KEY[:-1]}
     ],
 )
 async def test_who_takes_a_place(serve: Serve, query: str, whose: str, status: int, expected: list[str]) -> None:
-    """Each request of a test key, until it is answered, also with an error; not a stream, which may go on for ever, nor what the router answers by
-    itself. A live key's is the sign of a till."""
+    """Each request of a test key until it is answered; no stream, nor what the router answers. A live key's is a till's sign."""
     share = Noted()
     served = await serve(sandbox=share)
     headers = {"authorization": f"Bearer {KEYS[whose]}", "last-event-id": "no id"}

@@ -79,8 +79,7 @@ def resolver(document: dict[str, Any], name: str) -> jsonschema.Draft202012Valid
 
 
 def test_the_document_is_openapi(app: Litestar, document: dict[str, Any]) -> None:
-    """Every schema is one, every reference leads somewhere; that schemathesis can read it, `test_schemathesis.py` shows. Every route is in it, all under /v1 and /health; every field is
-    explained, in requests and answers alike, beside the field in its struct."""
+    """Every schema and reference holds, every route is in it, and every field is explained."""
     for name, schema in document["components"]["schemas"].items():
         jsonschema.Draft202012Validator.check_schema(schema)
         for field, text in schema["properties"].items():
@@ -284,8 +283,7 @@ def outcome(reader: Callable[[Any], object], body: dict[str, Any]) -> object:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -> None:
-    """In each field of each body: the document permits it where the field may be left out, and only there; what is read is the same, and the same again with the default that the
-    document names. A new body gets its line above."""
+    """Permitted where the field may be left out and only there; read the same, as with the default that the document names."""
     whole, reader = BODIES[name]
     schema = resolver(document, name)
     schema.validate(whole)

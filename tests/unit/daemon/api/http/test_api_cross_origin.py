@@ -1,7 +1,5 @@
 """Pages of other origins: what the answers say of them, over a real socket."""
 
-from typing import Any
-
 import httpx
 import pytest
 from support.api import INVOICE, NIM, Serve, Served, UseCases
@@ -45,8 +43,7 @@ async def preflight(served: Served, origin: str, path: str = CERTIFY, **more: st
 async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
     allowing: Served, usecases: UseCases
 ) -> None:
-    """A preflight carries no key: 204, the methods and headers of a till, and nothing of cookies; the header of private network access for browsers that ask for
-    it. A page that leads its own name here is not helped by an Origin: 421."""
+    """204 with a till's methods and headers, and no cookies; private network access where asked. Another Host stays 421."""
     answer = await preflight(allowing, ORIGIN)
     assert (answer.status_code, answer.content) == (204, b"")
     assert "content-length" not in answer.headers
@@ -67,8 +64,7 @@ async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
 
 @pytest.mark.parametrize("origin", [*OTHERS, None])
 async def test_another_origin_is_told_nothing(serve: Serve, usecases: UseCases, origin: str | None) -> None:
-    """Its preflight is a request without a key; its reading of an answer is the browser's to refuse, since no header allows it. So is every origin's
-    where none is configured (None)."""
+    """Its preflight is a request without a key, and no header lets it read; so is every origin's where none is configured."""
     served = await serve(cross_origin=CrossOrigin((ORIGIN,))) if origin is not None else await serve()
     refused = await preflight(served, ORIGIN if origin is None else origin)
     answer = await served.get("/v1/me", headers={"Origin": ORIGIN if origin is None else origin})
@@ -78,26 +74,8 @@ async def test_another_origin_is_told_nothing(serve: Serve, usecases: UseCases, 
     assert usecases.calls == []
 
 
-@pytest.mark.parametrize(
-    ("origins", "method", "path", "name", "is_one"),
-    [
-        ((ORIGIN,), "OPTIONS", CERTIFY, b"access-control-request-method", True),
-        ((ORIGIN,), "GET", CERTIFY, b"access-control-request-method", False),
-        ((ORIGIN,), "OPTIONS", "/ui/today", b"access-control-request-method", False),
-        ((ORIGIN,), "OPTIONS", CERTIFY, b"access-control-request-headers", False),
-        ((), "OPTIONS", CERTIFY, b"access-control-request-method", False),
-    ],
-)
-def test_what_a_preflight_is(origins: tuple[str, ...], method: str, path: str, name: bytes, is_one: bool) -> None:
-    """OPTIONS that asks for a method, of the API, from an allowed origin; anything less is a request like any other."""
-    headers = [(b"origin", ORIGIN.encode()), (name, b"POST")]
-    scope: Any = {"method": method, "path": path, "headers": headers}
-    assert (CrossOrigin(origins).preflight(scope) is not None) is is_one
-
-
 async def test_answers_may_be_read_by_the_page_that_asked(allowing: Served) -> None:
-    """Each origin is named alone, and the headers that a till reads are among what its page may see. Only the API is for other origins: the shop's page
-    lives by a cookie, and nothing of it is for any other page."""
+    """Each origin is named alone, with the headers that a till reads; nothing but the API is for other origins."""
     for origin in (ORIGIN, "http://127.0.0.1:5173"):
         answer = await allowing.post(json=INVOICE, headers={"Origin": origin})
         assert answer.status_code == 200

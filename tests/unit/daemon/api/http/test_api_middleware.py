@@ -41,8 +41,7 @@ async def test_a_head_is_a_get_without_its_body(served: Served, path: str) -> No
 
 
 async def test_one_line_for_each_request(served: Served, lines: list) -> None:
-    """Id, method, route, status, duration, the peer's address, NIM; never the key, the query's values or the customer, nor the path's own words, which a stranger
-    may have written."""
+    """Id, method, route, status, duration, address, NIM; never key, values, customer or the path's own words."""
     body = {**INVOICE, "customer": {"clientType": "PP", "name": "Awa Sawadogo"}}
     began = time.monotonic()
     answer = await served.post(json=body, headers={"x-request-id": "r-6", "idempotency-key": "k-secret"})

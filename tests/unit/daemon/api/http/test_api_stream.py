@@ -71,8 +71,7 @@ def stream(source: Source, stopping: asyncio.Event | None = None, **options: Any
 
 
 async def test_half_an_answer_does_not_pass_for_a_whole_one() -> None:
-    """A ledger that fails in the middle leaves the answer without its end, and the log says why. Before the first piece nothing was sent, so it can still be a
-    problem with its status. The place is given back whatever happens."""
+    """A failure in the middle leaves it without its end; before the first piece it is a problem. The place is given back."""
     places = ConcurrencyLimit(1)
     whole, half, none = [Peer() for _ in range(3)]
     await stream(Source(b"a"), place=places.take("a"))(SCOPE, whole.receive, whole.send)

@@ -92,35 +92,35 @@ def credited(sale: Record, form: dict[str, str], *before: Record, rates: dict[st
 
 @given(sales())
 def test_lines_that_are_credited_one_by_one_come_to_the_invoice(sale: Record) -> None:
-    """Also without VAT, where the till's own amounts of the lines may come to another sum than was certified: the last one was refused, or a
-    franc was left."""
+    """Also without VAT, where the till's own amounts of the lines may come to another sum than was certified."""
     notes = [credited(sale, {f"line{at}": "1"}) for at in range(len(sale.invoice.items))]
     assert sum(note.total_ttc for note in notes) == sale.total_ttc
 
 
-def test_pieces_that_are_credited_one_by_one_come_to_the_line() -> None:
-    """Three pieces for 2 000 F: what rounding has given too much is taken off the last one, which was refused. More than was sold is not
-    reduced, and is refused as before."""
-    sale = record(body({"name": "Riz", "taxGroup": "B", "quantity": 3, "amountTtc": 2000}, pay=2000))
+def by_pieces(count: int, total: int) -> tuple[Record, list[Record]]:
+    """A sale of so many pieces, and a credit note of each."""
+    sale = record(body({"name": "Riz", "taxGroup": "B", "quantity": count, "amountTtc": total}, pay=total))
     notes: list[Record] = []
-    for _ in range(3):
+    for _ in range(count):
         notes.append(credited(sale, {"line0": "1", "quantity0": "1"}, *notes))
+    return sale, notes
+
+
+def test_pieces_that_are_credited_one_by_one_come_to_the_line() -> None:
+    """Three for 2 000 F: what rounding gave too much is taken off the last one; more than was sold is not reduced."""
+    sale, notes = by_pieces(3, 2000)
     assert [note.total_ttc for note in notes] == [667, 667, 666]
     assert credited(sale, {"line0": "1", "quantity0": "2"}, *notes[:2]).total_ttc == 1333
 
 
 def test_the_last_piece_of_an_invoice_takes_what_rounding_has_left() -> None:
     """Four pieces for 2 001 F: three at 500 F leave 501; a franc of the sale could be credited by no form."""
-    sale = record(body({"name": "Riz", "taxGroup": "B", "quantity": 4, "amountTtc": 2001}, pay=2001))
-    notes: list[Record] = []
-    for _ in range(4):
-        notes.append(credited(sale, {"line0": "1", "quantity0": "1"}, *notes))
+    _, notes = by_pieces(4, 2001)
     assert [note.total_ttc for note in notes] == [500, 500, 500, 501]
 
 
 def test_of_lines_with_one_name_the_one_is_credited_that_was_chosen() -> None:
-    """A till that calls everything "Divers": the line is recognised by its price, with and without VAT. The first line seemed credited, and the
-    credited one could be credited again."""
+    """A till that calls everything "Divers": the line is recognised by its price, with and without VAT."""
     lines = [
         {"name": "Divers", "taxGroup": "B", "unitPrice": 10_000, "quantity": 1},
         {"name": "Divers", "taxGroup": "B", "unitPrice": 500, "quantity": 3},

@@ -16,8 +16,7 @@ ENDS = 1_800_000_000_000
     ("now", "reached"), [(ENDS, True), (ENDS + 1, False), (ENDS - 2 * DAY, True), (ENDS - 2 * DAY - 1, False)]
 )
 async def test_a_link_ends_after_its_day(now: int, reached: bool) -> None:
-    """To the millisecond; until then it leads on to the machine that it names. Nor does it last for longer where the clock was ahead when it was
-    made, and was put right."""
+    """To the millisecond, also one made by a clock that was ahead; until then it leads on to its machine."""
     calls: list[bool] = []
 
     def machines() -> list[Any]:

@@ -74,8 +74,7 @@ def test_a_key_is_taken_as_it_was_sent_or_refused(sent: list[bytes], is_taken: b
 
 
 def test_a_fingerprint_is_of_method_path_query_and_body() -> None:
-    """The same for the same request whatever its other headers say, another when one of the four differs, none without a key. In a query the order does
-    not matter, nor a parameter that the operation does not know."""
+    """Whatever the other headers, the query's order and its unknown parameters are; none without a key."""
     key = (b"idempotency-key", b"k")
     same = call_for(key).fingerprint
     assert len(same) == 16
@@ -110,8 +109,7 @@ def test_a_fingerprint_is_of_method_path_query_and_body() -> None:
     ],
 )
 def test_a_body_is_the_same_where_its_values_are(body: bytes, is_same: bool) -> None:
-    """Whatever the order of names, the spaces, the spelling of numbers and characters, and fields that are null (39): a till that keeps its request in a
-    database, or builds it anew after a restart, sends other bytes."""
+    """Whatever the order of names, spaces, spelling and null fields (39): a till that builds it anew sends other bytes."""
     key = (b"idempotency-key", b"k")
     first = call_for(key, body=b'{"a":1180,"b":[{"c":1180.5,"d":"\\u00e9"}]}')
     assert (call_for(key, body=body).fingerprint == first.fingerprint) == is_same

@@ -50,8 +50,7 @@ def deeds(settings: Settings) -> list[str]:
 
 
 def test_what_was_ordered_is_carried_out_once(settings: Settings) -> None:
-    """The damaged ledger is mended by the copy, with a word on who did it; the next start finds no order. Without one, nothing is touched. The order is gone last: what was done before a
-    power cut is done over, with the same outcome."""
+    """The ledger is mended by the copy; the order is gone last, so a power cut before that does it over with the same outcome."""
     tamper(settings.storage.path, "UPDATE audit SET subject = 'nobody' WHERE id = 1")
     carry_out_order(settings)
     assert deeds(settings) == ["configuration.changed", "authority.created"]

@@ -38,8 +38,7 @@ QUEUE = 10_000
 
 @dataclass
 class FakeShop:
-    """Stands for the worker. `gaps`: seconds from the end of a till's sale to its next one. At `at`, a till waits or is at the machine if one
-    has arrived: a sale that is over has the next arrival in its place."""
+    """The worker; `gaps`: seconds from the end of a till's sale to its next. A sale that is over has the next arrival in its place."""
 
     gaps: Iterator[float]
     at: float = 0.0

@@ -151,8 +151,7 @@ async def test_where_a_stream_begins(store: Store, till: Till) -> None:
 
 
 async def test_a_stream_cannot_go_on_in_a_ledger_that_was_put_back(tmp_path: Path) -> None:
-    """Ids are given again after a restore: one from before it begins now and is told so, also when the ledger has come to that
-    number anew; from then on the epoch stands in the ids."""
+    """Its ids are given again: a stream from before is told so and begins now; the epoch stands in the ids from then on."""
     path, copy = tmp_path / "ledger.sqlite3", tmp_path / "copy"
     async with opened(path) as store:
         await (await Till.of(store)).sell()
@@ -193,8 +192,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 async def test_whatever_is_damaged_holds_up_nobody(store: Store, till: Till, path: Path, damage: str) -> None:
-    """Of a sale and a closure one is damaged in the file: the stream and the webhook's queue tell the rest, and of the damaged
-    one why."""
+    """The stream and the webhook's queue tell the rest, and of the damaged one why."""
     await till.sell()
     await till.close()
     await till.sell()

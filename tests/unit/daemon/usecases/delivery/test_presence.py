@@ -83,8 +83,7 @@ async def test_trouble_ends_nothing():
 
 @pytest.mark.parametrize("with_end", [True, False])
 async def test_what_is_asked_for_each_hour_ends(monkeypatch, with_end):
-    """Headquarters refuses a closure for good and asks for it each hour, as 0.1.0 does, with a new last Z each time: sent at once, after one
-    hour, two, four, eight, sixteen, and no more; four weeks later it is a new request."""
+    """Sent at once, after one hour, two, four, eight, sixteen, and no more, whatever its end; four weeks later it is new."""
     hours = [*range(70), 900]
     clock = [0.0]
     rig = Rig(
@@ -131,8 +130,7 @@ SANDBOX = PresenceAnswer((WantedClosures("test", 1, 2),))
     ids=["within the hour", "nothing was sent for it", "sandbox", "with include_sandbox"],
 )
 async def test_what_headquarters_misses_is_sent_again(answers, more, resent, requests):
-    """The Z that it names, once, however often it asks within the hour while the closures are on their way; from one on where it names no end, as 0.1.0 does. Where nothing was
-    sent again for a request, the next one, five minutes later, is looked at anew. Closures of the sandbox are asked for in vain where `include_sandbox` is off."""
+    """The named Z once within the hour; where nothing was sent the next request counts; the sandbox only where it is on."""
     rig = Rig(answers, **more)
     assert await rig.run() == ["closure.requested"] * requests
     assert rig.resent == resent

@@ -80,8 +80,7 @@ async def test_the_shop_is_read_by_itself_and_again_when_the_machine_comes_back(
 
 
 async def test_a_machine_that_is_away_is_not_waited_for(tmp_path: Path) -> None:
-    """A request to cancel an open invoice, or for its state, is answered at once, and nothing waits for the machine's return; what it said a
-    moment ago is not told either."""
+    """Freeing it and its state are answered at once; what it said a moment ago is not told either."""
     async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=3600.0)) as shop:
         await shop.connected()
         await read(shop.worker)

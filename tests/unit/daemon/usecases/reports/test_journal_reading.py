@@ -182,8 +182,7 @@ async def test_pages_show_the_journal_as_the_first_of_them(ledger: Filled) -> No
 
 
 async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only attempts have those; a range has the movements that lie in it. Credit notes are of the sale that they name: one has none itself, nor has what was not certified. What
-    has not ended comes on one page, however much there is, each once: it has no place yet by which a page could go on."""
+    """Only attempts have those; a credit note is of the sale it names; what has not ended comes on one page."""
     async with opened(ledger.path) as store:
         till = await Till.of(store)
         worker = worker_of(till)

@@ -65,8 +65,7 @@ async def test_what_was_taken_over_from_the_machine_is_in_no_report(tmp_path: Pa
 
 @pytest.mark.parametrize("is_brought_in", [True, False])
 async def test_hour_by_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_brought_in: bool) -> None:
-    """Each in its own; one that is to come is nothing and is not asked for, and one that is not long over, or
-    of which no tick has come, is looked at again, so that it is right whenever it is asked."""
+    """Each in its own; what is to come is not asked for, and what is not long over or has no tick yet is looked at again."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         worker = worker_of(till)

@@ -18,8 +18,7 @@ AMOUNT = 777
 
 
 async def everything(worker: MachineWorker, query: Page, before: int, stretch: int) -> tuple[list[str], int]:
-    """The numbers of all pages, and how many answers that took; each goes on where the one before ended, through two stretches at the most and
-    through no second one when its page is full. One of an amount is complete when its page is full or nothing is left."""
+    """The numbers of all pages, and how many answers that took; no answer goes through more than its two stretches."""
     numbers: list[str] = []
     answers = 0
     while True:
@@ -46,8 +45,7 @@ async def everything(worker: MachineWorker, query: Page, before: int, stretch: i
 async def test_amounts_and_customers_are_found_in_any_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int, entries: int
 ) -> None:
-    """Every entry of that amount, of that customer, and of both, newest first, each once; no answer goes through more than its share of the entries,
-    for a state neither."""
+    """Every entry of that amount, customer and both, newest first, each once; no answer goes through more than its share."""
     for name, most in {"STRETCH": stretch, "SEARCH_SLICE": stretch, "SIFTED": 2, "BUDGET": 2 * stretch}.items():
         monkeypatch.setattr(journal, name, most)
     async with opened(tmp_path / "ledger.sqlite3") as store:
@@ -78,8 +76,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
 
 
 async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
-    """A code with dashes and in small letters, a whole number, a part of one; what lies outside of the range is none of them.
-    What has not ended is found by its customer too."""
+    """However it is written, whole or in part, and only within the range; what has not ended by its customer too."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         records = [await till.certify(invoice(number)) for number in ("A-1", "A-12", "B-1")]

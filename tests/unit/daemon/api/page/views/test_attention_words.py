@@ -24,8 +24,7 @@ def machine(tc: int, fvc: int, frc: int) -> MachineState:
 
 
 def test_every_finding_of_the_ledger_has_plain_words() -> None:
-    """A lost answer, counters that went down, somebody else's invoices, an activation after an old copy, an empty ledger: each its own sentence, in each language, without
-    a counter in it; what is none of these is shown as it was found."""
+    """Each its own sentence in each language, without a counter in it; what is none of these is shown as it was found."""
     doubt = judge(record(state="begun", counters=None, code="", base=BEFORE), BEFORE, machine(14, 11, 1), "new")
     assert isinstance(doubt, Disputed)
     findings = (
