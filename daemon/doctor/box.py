@@ -67,7 +67,9 @@ def check_disk(settings: Settings) -> CheckResult:
     limit = settings.storage.max_size_mb
     if limit is not None and limit - size <= reserve:
         return Check("disk").fail(
-            "the ledger has grown to the size it may have", "a larger max_size_mb in [storage] ({limit} now)", limit=limit
+            "the ledger has grown to the size it may have",
+            "a larger max_size_mb in [storage] ({limit} now)",
+            limit=limit,
         )
     if free < reserve:
         return Check("disk").fail(
