@@ -7,8 +7,6 @@ import pytest
 from support.hq.in_process import log_in, pages
 from support.hq.store import take
 
-from common.wire.calendar_closure import is_calendar
-
 TOWER = b'{"note":' + b"[" * 7000
 BAD_TEXT = b'{"note":"\xff"}'
 PART = b'--x\r\nContent-Disposition: form-data; name="name"\r\n%s\r\n%s\r\n--x--\r\n'
@@ -26,11 +24,6 @@ async def test_a_body_that_is_none(store, box, body):
         stranger = await client.post("/v1/findings/1/solve", content=body, headers={"authorization": ""})
         assert (solved.status_code, solved.json()["code"]) == (400, "BAD_REQUEST")
         assert (stranger.status_code, stranger.json()["code"]) == (401, "UNAUTHENTICATED")
-
-
-@pytest.mark.parametrize("body", [TOWER, BAD_TEXT])
-def test_a_closure_that_is_a_tower(body):
-    assert not is_calendar(body)
 
 
 @pytest.mark.parametrize("number", [-(2**63) - 1, -1, 0, 2**31, 2**63, 10**40])

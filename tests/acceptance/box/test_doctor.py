@@ -49,13 +49,6 @@ def mcfd(tmp_path: Path) -> Command:
     return Command(tmp_path, f"[server]\nport = 1\n{CONFIG}")
 
 
-@pytest.fixture
-def impatient(mcfd: Command) -> Command:
-    """The same, for lines without an answer anyway."""
-    mcfd.config.write_text(f"{mcfd.config.read_text()}reply_timeout = 0.1\n")
-    return mcfd
-
-
 # -- beside a running daemon --------------------------------------------------------------------------------------------------
 
 
@@ -147,9 +140,9 @@ async def test_no_configuration(mcfd: Command) -> None:
     assert "mcfd setup" in found["todo"]
 
 
-async def test_a_line_without_its_machine(impatient: Command, tmp_path: Path) -> None:
+async def test_a_line_without_its_machine(mcfd: Command, tmp_path: Path) -> None:
     """No port, no answer, another device, another program: each with its own words."""
-    mcfd = impatient
+    mcfd.config.write_text(f"{mcfd.config.read_text()}reply_timeout = 0.1\n")
     link = tmp_path / f"machine-{NIM}"
     checks = await doctor(mcfd)
     assert (checks["port"]["state"], "does not exist" in checks["port"]["found"]) == ("fail", True)

@@ -259,19 +259,6 @@ def test_power_goes_while_an_authority_is_replaced(tmp_path: Path, monkeypatch: 
     read(tmp_path / "server.pem").verify_directly_issued_by(read(tmp_path / "ca.pem"))
 
 
-def test_power_goes_between_key_and_root(tmp_path: Path) -> None:
-    """The new key is in place and its root is not yet: the root that lies beside it is taken."""
-    create(tmp_path, NAMES, NOW)
-    old = (tmp_path / "ca.pem").read_bytes()
-    create(tmp_path, NAMES, NOW, replace=True)
-    new = (tmp_path / "ca.pem").read_bytes()
-    (tmp_path / "ca.pem.next").write_bytes(new)
-    (tmp_path / "ca.pem").write_bytes(old)
-    renew_if_due(tmp_path, NAMES, NOW)
-    assert (tmp_path / "ca.pem").read_bytes() == new
-    assert not (tmp_path / "ca.pem.next").exists()
-
-
 def test_an_authority_for_servers_only(tmp_path: Path) -> None:
     """OpenSSL takes it for TLS servers, and for nothing else: neither mail nor programs nor clients."""
     need("openssl")

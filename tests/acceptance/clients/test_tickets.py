@@ -233,15 +233,6 @@ def test_each_z_prints_itself(shop: Shop, printer: ReceiptPrinter) -> None:
     assert len(printer.jobs) == 1
 
 
-def test_a_z_that_did_not_print_is_an_event(shop: Shop, printer: ReceiptPrinter) -> None:
-    """The closure is made and answered at once; screens hear that its paper is missing, and why."""
-    printer.offline = NO_PAPER
-    with Screen(shop) as screen:
-        number = shop.close_period().json()["z_number"]
-        (event,) = screen.wait_for("printer.failed")
-    assert event.data["reason"] == f"Z {number}: the printer is out of paper"
-
-
 def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: ReceiptPrinter) -> None:
     """At the next start, and not printed a second time by itself: an event and the first screen name the Z until its paper is made. One that the printer
     refused is named there as well."""
@@ -271,6 +262,9 @@ def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: Rec
         third = shop.close_period().json()
         assert third["z_number"] == 3
         wait_for(lambda: unprinted() == ["2", "3"], "the notice")
+        with Screen(shop, last=0) as screen:
+            *_, event = screen.wait_for("printer.failed", 2)
+        assert event.data["reason"] == "Z 3: the printer is out of paper"
         assert post(shop, "reports/z/3/print")[0] == 503
         assert unprinted() == ["2", "3"]
         printer.offline = FINE

@@ -63,11 +63,18 @@ def paired(folder: Path, ifu: str = IFU) -> Iterator[PairShop]:
             shop.spare.kill()
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairShop]:
-    with paired(tmp_path_factory.mktemp("shop")) as shop:
+@contextlib.contextmanager
+def both(folder: Path, ifu: str = IFU) -> Iterator[PairShop]:
+    """Running, and both machines are there."""
+    with paired(folder, ifu) as shop:
         shop.start()
         wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        yield shop
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairShop]:
+    with both(tmp_path_factory.mktemp("shop")) as shop:
         yield shop
 
 
@@ -142,22 +149,19 @@ def test_the_outage_of_a_dead_machine_is_declared_while_its_spare_stands_in(shop
         shop.take_back()
 
 
-def test_the_receipt_of_a_regularised_sale_names_the_machine_whose_outage_it_was(tmp_path: Path) -> None:
+def test_the_receipt_of_a_regularised_sale_names_the_machine_whose_outage_it_was(shop: PairShop) -> None:
     """Each machine has a register of its own: sold while the spare stood in and was away too, certified by the machine that is back."""
-    with paired(tmp_path) as shop:
-        shop.start()
-        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
-        shop.take_over()
-        shop.spare.kill()
-        wait_for(lambda: SPARE not in shop.connected(), "the spare away")
-        headers = {**shop.headers(key="k"), "Prefer": "respond-async"}
-        assert shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("D-1"), headers=headers).status_code == 202
-        shop.take_back()
-        wait_for(lambda: shop.get("requests/k").json()["status"] == "certified", "the regularisation")
-        receipt = shop.get("requests/k").json()["receipt"]
-        assert (receipt["nim"], receipt["deferred"]["outageNim"]) == (NIM, SPARE)
-        (outage,) = shop.get("outages", nim=SPARE).json()["outages"]
-        assert (outage["id"], outage["sales"]["count"]) == (receipt["deferred"]["outage"], 1)
+    shop.take_over()
+    shop.spare.kill()
+    wait_for(lambda: SPARE not in shop.connected(), "the spare away")
+    headers = {**shop.headers(key="k"), "Prefer": "respond-async"}
+    assert shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("D-1"), headers=headers).status_code == 202
+    shop.take_back()
+    wait_for(lambda: shop.get("requests/k").json()["status"] == "certified", "the regularisation")
+    receipt = shop.get("requests/k").json()["receipt"]
+    assert (receipt["nim"], receipt["deferred"]["outageNim"]) == (NIM, SPARE)
+    (outage,) = shop.get("outages", nim=SPARE).json()["outages"]
+    assert (outage["id"], outage["sales"]["count"]) == (receipt["deferred"]["outage"], 1)
 
 
 def left_open(shop: PairShop) -> list[str]:
@@ -169,9 +173,7 @@ def left_open(shop: PairShop) -> list[str]:
 def test_what_a_till_leaves_without_a_z_is_told(tmp_path: Path) -> None:
     """A till closes the book that is in use. What the other machine has certified since its last Z would come to no month and not to headquarters
     until somebody closes it: the doctor names that machine."""
-    with paired(tmp_path) as shop:
-        shop.start()
-        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+    with both(tmp_path) as shop:
         certified(shop.certify(invoice("L-1")))
         shop.x_with(1)
         assert left_open(shop) == []
@@ -188,9 +190,7 @@ def test_what_a_till_leaves_without_a_z_is_told(tmp_path: Path) -> None:
 
 def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:
     """At first it is greeted and told to be in the way of nothing but itself; from then on the start is refused, in one line."""
-    with paired(tmp_path, "00099999Z") as shop:
-        shop.start()
-        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+    with both(tmp_path, "00099999Z") as shop:
         certified(shop.certify(invoice(fresh())))
         content = {machine["nim"]: machine for machine in shop.http.get("/health/ready").json()["machines"]}
         assert "another taxpayer" in content[SPARE]["attention"]
@@ -206,9 +206,7 @@ def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:
 
 def test_a_machine_that_has_changed_hands_sells_beside_its_former_spare(tmp_path: Path) -> None:
     """Also after a restart, which is not refused for a spare that was of the same taxpayer; once that one has changed hands too, it takes over."""
-    with paired(tmp_path) as shop:
-        shop.start()
-        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+    with both(tmp_path) as shop:
         certified(shop.certify(invoice(fresh())))
         change_hands(shop.first)
         wait_for(lambda: "EL02000015-2" in shop.connected(), "the other taxpayer")

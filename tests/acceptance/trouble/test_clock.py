@@ -42,14 +42,12 @@ class Box:
 
 
 @contextmanager
-def opened(folder: Path, off: float, *, silent: bool = False) -> Iterator[Box]:
+def opened(folder: Path, off: float) -> Iterator[Box]:
     jumps = folder / "crash.clock"
     machines, sandbox = (Machine(folder, lasting=False),), {"sandbox": {"enabled": False}}
     with Shop(folder, first=armed(folder / "crash", clock=off), machines=machines, config=sandbox) as shop:
         shop.machines[0].start()
-        if silent:
-            shop.machines[0].order("silence")
-        shop.start_daemon(ready=not silent)
+        shop.start_daemon()
         yield Box(shop, lambda seconds: jumps.write_text(str(seconds)))
         assert verify(shop.ledger).clean
 

@@ -72,6 +72,15 @@ def checked_elsewhere(archive: Path, folder: Path, *more: str) -> subprocess.Com
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
+def checked_years(mcfd: Command, folder: Path) -> list[str]:
+    """2025 and 2026 are archived onto a stick, and what the program says of each, which finds nothing wrong."""
+    for year in ("2025", "2026"):
+        mcfd.ok("archive", year, "--into", str(folder / "stick"))
+    rows = [checked_elsewhere(archive, folder / archive.stem) for archive in sorted((folder / "stick").glob("*.tar"))]
+    assert [done.returncode for done in rows] == [0] * len(rows), rows
+    return [done.stdout for done in rows]
+
+
 def test_a_closed_year_is_one_file_that_is_checked_without_mcfd(box: Command, tmp_path: Path) -> None:
     """Each year by itself; its chain begins where the last Z of the year before stands. One that is not closed has no archive."""
     into = tmp_path / "stick"
@@ -139,12 +148,7 @@ async def test_a_year_in_which_something_happened_has_an_archive_as_well(
                 await happened(till)
             await till.close()
     assert verify(mcfd.ledger).clean
-    into = tmp_path / "stick"
-    for year in ("2025", "2026"):
-        mcfd.ok("archive", year, "--into", str(into))
-    for archive in into.glob("*.tar"):
-        done = checked_elsewhere(archive, tmp_path / archive.stem)
-        assert done.returncode == 0, done.stdout
+    assert checked_years(mcfd, tmp_path)
 
 
 @pytest.mark.parametrize(("first", "last", "places"), [(20, 21, 1), (28, 33, 2), (35, 35, 1), (40, 41, 1)])
@@ -179,12 +183,7 @@ async def test_records_lost_around_the_end_of_a_year(tmp_path: Path) -> None:
                 backup(mcfd.ledger, tmp_path / "copy", at=1)
     tamper(mcfd.ledger, "DELETE FROM certification WHERE seq BETWEEN 9 AND 10")
     mcfd.ok("restore", str(tmp_path / "copy"), "--keep-newer", "--yes")
-    for year in ("2025", "2026"):
-        mcfd.ok("archive", year, "--into", str(tmp_path / "stick"))
-    for archive in (tmp_path / "stick").glob("*.tar"):
-        done = checked_elsewhere(archive, tmp_path / archive.stem)
-        assert done.returncode == 0, done.stdout
-        assert "a disk had lost" in done.stdout
+    assert all("a disk had lost" in text for text in checked_years(mcfd, tmp_path))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a folder that others cannot write to")
@@ -220,18 +219,14 @@ async def test_a_year_that_a_fast_clock_closed_and_its_supplement_have_an_archiv
             await till.sell(70)
             await till.close()
     assert verify(mcfd.ledger).clean
-    into = tmp_path / "stick"
-    for year in ("2025", "2026"):
-        mcfd.ok("archive", year, "--into", str(into))
-    found = []
-    for archive in sorted(into.glob("*.tar")):
-        done = checked_elsewhere(archive, tmp_path / archive.stem)
-        assert done.returncode == 0, done.stdout
+    checked_years(mcfd, tmp_path)
+    found, archives = [], sorted((tmp_path / "stick").glob("*.tar"))
+    for archive in archives:
         with tarfile.open(archive) as file:
             lines = gzip.decompress(file.extractfile("chain.jsonl.gz").read()).splitlines()
         found.append([line["z_number"] for line in map(json.loads, lines) if line["kind"] == "closure"])
     assert [zs[:2] for zs in found] == [[1, 2], [3, 4], [5]]
-    assert [name.name[13:17] for name in sorted(into.glob("*.tar"))] == ["2025", "2025", "2026"]
+    assert [archive.name[13:17] for archive in archives] == ["2025", "2025", "2026"]
 
 
 def test_the_nightly_backup_makes_the_archives_that_are_missing(box: Command, tmp_path: Path) -> None:

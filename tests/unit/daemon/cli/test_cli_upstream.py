@@ -49,10 +49,12 @@ def test_what_waits_and_what_is_parked(mcfd):
 
 
 def test_parked_ones_again(mcfd):
-    """Without a number only what was parked waits again; with one, everything from there on."""
+    """Without a number only what was parked waits again; with one, everything from there on. A machine that there is not is named."""
     assert mcfd.json("upstream", "replay") == {"replayed": 1}
     assert mcfd.json("upstream", "status")["machines"][0]["waiting"] == 2
-    assert mcfd.json("upstream", "replay", "--nim", "EL02000099-1", "--from", "1") == {"replayed": 0}
+    done = mcfd.run("upstream", "replay", "--nim", "EL02000099-1", "--from", "1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"mcfd: EL02000099-1 is not in the configuration; there is {NIM}\n"
     assert mcfd.ok("upstream", "replay", "--nim", NIM, "--from", "1") == "1 closure to be sent again\n"
     assert mcfd.json("upstream", "status")["machines"][0]["waiting"] == 3
     assert [(entry["subject"], entry["detail"]) for entry in audited(mcfd, "outbox.replayed")] == [
