@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.memory_shop import LAST, MemoryShop
+from support.memory_shop import LAST, MemoryShop, activated
 from support.shop import NIM, invoice
 from support.spare import PERSON, SPARE, PairedShop, paired
 
@@ -363,6 +363,20 @@ async def test_a_spare_of_another_taxpayer_certifies_nothing(shop: PairedShop) -
     assert "another taxpayer" in shop.spare.worker.obstacle
     await shop.take_over()
     with pytest.raises(MachineAttention, match="another taxpayer"):
+        await shop.certify("A")
+
+
+@pytest.mark.logs("machine.other_taxpayer")
+async def test_two_machines_that_both_get_another_taxpayer_are_a_pair_again(shop: PairedShop) -> None:
+    """Not while one of them has the former; then a number is once for the next one, on both."""
+    books = [each.worker.book for each in (shop.first, shop.spare)]
+    for each, former, nim in zip((shop.first, shop.spare), books, ("EL02000015-2", "EL02000099-2"), strict=True):
+        await shop.certify("A", key=nim)
+        activated(each.session, nim, reset=True, ifu="00099999X")
+        each.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        await each.until(lambda: each.worker.book.id != former.id and each.worker.connected, "the other book")  # noqa: B023  at once
+    await shop.take_over()
+    with pytest.raises(DuplicateInvoice):
         await shop.certify("A")
 
 

@@ -183,7 +183,7 @@ async def test_one_that_a_restored_copy_adopts_has_its_lines(tmp_path: Path) -> 
         assert use.record.invoice.deferred is not None
         closure = (await shop.close_period()).value
         assert (closure.certs_count, closure.total_ttc, closure.unexplained) == (1, use.record.total_ttc, 0)
-        assert [event.type for event in ledger.peek(events_after, worker.book, 0)].count("cert.issued") == 1
+        assert [event.type for event in ledger.peek(events_after, worker.book, 0, 100)].count("cert.issued") == 1
     assert verify(path).clean
 
 

@@ -45,7 +45,9 @@ async def sold_before(shop: MemoryShop) -> Record:
     """A sale, and an outage that is over; then a month ends."""
     sale = (await shop.certify("A")).value
     at = shop.worker.now()
-    await shop.store.ledger.begin_outage(shop.worker.book, "line_lost", at=at, lasted=0, refused=True, incident="")
+    await shop.store.ledger.begin_outage(
+        shop.worker.book, "line_lost", at=at, lasted=0, refused=True, incident="", is_over=False
+    )
     await shop.store.ledger.end_outage(shop.worker.book, at=at, until=at)
     shop.synchronised, shop.box_offset = True, 32 * DAY
     return sale

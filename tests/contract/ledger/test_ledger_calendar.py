@@ -109,7 +109,7 @@ async def test_a_year_of_a_shop_adds_up_to_the_franc(path: Path, tmp_path: Path,
         months, (year,) = await reports(store, till), await reports(store, till, "year")
         zs = [z for z in await zs_of(store, till) if z.created_at < "2027"]
         last = await store.ledger.read(find_closure, till.book, zs[-1].z_number)
-        records = [record async for record in store.journal.iterate(till.book, 0, 1 << 53)]
+        records = [record async for record in store.journal.iterate(till.book, 0, 1 << 53, 0)]
         sold = await store.ledger.read(tally_between, till.book, 0, last.created_at)
     assert [month.period for month in months] == [f"2026-{month:02}" for month in range(1, 13)]
     numbers = [month.number for month in months]

@@ -31,7 +31,7 @@ async def test_a_range_is_a_range(store: Store, till: Till) -> None:
         page = Page(start, end, limit=1000)
         expected = records[first:last]
         assert await store.journal.page(till.book, page) == expected[::-1]
-        assert [record async for record in store.journal.iterate(till.book, start, end)] == expected
+        assert [record async for record in store.journal.iterate(till.book, start, end, 0)] == expected
 
 
 async def test_by_number_and_state(store: Store, till: Till) -> None:
@@ -71,7 +71,7 @@ async def test_a_stream_can_be_left(store: Store, till: Till) -> None:
     await sold(till, 300)
 
     async def first() -> Record:
-        async with contextlib.aclosing(store.journal.iterate(till.book, 0, ALWAYS)) as stream:
+        async with contextlib.aclosing(store.journal.iterate(till.book, 0, ALWAYS, 0)) as stream:
             return await anext(stream)
 
     assert {record.number for record in await asyncio.gather(*(first() for _ in range(10)))} == {"S-1"}
@@ -121,6 +121,9 @@ async def test_a_part_of_the_number_of_what_has_not_ended(store: Store, till: Ti
         till.book, Page(0, ALWAYS, part="12", state="begun"), partial(asyncio.sleep, 0)
     )
     assert [record.id for record in found] == [begun[2], begun[0]]
+    for types, count in (("EV FV", 2), ("EV FT", 0)):
+        page = Page(0, ALWAYS, part="12", state="begun", type=types)
+        assert len(await store.journal.with_part(till.book, page, partial(asyncio.sleep, 0))) == count
 
 
 async def test_entries_of_a_customer_are_told_slice_by_slice(store: Store, till: Till) -> None:

@@ -260,12 +260,6 @@ async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
     return other if has_worked else None
 
 
-@screen("/ui/{rest:path}", "look", whole=False)
-async def nowhere(_visit: Visit) -> Reply:
-    """A page with the menu for an unknown address, mistyped or of another version."""
-    raise NotFound("there is no such screen")
-
-
 @screen("/ui/live", "look", whole=False)
 async def live(visit: Visit) -> Reply:
     """Server-sent events: `change` if a screen of this machine should reload."""

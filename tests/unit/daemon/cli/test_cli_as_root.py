@@ -106,7 +106,9 @@ async def mcfd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
         await till.sell()
         await till.close()
         await till.sell()
-        await store.ledger.begin_outage(till.book, "disk", at=till.at, lasted=0, refused=True, incident="")
+        await store.ledger.begin_outage(
+            till.book, "disk", at=till.at, lasted=0, refused=True, incident="", is_over=False
+        )
     files = LineFiles(RecordingPlace(folder / "var/recordings/EL02000015", 80_000, 0, {"nim": NIM}))
     files.write([LineEvent(1, SENT, b"\x01frame\x03")], "")
     files.close()

@@ -62,7 +62,9 @@ async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
     await store.events.add(till.book, "mcf.disconnected", at=START, detail="the port /dev/ttyACM0 is gone")
     await store.ledger.set_attention(till.book, "another machine", at=START)
     await store.events.add(till.book, "taxserver.alert", at=START, detail="9")
-    await store.ledger.begin_outage(till.book, "no_answer", at=till.at, lasted=0, refused=True, incident="")
+    await store.ledger.begin_outage(
+        till.book, "no_answer", at=till.at, lasted=0, refused=True, incident="", is_over=False
+    )
     await store.ledger.end_outage(till.book, at=till.at + 1000, until=till.at + 1000)
     events = await events_for(store.events, store.ledger, till.book, 0)
     assert [event.type for event in events] == [
