@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from support.hq.in_process import log_in, pages
 from support.hq.store import NOW, evidence_of, open_findings
-from support.ledgers.ledger import Till, opened, sent_by_a_box
+from support.ledgers.ledger import opened_till, sent_by_a_box
 
 from common.wire.calendar_closure import read_calendar
 from common.wire.errors import BadEvent
@@ -68,8 +68,7 @@ async def test_a_month_is_taken_from_its_box_alone(store, box, tmp_path: Path) -
 
 async def test_what_headquarters_has_lost_comes_with_the_z_behind_it(tmp_path: Path) -> None:
     """A box is asked for Zs alone: it sends the months and years that were closed between them, too."""
-    async with opened(tmp_path / "ledger") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger") as (store, till):
         for day in (datetime(2026, 12, 31, 18, tzinfo=UTC), datetime(2027, 1, 1, 18, tzinfo=UTC)):
             till.at = millis(day)
             await till.close()
