@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from support.hq.in_process import log_in, pages
+from support.hq.in_process import pages
 from support.hq.store import NOW, evidence_of, open_findings
 from support.ledgers.ledger import opened_till, sent_by_a_box
 
@@ -46,8 +46,7 @@ async def test_months_and_years_go_upstream_and_are_shown(store, box, tmp_path: 
     assert store.closures.store([again], now=NOW) == [StoreOutcome.STORED]
     expected = [("fork", "calendar", "2026-12", one.data.report_id) for one in (again, other)]
     assert open_findings(store) == sorted(expected)
-    async with pages(store) as client:
-        log_in(client, store, "reader")
+    async with pages(store, role="reader") as client:
         screen = await client.get(f"/ui/shops/{box.nim}?month=2026-12")
         assert screen.status_code == 200
         assert screen.text.count('data-testid="calendar-row"') == 3
