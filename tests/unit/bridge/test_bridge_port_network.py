@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import os
 import socket
 import struct
 import threading
