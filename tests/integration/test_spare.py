@@ -30,7 +30,7 @@ from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.reports import journal, report
-from daemon.usecases.reports.acts import move_cash, note_z_paper
+from daemon.usecases.reports.acts import make_copy, move_cash, note_z_paper, printed_copy
 from daemon.usecases.reports.close_period import close_period
 
 pytestmark = pytest.mark.quick_timers
@@ -108,6 +108,19 @@ async def test_a_number_and_a_key_of_either_machine_count_at_the_other(shop: Pai
         await shop.certify("f-A")
     assert (refused.value.record.code, refused.value.record.nim) == (before.code, before.nim)
     assert len(shop.first.on_machine) + len(shop.spare.on_machine) == 1
+
+
+async def test_a_duplicate_waits_for_the_one_of_its_invoice_that_is_in_the_printer(shop: PairedShop) -> None:
+    """At either machine: a print that fails gives its number to the next one. Duplicates of other invoices go on."""
+    first, other = [(await shop.certify(number)).value for number in "AB"]
+    call, worker, spare = shop.first.call({}), shop.first.worker, shop.spare.worker
+    with pytest.raises(OSError, match="paper"):
+        async with printed_copy(worker, first, call) as copy:
+            raise OSError("no paper")
+    async with printed_copy(worker, first, call) as again:
+        waits = asyncio.ensure_future(make_copy(spare, first, call))
+        assert await make_copy(spare, other, call) == 1
+    assert (copy, again, await waits) == (1, 1, 2)
 
 
 @pytest.mark.parametrize("was_certified", [True, False])

@@ -151,7 +151,7 @@ class MachineWorker(MachinePair):
         self.queue.pause()  # until the machine is connected and unfinished attempts are settled
         self.attempts = Attempts()
         self.time = BookClock(self.clock, self.book, self.machine_zone)
-        self.reading_lock, self.acts_lock, self.copies_lock = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
         self.closing = False
         self.former: list[MachineWorker] = []
         """Workers of the machine's former taxpayers."""
