@@ -583,11 +583,11 @@ async def test_a_sale_sealed_for_an_earlier_key(site: RelaySite, http: httpx.Asy
         await store_sale(later, NIM, "k-1", key)
         await until_true(lambda: asyncio.sleep(0, len(ledger_codes(site.shop.ledger)) == 1), deadline=20)
     assert '"event":"later.not_accepted"' in site.relays[0].log
-    await until_true(lambda: is_empty(site))
 
+    async def is_empty() -> bool:
+        return await waiting(site) == 0
 
-async def is_empty(site: RelaySite) -> bool:
-    return await waiting(site) == 0
+    await until_true(is_empty)
 
 
 async def store_sale(later: LaterCalls, nim: str, name: str, key: str) -> None:
