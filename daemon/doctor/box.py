@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,15 +17,17 @@ from common.language.system import reason
 from common.sockets import is_loopback
 from common.wire.instants import now_millis
 from daemon.core.certified_core import WAITING, waiting_version
-from daemon.core.errors import PrinterFailed
+from daemon.core.errors import PrinterFailed, StorageError
 from daemon.doctor.wording import Check, CheckResult
 from daemon.owner import as_owner
 from daemon.paper.logo import NotAPicture, read_png
 from daemon.paper.shop import is_cadastral
 from daemon.printer import ReceiptPrinter
-from daemon.settings import Settings
+from daemon.settings import Settings, Storage
 from daemon.settings.check import hidden_files, secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
+from daemon.store.sqlite.file import open_file
+from daemon.store.sqlite.free_space import PAGES_PER_MB, left_in_file
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
 from daemon.upstream.options import BadOptions, read_keys
@@ -45,7 +49,6 @@ def check_disk(settings: Settings) -> CheckResult:
     folder = settings.storage.path.parent
     try:
         free = shutil.disk_usage(folder).free // MEGABYTE
-        size = settings.storage.path.stat().st_size // MEGABYTE if settings.storage.path.exists() else 0
         is_read_only = is_on_read_only_disk(folder)
     except OSError as error:
         return Check("disk").fail(
@@ -53,6 +56,7 @@ def check_disk(settings: Settings) -> CheckResult:
         )
     with as_owner(folder):
         failures = read_failures(settings.storage.path)
+        is_grown = _is_grown(settings.storage)
     if trouble := disk_trouble(failures, now_millis()):
         return Check("disk").fail(
             from_stored(trouble), "mcfd doctor --disk {folder} looks at the disk itself", folder=folder
@@ -63,18 +67,25 @@ def check_disk(settings: Settings) -> CheckResult:
             "the card or disk is wearing out: dmesg | tail, sudo mcfd backup --all FILE onto a stick, replace the medium",
             folder=folder,
         )
-    return _check_room(settings, free, size)
-
-
-def _check_room(settings: Settings, free: int, size: int) -> CheckResult:
-    """`free` on the disk and `size` of the ledger in MB."""
-    folder, reserve, limit = settings.storage.path.parent, settings.storage.reserve_mb, settings.storage.max_size_mb
-    if limit is not None and limit - size <= reserve:
+    if is_grown:
         return Check("disk").fail(
             "the ledger has grown to the size it may have",
             "a larger max_size_mb in [storage] ({limit} now)",
-            limit=limit,
+            limit=settings.storage.max_size_mb,
         )
+    return _check_room(folder, free, settings.storage.reserve_mb)
+
+
+def _is_grown(storage: Storage) -> bool:
+    """Whether less than the reserve is left in the ledger's file. (`check_ledger` reports one that cannot be read.)"""
+    if storage.max_size_mb is not None:
+        with suppress(sqlite3.Error, StorageError), closing(open_file(storage.path, "ro")) as connection:
+            return left_in_file(connection, storage.max_size_mb * PAGES_PER_MB) < storage.reserve_mb * MEGABYTE
+    return False
+
+
+def _check_room(folder: Path, free: int, reserve: int) -> CheckResult:
+    """All in MB."""
     if free < reserve:
         return Check("disk").fail(
             "{free} MB free in {folder}, less than the reserve ({reserve} MB): certifications are refused",

@@ -20,6 +20,7 @@ from daemon.core.errors import LedgerMoved, LedgerUnusable, StorageError, Storag
 from daemon.store.sqlite.disk_failure import DAMAGED, LEDGER_MOVED
 
 RESERVE_BYTES = 16_777_216
+PAGES_PER_MB = 256
 SANDBOX_RESERVES = 4
 """Times the reserve that a sandbox leaves free: live sales go on long after it."""
 ASK_AGAIN = 1.0
@@ -94,18 +95,21 @@ class FreeSpace:
             raise StorageFull(Text("the ledger is read-only"))
         left = [(disk.f_bavail * disk.f_frsize, Text("the disk is full: less than the reserve is free"))]
         if self.limit:
-            left.append((self._left_in_file(), Text("the ledger has grown to the size it may have")))
+            left.append(
+                (left_in_file(self.connection, self.limit), Text("the ledger has grown to the size it may have"))
+            )
         self._left, why = min(left)
         if self._left < self.reserve_bytes:
             raise StorageFull(why)
 
-    def _left_in_file(self) -> int:
-        sizes = [
-            self.connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("page_count", "freelist_count", "page_size")
-        ]
-        pages, unused, page_size = sizes
-        return int((self.limit - pages + unused) * page_size)
+
+def left_in_file(connection: sqlite3.Connection, limit: int) -> int:
+    """Bytes that are left in its unused pages and those that it may still get, up to `limit` pages."""
+    sizes = [
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    ]
+    pages, unused, page_size = sizes
+    return int((limit - pages + unused) * page_size)
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
