@@ -1,7 +1,5 @@
 """Checks of the box: disk, clock, secrets, certificate for tills, data on paper, printer."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Checks of the ledger: intact, writable, with keys, and nothing waits for an operator or headquarters."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Also the schedule of requests for missing closures: each range at once, then at growing intervals, with a limit,
 because a range may be refused each time. Its finding remains."""
 
-from __future__ import annotations
-
 import hashlib
 import operator
 from collections.abc import Iterator, Sequence

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
+from common.turns import ended
 from headquarters.core import wording
 from headquarters.notifiers import Findings, MailNotifier, NotificationFailed, WebhookNotifier
 from headquarters.store import tables
@@ -295,8 +296,7 @@ async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
         while len(listener.heard) < len(many) and not running.done():  # noqa: ASYNC110  each is told on its own
             await asyncio.sleep(0.001)
         assert not running.done()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await ended(running)
         await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at in the database
     assert sorted(nims(listener)) == [box.nim for box in many]
 

@@ -1,7 +1,5 @@
 """The context of a request (person, machine, language), and answers with screens."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

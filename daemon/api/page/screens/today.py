@@ -1,8 +1,6 @@
 """The start screen: today's sales, X and Z. After the first start: whether the machine answers, and a free test
 invoice."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from heapq import merge

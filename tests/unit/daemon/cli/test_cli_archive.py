@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.cli.command import CONFIG, Command
-from support.ledgers.ledger import IFU, Till, invoice, opened, tamper
+from support.ledgers.ledger import IFU, Till, invoice, opened_till, tamper
 
 from daemon.core.clock import DAY, millis
 from daemon.core.machine.state import FiscalCounters
@@ -37,8 +37,7 @@ def at(year: int, month: int, day: int = 10) -> int:
 
 async def two_years(path: Path) -> None:
     """2025 and 2026, with a credit note, cash, a refusal, and a sale after the last Z of each year; and a copy of 2025."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 10))
         for month in range(10, 28):
             till.at = at(2025 + (month - 1) // 12, (month - 1) % 12 + 1)
@@ -138,8 +137,7 @@ async def test_a_year_in_which_something_happened_has_an_archive_as_well(
     tmp_path: Path, happened: Callable[[Till], Awaitable[None]]
 ) -> None:
     mcfd = Command(tmp_path)
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (store, till):
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 11))
         for month in range(11, 28):
             till.at = max(at(2025 + (month - 1) // 12, (month - 1) % 12 + 1), till.at)
@@ -171,8 +169,7 @@ async def test_a_year_of_which_a_disk_has_lost_records_has_an_archive_that_says_
 async def test_records_lost_around_the_end_of_a_year(tmp_path: Path) -> None:
     """What those before it counted is only known together with those after it. Both years have an archive that verifies."""
     mcfd = Command(tmp_path)
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (store, till):
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 10))
         for month in (*range(10, 18), 25):
             till.at = at(2025 + (month - 1) // 12, (month - 1) % 12 + 1)
@@ -205,8 +202,7 @@ async def test_root_archives_into_a_folder_of_its_own(folder: Path) -> None:
 async def test_a_year_that_a_fast_clock_closed_and_its_supplement_have_an_archive_each(tmp_path: Path) -> None:
     """Also when both are made at the same time: each Z is in one of them, and both verify."""
     mcfd = Command(tmp_path)
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (_, till):
         for month in (11, 12):
             till.at = at(2025, month)
             await till.sell(1000 * month)

@@ -9,7 +9,7 @@ import pytest
 from support.cli.click_paths import path_of
 from support.cli.command import CONFIG, NIM, Command
 from support.cli.table import TABLE
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import opened_till
 from support.shop import Machine
 
 from bridge.recording.recording import SENT, LineEvent
@@ -101,8 +101,7 @@ async def mcfd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
         folder, CONFIG.replace('"mcfd.sqlite3"', '"var/mcfd.sqlite3"').replace(f"machine-{NIM}", "line") + RECEIVERS
     )
     mcfd.ledger = folder / "var/mcfd.sqlite3"
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (store, till):
         await till.sell()
         await till.close()
         await till.sell()

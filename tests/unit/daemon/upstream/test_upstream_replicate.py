@@ -10,6 +10,7 @@ from support.ledgers.outbox import START, LedgerOutbox
 from support.receivers.headquarters import until
 
 from common.language.reasons import from_stored
+from common.turns import ended
 from daemon.core.clock import DAY, HOUR
 from daemon.core.delivery import Delivered, DeliveryRefused, RetryLater
 from daemon.core.errors import StorageFull
@@ -76,8 +77,7 @@ class Rig:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await ended(task)
 
     async def until(self, condition):
         async with self.running():
