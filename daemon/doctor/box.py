@@ -1,9 +1,7 @@
 """Checks of the box: disk, clock, secrets, certificate for tills, data on paper, printer."""
 
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,17 +13,16 @@ from common.language.system import reason
 from common.sockets import is_loopback
 from common.wire.instants import now_millis
 from daemon.core.certified_core import WAITING, waiting_version
-from daemon.core.errors import PrinterFailed, StorageError
+from daemon.core.errors import PrinterFailed
 from daemon.doctor.wording import Check, CheckResult
 from daemon.owner import as_owner
 from daemon.paper.logo import NotAPicture, read_png
 from daemon.paper.shop import is_cadastral
 from daemon.printer import ReceiptPrinter
-from daemon.settings import Settings, Storage
+from daemon.settings import Settings
 from daemon.settings.check import hidden_files, secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
-from daemon.store.sqlite.file import open_file
-from daemon.store.sqlite.free_space import PAGES_PER_MB, left_in_file
+from daemon.store.sqlite.free_space import is_grown_to
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
 from daemon.upstream.options import BadOptions, read_keys
@@ -44,7 +41,7 @@ MAKE_ROOM: Final = Text(
 
 
 def check_disk(settings: Settings) -> CheckResult:
-    folder = settings.storage.path.parent
+    storage, folder = settings.storage, settings.storage.path.parent
     try:
         free = shutil.disk_usage(folder).free // MEGABYTE
         is_read_only = is_on_read_only_disk(folder)
@@ -53,8 +50,10 @@ def check_disk(settings: Settings) -> CheckResult:
             "{folder}: {why}", "sudo systemd-tmpfiles --create mcfd.conf puts it back", folder=folder, why=reason(error)
         )
     with as_owner(folder):
-        failures = read_failures(settings.storage.path)
-        is_grown = _is_grown(settings.storage)
+        failures = read_failures(storage.path)
+        is_grown = storage.max_size_mb is not None and is_grown_to(
+            storage.path, storage.max_size_mb, storage.reserve_mb
+        )
     if trouble := disk_trouble(failures, now_millis()):
         return Check("disk").fail(
             from_stored(trouble), "mcfd doctor --disk {folder} looks at the disk itself", folder=folder
@@ -69,17 +68,9 @@ def check_disk(settings: Settings) -> CheckResult:
         return Check("disk").fail(
             "the ledger has grown to the size it may have",
             "a larger max_size_mb in [storage] ({limit} now)",
-            limit=settings.storage.max_size_mb,
+            limit=storage.max_size_mb,
         )
-    return _check_room(folder, free, settings.storage.reserve_mb)
-
-
-def _is_grown(storage: Storage) -> bool:
-    """Whether less than the reserve is left in the ledger's file. (`check_ledger` reports one that cannot be read.)"""
-    if storage.max_size_mb is not None:
-        with suppress(sqlite3.Error, StorageError), closing(open_file(storage.path, "ro")) as connection:
-            return left_in_file(connection, storage.max_size_mb * PAGES_PER_MB) < storage.reserve_mb * MEGABYTE
-    return False
+    return _check_room(folder, free, storage.reserve_mb)
 
 
 def _check_room(folder: Path, free: int, reserve: int) -> CheckResult:
