@@ -10,11 +10,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import Visitor, chromium, create_users, session_of
+from support.browser import Visitor, chromium, create_users, session_of, staffed_shop
 from support.paper.escpos import printed
 from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
-from support.shop import NIM, PLAIN, Shop, invoice, running_shop, wait_for
+from support.shop import NIM, PLAIN, Shop, invoice, wait_for
 from support.sse import Screen
 from support.tools import need
 
@@ -237,8 +237,7 @@ def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: Rec
     """At the next start, and not printed a second time by itself: an event and the first screen name the Z until its paper is made. One that the printer
     refused is named there as well."""
     config = {"printer": {"address": printer.address, "z": True, "timeout": 30.0}}
-    with running_shop(tmp_path, config=config) as shop:
-        create_users(shop, ["reader"])
+    with staffed_shop(tmp_path, "reader", config=config) as shop:
         shop.http.cookies.update(session_of(shop, "reader"))
 
         def unprinted() -> list[str]:

@@ -17,10 +17,10 @@ from support.browser import (
     Person,
     View,
     Visitor,
-    create_users,
     session_of,
+    staffed_shop,
 )
-from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 from common.numbers import money
 from daemon.operations import CreateKey
@@ -184,8 +184,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
 def test_the_shops_name_stays_when_its_machine_is_away(tmp_path: Path) -> None:
     """The first screen has it, also of a box that was started again while the machine is switched off: as on its papers. What waits for a
     headquarters gets no message where there is none."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["manager"])
+    with staffed_shop(tmp_path, "manager") as shop:
         shop.http.cookies.update(session_of(shop, "manager"))
 
         def screen_text(path: str) -> str:
@@ -246,8 +245,7 @@ def test_a_declaration_says_what_it_is_not(person: People, shop: Shop) -> None:
 def test_a_machine_that_was_replaced_is_read_and_closed_in_the_page(tmp_path: Path) -> None:
     """Its sales and its open period were nowhere in the page, which was green, while no till had a key for the new machine. The banner says both, one after the
     other; the old machine's invoices are found, and its last day is closed without it."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["manager"])
+    with staffed_shop(tmp_path, "manager") as shop:
         assert shop.certify(invoice("OLD-1", 2500)).status_code == 200
         shop.x_with(1)
         shop.stop_daemon()

@@ -13,11 +13,11 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from support.browser import Visitor, create_users
+from support.browser import Visitor, create_users, staffed_shop
 from support.ledgers.ledger import Till
 from support.ledgers.ledger import invoice as sale
 from support.receivers.headquarters import HttpHeadquarters
-from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 from common.language import Text
 from daemon.store.store import Store
@@ -30,8 +30,7 @@ HOUR = 3_600_000
 @pytest.fixture
 def dead(tmp_path: Path) -> Iterator[Shop]:
     """A shop with people, whose machine has died: a sale is taken on to be certified later."""
-    with running_shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
-        create_users(shop, ("manager", "reader"))
+    with staffed_shop(tmp_path, "manager", "reader", per_machine={"when_out_of_order": "defer"}) as shop:
         shop.machines[0].kill()
         wait_for(lambda: not shop.is_ready(), "the machine's death")
         assert shop.certify(invoice("waits")).status_code == 202
@@ -107,8 +106,7 @@ def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:
 def test_an_outage_that_is_over_is_still_to_be_notified(tmp_path: Path, limit: float, is_long: bool) -> None:
     """The law wants both notified at once (7 c), and the machine may be back before anybody reads the page: it says so until it is noted, to
     who may note it. A till that was refused for a second is no reason."""
-    with running_shop(tmp_path, per_machine={"outage_after": limit}) as shop:
-        create_users(shop, ("manager", "seller"))
+    with staffed_shop(tmp_path, "manager", "seller", per_machine={"outage_after": limit}) as shop:
         shop.machines[0].kill()
         wait_for(lambda: shop.certify(invoice("refused")).status_code == 503, "an outage")
         begun = time.monotonic()
@@ -277,8 +275,7 @@ def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path
 def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) -> None:
     """A blocked machine answers, and sells nothing: red from the outage on, also after a restart, until a sale is certified; amber once it has met
     the tax server since."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ("reader",))
+    with staffed_shop(tmp_path, "reader") as shop:
         shop.machines[0].order("mode", mode="blocked")
         assert shop.certify(invoice("B-0")).status_code == 422
         state = state_of(shop)
@@ -310,8 +307,7 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
 
 def test_sales_that_wait_for_a_decision_say_so(tmp_path: Path) -> None:
     """They were told to be certified later, and nobody that it takes a person: the banner has the decision, and its link for who makes it."""
-    with running_shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
-        create_users(shop, ("technician", "seller"))
+    with staffed_shop(tmp_path, "technician", "seller", per_machine={"when_out_of_order": "defer"}) as shop:
         assert shop.certify(invoice("before")).status_code == 200
         shop.machines[0].order("counters", tc=0, fvc=0)
         wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
@@ -325,8 +321,7 @@ def test_sales_that_wait_for_a_decision_say_so(tmp_path: Path) -> None:
 def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path: Path) -> None:
     hq = HttpHeadquarters(tmp_path)  # nobody listens there
     upstream = {"kind": "https", "url": hq.url, "secret_file": str(hq.keys.file)}
-    with running_shop(tmp_path, config={"upstream": upstream}) as shop:
-        create_users(shop, ("reader",))
+    with staffed_shop(tmp_path, "reader", config={"upstream": upstream}) as shop:
         shop.closed()
         assert 'data-level="good"' in state_of(shop)
         shop.stop_daemon()
@@ -340,8 +335,7 @@ def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path
 
 def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> None:
     """The journal of systemd is rarely read: the day on which the copy is needed is no day to learn that there is none."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ("reader", "technician"))
+    with staffed_shop(tmp_path, "reader", "technician") as shop:
         shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
         (copy,) = (shop.ledger.parent / "backups").glob("*.sqlite3")
         for days, level in ((0, "good"), (2, "good"), (5, "amber")):
@@ -355,8 +349,7 @@ def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> 
 
 
 def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path: Path) -> None:
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ("technician",))
+    with staffed_shop(tmp_path, "technician") as shop:
         assert shop.certify(invoice("B-1")).status_code == 200
         shop.machines[0].order("counters", tc=0, fvc=0)
         wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)

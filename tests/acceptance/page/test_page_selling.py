@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from support.browser import PASSWORD, Visitor, create_users
-from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
+from support.browser import PASSWORD, Visitor, staffed_shop
+from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 
 @pytest.fixture
@@ -93,14 +93,15 @@ def test_invoices_by_hand_are_numbered_without_gaps(awa: httpx.Client, shop: Sho
 
 def test_the_stamp_duty_of_a_sale_by_hand_is_told(tmp_path: Path) -> None:
     """It is taken in cash on top of the total, and expected in the drawer: the cashier reads it before the invoice and with it, and X has it."""
-    with running_shop(tmp_path, config={"stamp_duty": {"enabled": True}}) as shop:
-        create_users(shop, ["manager"])
-        with Visitor(shop, "manager", follow_redirects=True) as client:
-            assert "timbre" in client.get("/ui/sale").text
-            sold = client.post("/ui/sale", data=form_of(client, price1="15000")).text.replace("\u00a0", " ")
-            assert re.search(r'data-testid="with-stamp">Avec le timbre de 100 F CFA : 15 100 F CFA', sold), sold
-            shop.x_with(1)
-            assert "Timbre quittance" in client.get("/ui/x").text
+    with (
+        staffed_shop(tmp_path, "manager", config={"stamp_duty": {"enabled": True}}) as shop,
+        Visitor(shop, "manager", follow_redirects=True) as client,
+    ):
+        assert "timbre" in client.get("/ui/sale").text
+        sold = client.post("/ui/sale", data=form_of(client, price1="15000")).text.replace("\u00a0", " ")
+        assert re.search(r'data-testid="with-stamp">Avec le timbre de 100 F CFA : 15 100 F CFA', sold), sold
+        shop.x_with(1)
+        assert "Timbre quittance" in client.get("/ui/x").text
 
 
 @pytest.mark.parametrize(
@@ -243,8 +244,7 @@ def test_a_sale_of_a_replaced_machine_is_credited_by_another_of_its_taxpayer(tmp
     """The page offered the credit note, and said that the machine does not answer. Without such a machine it is not offered."""
     old, new = Machine(tmp_path), Machine(tmp_path, "EL02000016-1")
     other = Machine(tmp_path, "EL02000017-1", "00099999Z")
-    with running_shop(tmp_path, machines=(old,)) as shop:
-        create_users(shop, ("seller",))
+    with staffed_shop(tmp_path, "seller", machines=(old,)) as shop:
         assert shop.certify(invoice("OF-THE-OLD", 1000, 500)).status_code == 200
         for machines, offers in (((other,), False), ((other, new), True)):
             shop.stop_daemon()

@@ -24,13 +24,14 @@ from support.browser import (
     Visitor,
     create_users,
     session_of,
+    staffed_shop,
     usable,
 )
 from support.hurried import HURRIED
 from support.ledgers.ledger import tamper
 from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters
-from support.shop import NIM, Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 
 from daemon.operations import CreateKey
 from daemon.store.tables.audit import newest_entries
@@ -64,8 +65,9 @@ def headquarters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpHeadq
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory, headquarters: HttpHeadquarters) -> Iterator[Shop]:
     upstream = {"kind": "https", "url": headquarters.url, "secret_file": str(headquarters.keys.file)}
-    with running_shop(tmp_path_factory.mktemp("shop"), config={"upstream": upstream}, first=HURRIED) as shop:
-        create_users(shop, ["technician"])
+    with staffed_shop(
+        tmp_path_factory.mktemp("shop"), "technician", config={"upstream": upstream}, first=HURRIED
+    ) as shop:
         assert shop.certify(invoice("T-1")).status_code == 200
         yield shop
 
@@ -260,8 +262,7 @@ def test_a_disk_is_seen_before_it_is_full(tmp_path: Path, share: float, banner: 
 
 def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> None:
     """The banner said that the machine does not answer, and to look at its power; what is wrong is the cable or the configuration."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["seller"])
+    with staffed_shop(tmp_path, "seller") as shop:
         shop.machines[0].order("reboot", seconds=0.1, nim="EL09000009-1")
         with Visitor(shop, "seller") as seller:
             wait_for(lambda: "Ventes arrêtées" in seller.look("/ui/state"), "the banner")
@@ -274,8 +275,7 @@ def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> N
 def test_another_taxpayer_leaves_the_tills_without_a_key(tmp_path: Path) -> None:
     """Keys of the taxpayer before are refused (decision 33): the banner was green while no till could sell. It is red, and says who is to be called, until
     a till has a new key; the list of keys says which are the former taxpayer's."""
-    with running_shop(tmp_path, first=HURRIED) as shop:
-        create_users(shop, ["technician", "seller"])
+    with staffed_shop(tmp_path, "technician", "seller", first=HURRIED) as shop:
         assert shop.certify(invoice("R-1")).status_code == 200
         shop.machines[0].order("options", ifu="00099999Z")
         shop.machines[0].order("reboot", seconds=0.1)
@@ -317,8 +317,7 @@ def test_the_end_of_a_certificate_is_seen_before_the_tills_refuse_it(
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:
     """After a restore onto a new disk no day can be closed before the last Z is entered (decision 30): the banner and the screen that closes say so
     before anybody counts, and what was counted stays in its form. Nobody reads a command: a technician enters the number in the page, twice."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["manager", "technician"])
+    with staffed_shop(tmp_path, "manager", "technician") as shop:
         assert shop.certify(invoice("R-1")).status_code == 200
         shop.closed()
         shop.mcfd("backup", "--into", str(tmp_path / "stick"), check=True)
@@ -357,8 +356,7 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
     """What was certified since is said first, and nothing happens without a yes; then the daemon starts again with a ledger mended by the copy, which
     says who put it there, keeps the other beside it, and has what was certified since. No session is left: a login leads back to the box."""
     view = FRENCH_PHONE
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["technician"])
+    with staffed_shop(tmp_path, "technician") as shop:
         assert shop.certify(invoice("R-1")).status_code == 200
         tech = Person(browser, shop, view, session_of(shop, "technician"))
         shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
