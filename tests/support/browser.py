@@ -226,7 +226,7 @@ class Person:
         page.wait_for_load_state()
 
     def sees(self, testid: str) -> None:
-        expect(self.page.get_by_test_id(testid).first).to_be_visible(timeout=PATIENCE_MS)
+        expect(self.page.get_by_test_id(testid).first).to_be_visible()
 
     def press(self, english: str, **values: object) -> None:
         """The button of that name, in this person's language."""

@@ -166,7 +166,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
     page = awa.go("/ui/z")
     expect(page.get_by_test_id("machine-state")).to_have_count(0)
     shop.machines[0].kill()
-    wait_for(lambda: shop.http.get("/health/ready").status_code == 503, "the machine is missed", 60)
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 503, "the machine is missed")
     page.get_by_test_id("confirm-z").click()
     expect(page.get_by_role("alert")).to_have_text(
         "La machine ne répond pas\N{NO-BREAK SPACE}; rien n'a été fait.", timeout=PATIENCE_MS
@@ -175,7 +175,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
     expect(page.get_by_test_id("machine-state")).to_contain_text("ne répond pas")
     assert zs(shop) == before
     shop.machines[0].start()
-    wait_for(lambda: shop.http.get("/health/ready").status_code == 200, "the machine", 60)
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 200, "the machine")
     page.get_by_test_id("confirm-z").click()
     awa.sees("z-number")
     assert zs(shop) == [*before, int(awa.text("z-number"))]
@@ -210,7 +210,7 @@ def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> N
     awa.go("/ui/closures").get_by_role("link", name="Fichiers pour le comptable").click()
     awa.press("Make the file")
     link = awa.page.get_by_role("link", name=re.compile(r"^journal-.*\.csv$"))
-    expect(link).to_be_visible(timeout=PATIENCE_MS)
+    expect(link).to_be_visible()
     with awa.page.expect_download() as download:
         link.click()
     lines = download.value.path().read_text("utf-8-sig").splitlines()

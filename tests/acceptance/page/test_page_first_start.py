@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import BOTH_VIEWS, PASSWORD, PATIENCE_MS, Person, View, usable
+from support.browser import BOTH_VIEWS, PASSWORD, Person, View, usable
 from support.empty_box import EmptyBox
 from support.shop import NIM, PLAIN, invoice, wait_for
 
@@ -28,13 +28,13 @@ def test_from_an_empty_box_to_a_certified_test_invoice(browser: Browser, empty_b
     page = tech.go("/ui/setup/code")
     usable(tech.page)
     page.goto(empty_box.link)
-    expect(page.get_by_text(NIM, exact=True)).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text(NIM, exact=True)).to_be_visible()
     assert "code=" not in page.url
     usable(tech.page)
     page.get_by_text(view.say("It is not in the list?")).click()
     page.fill("[name=place]", "tcp://127.0.0.1:9")
     tech.press("Look again")
-    expect(page.get_by_text(view.say("Other ports ({count})", count=1))).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text(view.say("Other ports ({count})", count=1))).to_be_visible()
     with tech.context.expect_page() as opened:
         tech.follow("Look at it closely")
     expect(opened.value.get_by_test_id("probe-row").first).to_contain_text(re.compile("."), timeout=60_000)
@@ -54,11 +54,11 @@ def test_from_an_empty_box_to_a_certified_test_invoice(browser: Browser, empty_b
     expect(page.locator("h1")).to_have_text(view.say("Welcome"))
     usable(tech.page)
     tech.press("Certify a test invoice")
-    expect(page.get_by_text("TESTFACT", exact=False).first).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("TESTFACT", exact=False).first).to_be_visible()
     assert tech.complaints == []
     tech.context.close()
     till = {"Authorization": f"Bearer {key}"}
-    wait_for(lambda: empty_box.http.get("/health/ready").is_success, "a ready daemon", 60)
+    wait_for(lambda: empty_box.http.get("/health/ready").is_success, "a ready daemon")
     assert empty_box.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("F-1"), headers=till).status_code == 200
     assert empty_box.stop_daemon() == 0
 

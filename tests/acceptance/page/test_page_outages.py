@@ -97,9 +97,9 @@ def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:
         slip = re.search(rf'href="(/f/[^"]+)">{number}<', answer.text)
         assert "SANS VALEUR FISCALE" in client.get(slip[1]).text
         dead.machines[0].start()
-        wait_for(lambda: len(dead.machines[0].certified()) == 2, "both sales", 60)
+        wait_for(lambda: len(dead.machines[0].certified()) == 2, "both sales")
         assert dead.machines[0].certified()[-1]["number"] == number
-        wait_for(lambda: client.post("/ui/sale", data=form).url.path.startswith("/ui/journal/"), "the invoice", 60)
+        wait_for(lambda: client.post("/ui/sale", data=form).url.path.startswith("/ui/journal/"), "the invoice")
 
 
 @pytest.mark.parametrize(("limit", "is_long"), [(0.5, True), (300.0, False)])
@@ -310,7 +310,7 @@ def test_sales_that_wait_for_a_decision_say_so(tmp_path: Path) -> None:
     with staffed_shop(tmp_path, "technician", "seller", per_machine={"when_out_of_order": "defer"}) as shop:
         assert shop.certify(invoice("before")).status_code == 200
         shop.machines[0].order("counters", tc=0, fvc=0)
-        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention")
         assert shop.certify(invoice("waits")).status_code == 202
         for role, link in (("technician", '<a href="/ui/attention">Décider</a>'), ("seller", ">Afficher</a>")):
             state = state_of(shop, role)
@@ -352,7 +352,7 @@ def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path:
     with staffed_shop(tmp_path, "technician") as shop:
         assert shop.certify(invoice("B-1")).status_code == 200
         shop.machines[0].order("counters", tc=0, fvc=0)
-        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention")
         shop.stop_daemon()
         new = Machine(tmp_path, "EL02000088-1")
         shop.machines = (new.start(),)

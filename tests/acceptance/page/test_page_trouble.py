@@ -89,7 +89,7 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     """What was found stands in plain words beside the ledger's own counters; without a reason nothing is decided, with one the shop
     certifies again, and ledger and audit log have who decided what. What has no answer, or was refused, stays in its form."""
     shop.machines[0].order("counters", tc=0, fvc=0)
-    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention")
     before = audited(shop, "attempt.settled")
     tech = person("technician", view)
     expect(tech.go("/ui/").get_by_test_id("machine-state").first).to_have_attribute("data-state", "attention")
@@ -122,7 +122,7 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     tech.press("Decide")
     tech.sees_message("Decided. The machine goes on within seconds.")
     number = f"T-{view.language}-{view.size['width']}"
-    wait_for(lambda: shop.certify(invoice(number)).status_code == 200, "a certification after the decision", 60)
+    wait_for(lambda: shop.certify(invoice(number)).status_code == 200, "a certification after the decision")
     after = audited(shop, "attempt.settled")
     assert [actor for actor, _ in after[: len(after) - len(before)]] == ["user:technician"]
 
@@ -192,7 +192,7 @@ def test_a_box_whose_bytes_do_not_come_is_seen(person: People, shop: Shop, path:
             expect(state).to_be_hidden()
     finally:
         os.kill(shop.pid, signal.SIGCONT)
-    expect(silent).to_be_hidden(timeout=PATIENCE_MS)
+    expect(silent).to_be_hidden()
     for state in states.all():
         expect(state).to_be_visible()
     tech.complaints.clear()  # Chromium notes what was not answered
@@ -225,12 +225,12 @@ def test_what_was_refused_is_sent_again_and_noted_once(
 ) -> None:
     """A closure that headquarters refused waits as refused; one press sends it again, and the audit log has one entry of it."""
     assert shop.close_period().status_code == 201
-    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["waiting"] == 0, "an empty outbox", 60)
+    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["waiting"] == 0, "an empty outbox")
     arrived = len(apart(headquarters.events()))
     apart(headquarters.script({"status": 400}))
     assert shop.certify(invoice("T-3")).status_code == 200
     number = shop.close_period().json()["z_number"]
-    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["parked"] == 1, "the refusal", 60)
+    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["parked"] == 1, "the refusal")
     tech = person("technician")
     expect(tech.go("/ui/").get_by_test_id("state")).to_have_attribute("data-level", "amber")
     expect(tech.page.get_by_test_id("state")).to_contain_text("le siège a refusé 1 clôture")
@@ -240,7 +240,7 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     tech.go("/ui/box")
     tech.page.get_by_role("button", name="Renvoyer ce qui a été refusé").click()
     expect(tech.page.get_by_role("status")).to_contain_text("renvoyé")
-    wait_for(lambda: len(apart(headquarters.events())) == arrived + 1, "the closure", 60)
+    wait_for(lambda: len(apart(headquarters.events())) == arrived + 1, "the closure")
     assert apart(headquarters.events())[-1]["subject"] == str(number)
     assert audited(shop, "outbox.replayed") == [("user:technician", "upstream")]
     expect(tech.go("/ui/box").get_by_role("button", name="Renvoyer ce qui a été refusé")).to_have_count(0)
@@ -381,7 +381,7 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
         expect(tech.go("/ui/").locator(".period")).to_contain_text("2 factures, ")
         expect(tech.go("/ui/x").locator(".figures li").first).to_have_text("2factures")
         tech.context.close()
-        wait_for(shop.is_ready, "service", 60)
+        wait_for(shop.is_ready, "service")
         shop.verify()
         assert audited(shop, "ledger.restored") == [("user:technician", str(shop.ledger))]
         assert len(list(shop.ledger.parent.glob("*.replaced-*[0-9Z]"))) == 1
