@@ -1,12 +1,11 @@
 """`mcfd verify` compares the sales that are certified later with the chain."""
 
-import asyncio
 import hashlib
-import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
+from support.ledgers.filled import filled
 from support.ledgers.ledger import NIM, Till, invoice, opened_till, tamper
 
 from common.language import Text
@@ -33,15 +32,8 @@ ANOTHER = f"{NIM} (live): the sale '{{}}', to be certified later, is not the one
 STATE = f"{NIM} (live): the state of the sale '{{}}', to be certified later ({{}}), is not that of the chain"
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """W-1 waits, W-2 was refused once and waits, W-3 is begun; C-1 is certified, R-1 refused, B-1 taken back, and its number waits again."""
-    path = tmp_path_factory.mktemp("deferred") / "ledger.sqlite3"
-    asyncio.run(fill(path))
-    return path
-
-
 async def fill(path: Path) -> None:
+    """W-1 waits, W-2 was refused once and waits, W-3 is begun; C-1 is certified, R-1 refused, B-1 taken back, and its number waits again."""
     async with opened_till(path) as (store, till):
         sales = {number: await defer(till, number) for number in ("C-1", "R-1", "B-1", "W-1", "W-2", "W-3")}
         await till.finish(await begin(till, sales["C-1"]), sales["C-1"].invoice or invoice())
@@ -52,6 +44,9 @@ async def fill(path: Path) -> None:
         await store.ledger.write(deferred.withdraw, till.book, sales["B-1"], "by the till", at=till.at, by=BY)
         await defer(till, "B-1", key="again")
         await begin(till, sales["W-3"])
+
+
+original, path = filled(fill)
 
 
 async def defer(till: Till, number: str, key: str = "", *, sold_at: int = 0) -> DeferredSale:
@@ -72,11 +67,6 @@ async def begin(till: Till, sale: DeferredSale) -> int:
     assert sale.invoice
     attempt = Attempt(sale.invoice, till.counters, till.at, sale.request_id, deferred_id=sale.id)
     return await till.store.ledger.write(attempts.begin, till.book, attempt)
-
-
-@pytest.fixture
-def path(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
 
 
 async def test_a_number_that_the_book_has_is_not_that_of_a_sale_to_be_certified_later(path: Path) -> None:

@@ -1,11 +1,10 @@
 """`mcfd verify` finds what was changed behind the ledger's back, and names the first of it."""
 
-import asyncio
-import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
+from support.ledgers.filled import filled
 from support.ledgers.ledger import NIM, START, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.errors import LedgerUnusable, StorageFull
@@ -15,15 +14,8 @@ from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
 RECORDS = 150
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two books, 150 records, four Z (one of an empty period), two movements of cash, a failure, a credit note, a disputed attempt."""
-    path = tmp_path_factory.mktemp("verify") / "ledger.sqlite3"
-    asyncio.run(fill(path))
-    return path
-
-
 async def fill(path: Path) -> None:
+    """Two books, 150 records, four Z (one of an empty period), two movements of cash, a failure, a credit note, a disputed attempt."""
     async with opened_till(path) as (store, till):
         for number in range(RECORDS - 2):
             await till.sell(1000 + number)
@@ -42,9 +34,7 @@ async def fill(path: Path) -> None:
         await store.ledger.aggregate(other.book)
 
 
-@pytest.fixture
-def path(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+original, path = filled(fill)
 
 
 def test_an_untouched_ledger_is_clean(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
