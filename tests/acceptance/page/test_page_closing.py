@@ -145,7 +145,7 @@ def test_a_till_closes_while_the_form_is_open(person: People, shop: Shop) -> Non
     assert shop.close_period().status_code == 201
     before = zs(shop)
     late = {"cashCounted": 1900, "afterZ": before[-1] - 1}
-    refused = shop.http.post(f"/v1/mcf/{NIM}/reports/z", json=late, headers=shop.headers())
+    refused = shop.certify(late, path="reports/z")
     assert (refused.status_code, refused.json()["code"]) == (409, "PERIOD_ENDED")
     awa.page.get_by_test_id("confirm-z").click()
     expect(awa.page.get_by_role("alert").last).to_contain_text("clôturée entre-temps")

@@ -21,7 +21,7 @@ from support.browser import (
     session_of,
     usable,
 )
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import Shop, invoice, wait_for
 
 from daemon.store.tables.audit import newest_entries
 
@@ -216,7 +216,7 @@ def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     key = {"Authorization": f"Bearer {tech.text('new-key').strip()}"}
     usable(tech.page)
     assert shop.http.get("/v1/me", headers=key).json()["label"] == label
-    refused = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(label, colour="blue"), headers=key)
+    refused = shop.certify(invoice(label, colour="blue"), headers=key)
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "colour")
     row = tech.go("/ui/box/keys").locator(".keys tr").filter(has_text=label)
     expect(row).to_contain_text("2100")
