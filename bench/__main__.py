@@ -1,7 +1,5 @@
 """`python -m bench [--only line-1,memory]`: all rows of the table, in six minutes on two cores."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 from collections.abc import Callable, Iterable

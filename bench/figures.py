@@ -1,7 +1,5 @@
 """The rows of the bench, their limits, and the summary and output of measurements."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

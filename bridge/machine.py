@@ -35,9 +35,9 @@ class LinkedMachine:
 
     link: Link
     habits: MachineHabits = USUAL
-    _unknown_until: dict[int, float] = field(default_factory=dict, init=False)
+    _unknown_until: dict[int, float] = field(default_factory=dict)
 
-    async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
+    async def close_invoice(self, total: int, *, credit: bool) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.
 
         `P:` means not yet: 38h is then sent again as a new command, because the same SEQ would only repeat `P:`. If the

@@ -102,12 +102,11 @@ async def _connect(place: str) -> socket.socket:
         try:
             await loop.sock_connect(connection, address)
             _set_up(connection)
-        except OSError as error:
+        except BaseException as error:
             connection.close()
+            if not isinstance(error, OSError):
+                raise
             failed = error
-        except BaseException:
-            connection.close()
-            raise
         else:
             return connection
     raise failed or OSError(f"{parts.hostname} has no address")

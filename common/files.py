@@ -1,7 +1,5 @@
 """Atomic writes: a file is written without a name, synced to the disk, then put in its place."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -4,8 +4,6 @@ HAProxy ends TLS, limits the time of heads and idle connections, limits connecti
 /64), and forwards the client's address. The server listens on a Unix socket in the shared folder. `TRUSTED_HEADER`
 (`front_config`) in an answer gives the client's address the larger limits for an hour: it has a valid key."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

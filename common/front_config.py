@@ -1,7 +1,5 @@
 """HAProxy's configuration as text, for version 2.6 (Debian 12) and later."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

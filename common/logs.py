@@ -4,8 +4,6 @@ An event has a fixed name (`certification.ended`, `line.up`: a noun and what hap
 like are bound with `structlog.contextvars`. API keys, secrets, customers and bodies are never passed to the log, and
 what looks like one is removed here as a second barrier. Records of `logging` take the same way."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

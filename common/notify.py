@@ -1,7 +1,5 @@
 """Messages of a `Type=notify` service to systemd (sd_notify(3)); none without NOTIFY_SOCKET."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import os

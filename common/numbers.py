@@ -2,8 +2,6 @@
 the code pages of receipt printers; the narrow one is not. Also cells of spreadsheets: text from others that looks like
 a formula gets an apostrophe in front (OWASP: CSV injection)."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

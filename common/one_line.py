@@ -1,7 +1,5 @@
 """The rule for a text that a person enters and others read on one line: a name, a label, a reason."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Final

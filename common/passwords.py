@@ -1,8 +1,6 @@
 """People's passwords: scrypt of the standard library; each hash contains its cost, so that it can be raised later.
 16 MB and some tenths of a second (OWASP's N=2^14, r=8, p=5): callers run it in a thread, one at a time."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """Errors of an HTTP request as `application/problem+json` (RFC 9457, decision 11), for box, relay and HAProxy alike."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import secrets

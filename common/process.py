@@ -1,7 +1,5 @@
 """A service's event loop, and child processes that run code of this program."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import suppress

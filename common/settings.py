@@ -1,7 +1,5 @@
 """A program's configuration: a TOML file read into msgspec structs. An error is one line with key and reason."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import tomllib

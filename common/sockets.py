@@ -1,7 +1,5 @@
 """Listening sockets, and the names and addresses of this box on the network."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re

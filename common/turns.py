@@ -1,7 +1,5 @@
 """Expensive work on request: one at a time, and few unknown clients."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

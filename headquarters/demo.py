@@ -1,8 +1,6 @@
 """`make demo-hq`: nats-server, headquarters with its page, the relay, three shops that join by a code, and a till outside
 of them. One shop is switched off and on again, another one is revoked."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import secrets

@@ -1,7 +1,5 @@
 """Notifications of findings by webhook and mail, as configured."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import smtplib

@@ -1,7 +1,5 @@
 """Periodic work: late shops each minute, usual closing times each hour, and the notifications of each receiver."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import time

@@ -1,8 +1,6 @@
 """The relay's added time and its rate, the NATS server's memory for idle boxes, and headquarters' rate of closures:
 over HTTP, signed, checked, stored in PostgreSQL, acknowledged."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator, Sequence

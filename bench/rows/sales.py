@@ -1,8 +1,6 @@
 """Time of a sale beyond its bytes on the line, its syncs and memory, and the cost of 10 000 deferred sales for tills
 and the start."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

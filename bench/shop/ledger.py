@@ -5,8 +5,6 @@ All rows that `begin` and `certify` would leave are written at once: codec, chai
 (`totals.bring_in`, `closures.close_period`). Only data that the daemon deletes after a week is missing: events of
 certifications and keys of requests. `mcfd verify` finds no fault in the result."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

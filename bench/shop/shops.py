@@ -1,7 +1,5 @@
 """Shops to measure: processes of machines and daemon, and ledgers on this disk, removed at the end."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import ssl

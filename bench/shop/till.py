@@ -1,8 +1,6 @@
 """Tills at an HTTP endpoint, as light as possible, since they share the cores with the daemon; invoices of a
 wholesaler; and a blocking pyserial script without HTTP and disk, such as a shop would write."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

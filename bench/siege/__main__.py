@@ -1,7 +1,5 @@
 """`python -m bench.siege [--only NAMES] [--seconds N]`: every attack alone, then all together."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Iterator, Sequence

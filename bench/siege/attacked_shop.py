@@ -1,8 +1,6 @@
 """The shop under attack: simulator on a paced line, the daemon as systemd starts it, plain or with TLS. Also the
 resources of the daemon and of HAProxy, its child, and the intervals of the daemon's watchdog messages."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

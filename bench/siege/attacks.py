@@ -5,8 +5,6 @@ One attack is a process: `python -m bench.siege.attacks NAME SECONDS TARGET`, wh
 begins at a line on stdin: its start is no attack. A real attacker has its own processor; here it must not take the
 daemon's, so it runs only when a processor is idle (`--idle`), or with low priority."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

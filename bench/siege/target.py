@@ -1,8 +1,6 @@
 """The attackers' view of the box and their connections to it, from any loopback address; and the till that must
 continue: one invoice a second, each on a new connection from an address that has not used a key yet."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import itertools

@@ -1,7 +1,5 @@
 """Errors of the operating system in words."""
 
-from __future__ import annotations
-
 import errno
 from typing import Final
 

@@ -1,8 +1,6 @@
 """A page's static files, and Tabler's icons, inside the page: a template calls `icon("home")`. `make web` collects
 theirs and these. A file's URL has a hash of its content: browsers cache it without limit; an upgrade changes it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Charts as SVG from the server: no script, readable without colour; each bar has a text, and its value on hover."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from markupsafe import Markup, escape

@@ -1,7 +1,5 @@
 """Times for people; foreign text for a terminal."""
 
-from __future__ import annotations
-
 import calendar
 import contextlib
 import re

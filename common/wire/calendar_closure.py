@@ -3,8 +3,6 @@
 
 Fields may be added; none is renamed, dropped or retyped within version 1."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

@@ -3,8 +3,6 @@
 NATS request and reply on `mcf.<NIM>.call`, both MessagePack, so that bodies are the client's bytes. An empty request is
 a ping: each listening box replies with its `boot` and status 0. Fields may be added; none is renamed or dropped."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping

@@ -9,8 +9,6 @@ milliseconds since 1970; the body is the bytes that the box stored, never encode
 A trial has no content: it shows before the first Z whether address, certificate and key are right. It is signed like a
 closure and never stored: headquarters checks the signature and answers with a receipt."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from operator import attrgetter

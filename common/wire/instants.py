@@ -1,7 +1,5 @@
 """Times: RFC 3339 in UTC with `Z` for people, milliseconds since 1970 for hashes."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import UTC, datetime, timedelta

@@ -3,8 +3,6 @@
 `POST /join`, signed with that key as every message (`common.wire.signing`), accepted at any time of the box's clock: a
 new box may not know the date. The request may be repeated: headquarters recognises the box by its key."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

@@ -1,8 +1,6 @@
 """The values of a JSON body, by which two requests with one Idempotency-Key are compared, at the box and at the relay
 (decision 6)."""
 
-from __future__ import annotations
-
 import json
 import re
 from decimal import Context, Decimal

@@ -2,8 +2,6 @@
 formed. Minimum version of nats-server: eleven advisories of 2026 are fixed in 2.11.15 and 2.12.6 (docs/upstream.md).
 Names in subjects: `mcf.<NIM>.<what>`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple

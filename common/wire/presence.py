@@ -2,8 +2,6 @@
 amounts. Only the last one counts, so it is sent once and never stored for later. Hashes are shortened to 16 hex digits:
 the receiver of the closures compares them with the whole hash."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -2,8 +2,6 @@
 several keys sign; the receiver tries every signature with every key. The optional receipt: headquarters returns the
 hash of the bytes it took, so that no login page passes for a delivery."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar

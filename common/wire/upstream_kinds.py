@@ -1,8 +1,6 @@
 """The kinds of headquarters. A new one needs an entry here, its name in `UpstreamKindName`, and a module
 `daemon.upstream.NAME` with `open_receiver(options)`."""
 
-from __future__ import annotations
-
 from typing import Final, Literal, NamedTuple
 
 UpstreamKindName = Literal["https", "nats"]

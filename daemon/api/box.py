@@ -1,7 +1,5 @@
 """State of the box and its lines for `GET /metrics`; and what paper needs: the shop's letterhead and the printer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol

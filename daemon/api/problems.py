@@ -1,7 +1,5 @@
 """The table from errors to `application/problem+json` (RFC 9457, decision 11)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final
 
 import msgspec

@@ -1,7 +1,5 @@
 """Errors before any use case; `problems.py` has the answer to each."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from common.language import Text

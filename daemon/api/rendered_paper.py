@@ -1,7 +1,5 @@
 """Renders a document in the requested form: text, HTML, PDF or bytes for a receipt printer."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, Final, cast, get_args
 

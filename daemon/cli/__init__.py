@@ -10,8 +10,6 @@ Exit codes, the same everywhere:
     130  interrupted at the keyboard
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Books of the ledger, read by commands beside the daemon."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`mcfd setup --page`: setup in a browser that has the code, then mcfd itself."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

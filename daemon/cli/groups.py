@@ -1,8 +1,6 @@
 """A group that imports a command when it is called and lists commands from a table. Also makes click take its texts
 from our catalogue: click uses gettext, whose folder is set here."""
 
-from __future__ import annotations
-
 import gettext
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Output about one machine: from the daemon, from the machine, from the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from common.language import tr

@@ -150,7 +150,7 @@ class UpstreamReceiver(Protocol):
         ...
 
     async def deliver(
-        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
+        self, event: bytes, *, report_id: str, subject: str, nim: str, since: int, last_sent: int
     ) -> Delivery: ...
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """What headquarters requests; None without an answer."""

@@ -1,7 +1,5 @@
 """Checks of the box: disk, clock, secrets, certificate for tills, data on paper, printer."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -45,6 +43,7 @@ def check_disk(settings: Settings) -> CheckResult:
     folder = settings.storage.path.parent
     try:
         free = shutil.disk_usage(folder).free // MEGABYTE
+        size = settings.storage.path.stat().st_size // MEGABYTE if settings.storage.path.exists() else 0
         is_read_only = is_on_read_only_disk(folder)
     except OSError as error:
         return Check("disk").fail(
@@ -56,12 +55,23 @@ def check_disk(settings: Settings) -> CheckResult:
         return Check("disk").fail(
             from_stored(trouble), "mcfd doctor --disk {folder} looks at the disk itself", folder=folder
         )
-    reserve = settings.storage.reserve_mb
     if is_read_only:
         return Check("disk").fail(
             "{folder} is read-only",
             "the card or disk is wearing out: dmesg | tail, sudo mcfd backup --all FILE onto a stick, replace the medium",
             folder=folder,
+        )
+    return _check_room(settings, free, size)
+
+
+def _check_room(settings: Settings, free: int, size: int) -> CheckResult:
+    """`free` on the disk and `size` of the ledger in MB."""
+    folder, reserve, limit = settings.storage.path.parent, settings.storage.reserve_mb, settings.storage.max_size_mb
+    if limit is not None and limit - size <= reserve:
+        return Check("disk").fail(
+            "the ledger has grown to the size it may have",
+            "a larger max_size_mb in [storage] ({limit} now)",
+            limit=limit,
         )
     if free < reserve:
         return Check("disk").fail(

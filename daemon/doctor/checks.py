@@ -1,7 +1,5 @@
 """All checks that need a readable configuration, in the order of the output."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from importlib.metadata import version

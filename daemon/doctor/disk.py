@@ -5,8 +5,6 @@ by one, and each acknowledged number is printed, until the plug is pulled. Secon
 types the last number printed, and every block up to it must be there. The number must not come from the card, so it is
 only on the screen (over the network, on the remote screen); two letters after it detect typing errors."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

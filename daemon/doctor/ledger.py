@@ -1,10 +1,8 @@
 """Checks of the ledger: intact, writable, with keys, and nothing waits for an operator or headquarters."""
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
@@ -16,7 +14,7 @@ from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredBacklog
-from daemon.core.ledger.entries import Recipient
+from daemon.core.ledger.entries import OutageReason, Recipient
 from daemon.core.ledger.outage import Outage
 from daemon.core.machine.state import short_nim
 from daemon.core.report.fiscal_reports import x_report
@@ -185,6 +183,13 @@ def check_deferred(
     return Check("deferred", nim).warn(found, todo) if waiting.urgency(now) else Check("deferred", nim).ok(found)
 
 
+REMEDIES: Final[Mapping[OutageReason, Text]] = {
+    "attention": Text("decide what was found at the machine: mcfd machine settle"),
+    "disk": Text("see the check of the disk, above"),
+}
+"""Where the machine is in good order."""
+
+
 def check_outage(outage: Outage, now: int) -> CheckResult:
     found = Text(
         "outage No. {number}: the machine cannot certify, for {minutes} min ({reason})",
@@ -193,7 +198,7 @@ def check_outage(outage: Outage, now: int) -> CheckResult:
         reason=REASONS[outage.reason],
     )
     left = [who for who in get_args(Recipient) if not any(notice.who == who for notice in outage.notices)]
-    todo = Text("repair the machine or take another one into use")
+    todo = REMEDIES.get(outage.reason, Text("repair the machine or take another one into use"))
     if left:
         names = ", ".join(tr(RECIPIENTS[who]) for who in left)
         todo = Text("{todo}; to be notified at once: {names} (page, Outages)", todo=todo, names=names)

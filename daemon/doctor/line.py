@@ -1,7 +1,5 @@
 """Checks of one machine and its line: the port, its permissions, its users, and the answering device."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import re

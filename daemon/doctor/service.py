@@ -1,7 +1,5 @@
 """The running daemon, by its HTTP API: its own report comes before any check."""
 
-from __future__ import annotations
-
 import http.client
 import ssl
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Findings and advice of `mcfd doctor`, in French and English."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 

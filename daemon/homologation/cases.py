@@ -1,7 +1,5 @@
 """The test cases of the dossier, played through the HTTP API like a till (homologation procedure, 3.2 e v)."""
 
-from __future__ import annotations
-
 import time
 import tomllib
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 
 Source: the makers' tables (Epson, "ESC/POS command reference"); `tests/support/paper/escpos.py` decodes them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from contextlib import suppress

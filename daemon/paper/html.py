@@ -1,7 +1,5 @@
 """Renders a document as one self-contained HTML page, for a browser's print dialogue, an e-mail or an archive."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from html import escape
 

@@ -1,8 +1,6 @@
 """Document of a certified invoice for the customer (SFE 2.0, section 3), and the slip of a sale that waits for
 certification. The slip states this and has no security elements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,8 +1,6 @@
 """Elements of a document, independent of the output, and its layout as rows of a fixed number of columns. Templates
 yield these elements; `layout`, `html` and `pdf` render them. Times have a precision of one second."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo

@@ -1,7 +1,5 @@
 """Amounts in words for invoices: whole francs below 10^15."""
 
-from __future__ import annotations
-
 from common.language import Language
 
 LARGEST = 10**15 - 1

@@ -2,8 +2,6 @@
 which the law calls A (section 5), and of an outage: the declaration to the administration and the distributor, ready
 to be signed (arrêté 2025-0049, article 7 c)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final

@@ -1,7 +1,5 @@
 """Data of the shop, and the head and foot of every document (SFE 2.0, sections 3 to 5)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo

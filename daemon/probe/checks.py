@@ -1,7 +1,5 @@
 """The checks of a probe. They only read: none changes a counter or an invoice."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import statistics

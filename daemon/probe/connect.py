@@ -1,8 +1,6 @@
 """Connects to the machine on a port, at one of the usual speeds; otherwise names what is there and what to do. The
 probe has its own line: it sends frames that no driver would send, and reports everything received, with its time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

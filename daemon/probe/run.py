@@ -1,8 +1,6 @@
 """A whole probe of one port and its results. One file to send has findings, masked recording and versions, without
 people. `write` puts the resulting settings into the configuration file; comments and order stay."""
 
-from __future__ import annotations
-
 import io
 import os
 import platform

@@ -1,7 +1,5 @@
 """The plan of a setup and its configuration file. `setup --force` keeps all settings that it does not prompt for."""
 
-from __future__ import annotations
-
 import os
 import socket
 import tempfile

@@ -1,7 +1,5 @@
 """Results of a setup: what is at the ports, what is made, and the outcome."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final

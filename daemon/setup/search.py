@@ -1,7 +1,5 @@
 """Searches every serial port of the box for a fiscal machine: all in parallel, with a time limit, only reading."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -106,7 +106,7 @@ class OutageAccess(LedgerAccess):
         lasted: int,
         refused: bool,
         incident: str,
-        is_over: bool = False,
+        is_over: bool,
     ) -> Outage | None:
         """None where one lasts already: a book has one at the most. With `is_over` it ends at `at` in the same
         transaction, unless a certification has ended it before."""

@@ -55,7 +55,7 @@ class Journal(LedgerAccess):
                 rest = msgspec.structs.replace(rest, after_seq=older[-1].seq)
         return [*found, *older]
 
-    async def iterate(self, book: Book, start: int, end: int, after: int = 0) -> AsyncGenerator[Record, None]:
+    async def iterate(self, book: Book, start: int, end: int, after: int) -> AsyncGenerator[Record, None]:
         """What ended in `start <= t < end` (ms), oldest first, after the seq `after`, in flat memory."""
         while records := await self._records(
             book, partial(journal.chunk, book=book, start=start, end=end, after_seq=after)

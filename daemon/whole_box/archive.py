@@ -4,8 +4,6 @@ files go.
 The numbers remembered beside the ledger are left out: they are older than the box that failed, and could make a Z
 number be used twice (decision 30). A restore on a new disk prompts for the last Z on paper."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,8 +1,6 @@
 """A box signs its backups with an Ed25519 key beside the ledger, made with the first backup of the whole box. This
 distinguishes them from others'; the daemon's user owns the key, so it proves nothing against that user."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -10,8 +10,6 @@ the shop's papers, or give it as FINGERPRINT.
 Exit status: 0 all is right, 1 something is not, 2 the file cannot be read.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,8 +1,6 @@
 """The archive of a closed year as one file (0047 art. 23): a tar in which the parts determine every byte, a manifest
 with their SHA-256, signed by the box, and the program that checks all of it without mcfd (`verify_archive`)."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping

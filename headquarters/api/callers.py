@@ -1,7 +1,5 @@
 """Authentication of programs (key) and people (session cookie), and the client's address."""
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import re

@@ -1,8 +1,6 @@
 """HTTP routes. For boxes: `POST /closures` and `POST /presence` (Standard Webhooks, one key per box), `POST /join`
 with a one-time code (`common.wire.joining`). For programs: `/v1`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Error answers of requests, for programs and people (decision 11)."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Mapping
 from typing import Final, NamedTuple

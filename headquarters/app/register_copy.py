@@ -1,7 +1,5 @@
 """Copy of the register in a file beside the database, because boxes cannot send this data again."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Iterator

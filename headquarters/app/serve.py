@@ -1,7 +1,5 @@
 """`mcfd-hq run`: starts the database, the watch and the ingress, in this order; stops them in reverse."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """The HTTP application and its routes."""
 
-from __future__ import annotations
-
 import functools
 from copy import copy
 from http import HTTPStatus

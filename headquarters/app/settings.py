@@ -1,7 +1,5 @@
 """Configuration of headquarters (TOML). An error is one line with the key and the reason."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """`mcfd-hq boxes`: boxes and their keys."""
 
-from __future__ import annotations
-
 import getpass
 import re
 from datetime import datetime

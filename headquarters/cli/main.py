@@ -1,7 +1,5 @@
 """Commands of `mcfd-hq`."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

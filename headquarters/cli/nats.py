@@ -1,7 +1,5 @@
 """`mcfd-hq nats`: keys and permissions of the NATS servers as JWTs, for chains too large for `users.conf`."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

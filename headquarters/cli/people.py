@@ -1,7 +1,5 @@
 """`mcfd-hq users` and `mcfd-hq keys`: access of people and programs."""
 
-from __future__ import annotations
-
 import sys
 
 import click

@@ -1,7 +1,5 @@
 """Shared parts of the commands: configuration, store, one-line errors."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 Also the schedule of requests for missing closures: each range at once, then at growing intervals, with a limit,
 because a range may be refused each time. Its finding remains."""
 
-from __future__ import annotations
-
 import hashlib
 import operator
 from collections.abc import Iterator, Sequence
@@ -190,10 +188,12 @@ def has_all_of(after: ClosureRecord, before: ClosureRecord | None, between: Sequ
 
 def has_sales_of(after: ClosureRecord, other: ClosureRecord) -> bool:
     """Of two closures that follow the same one, `after` of a restored ledger: whether it begins with a sale that
-    `other` has. A machine gives each sale of an activation another FVC."""
+    `other` has. A machine gives each sale of an activation another FVC; those that `after` shares with `other` may be
+    of unexplained invoices, in no total of `after`: the machine's last one, as the ledger was compared with it."""
     credit_notes = after.counters[2] - after.opening[2] if after.opening else 0
     is_comparable = after.nim == other.nim and other.certs > 0 and after.certs > credit_notes
-    return is_comparable and other.fvc_start <= after.fvc_start <= other.fvc_end
+    shared = min(other.fvc_end, after.fvc_end) - after.fvc_start + 1
+    return is_comparable and other.fvc_start <= after.fvc_start and shared > after.unexplained
 
 
 def _fallen(before: ClosureRecord, after: ClosureRecord) -> str:

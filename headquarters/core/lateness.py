@@ -4,8 +4,6 @@ counted from there, so that closing at 00:30 is not early.
 Also detects two boxes with one identity, such as a copied card: each start of a daemon has its own name (`boot` of its
 presence); a start that is heard again after another one has begun is a second box."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import permutations

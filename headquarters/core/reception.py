@@ -1,7 +1,5 @@
 """Verifies a message: format, then signature, then whether this key may speak for this box."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Literal, TypeVar

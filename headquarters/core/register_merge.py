@@ -4,8 +4,6 @@ again.
 Revocations and disabled persons accumulate. For other values the later change is used, whichever database is newer,
 and `ours` if they are equally late. Merging is idempotent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

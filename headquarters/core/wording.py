@@ -1,7 +1,5 @@
 """Sentences of findings: in English for programs, in a person's language for people."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import msgspec

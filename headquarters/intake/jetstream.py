@@ -6,8 +6,6 @@ acknowledged messages: this is checked every few seconds, and they are read agai
 At each connection, and with the messages of a restored database, the last presence of every box is read from the stream
 PRESENCE; those that follow arrive as questions (`intake.questions_nats`)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence

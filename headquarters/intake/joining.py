@@ -1,7 +1,5 @@
 """Joining of boxes: makes codes, answers with the configuration, and limits guesses."""
 
-from __future__ import annotations
-
 import hashlib
 import ssl
 import time

@@ -2,8 +2,6 @@
 
 Uses a separate connection, so that a flood from one shop delays neither closures nor presences."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """From messages to rows: verifies each, stores closures in one transaction and refused messages as evidence."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

@@ -3,8 +3,6 @@
 Servers admit boxes by the shops' account, which lists the revoked users. It is compared with the register after each
 change and every minute, since a server may have been offline or restored."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any

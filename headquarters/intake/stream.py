@@ -3,8 +3,6 @@ acknowledged messages that are no longer stored.
 
 Reads with batched `DIRECT.GET` (nats-server 2.11 and newer), which changes nothing on the server."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime

@@ -1,8 +1,6 @@
 """Thread pool for blocking work (database, signatures), and batches of single items: while one transaction is written,
 the next batch collects."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Login, logout, language, and static files."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

@@ -1,7 +1,5 @@
 """Findings and their handling; boxes with their last presence, joining and revocation; people and roles."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Shared parts of all pages: the person, the language, and rendering."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Pages: shops × days, one shop, one closure in full."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta

@@ -1,7 +1,5 @@
 """Totals of a month by day, tax group, payment and shop, with charts; CSV export of the month."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter

@@ -1,7 +1,5 @@
 """A SQLite or PostgreSQL database: connections, durable transactions, migration, and statements for many rows."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

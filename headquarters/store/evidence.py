@@ -1,8 +1,6 @@
 """Refused messages: counts by day and reason, and samples. Both are bounded, so that strangers cannot fill the
 database."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Data for the page and the exports: closures by shop and day, totals, one closure in full."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby

@@ -3,8 +3,6 @@ solved.
 
 Also the input of time-based findings: silent boxes and usual closing times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Join codes and joined boxes. A code is valid for one box and the machines named in it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

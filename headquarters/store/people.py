@@ -1,7 +1,5 @@
 """Access: people with passwords and sessions, programs with keys. Secrets are stored as hashes."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Headquarters cannot get this data from the boxes again, so it can be copied to a file and merged back (`copied`,
 `from_copy`)."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterator, Sequence

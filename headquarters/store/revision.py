@@ -3,8 +3,6 @@
 The upper half counts, the lower half is random, so that two histories of a restored database never have the same
 revision. `TRAIL` contains the last ones: a database that does not descend from a known revision has lost data."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """All storage of headquarters, by subject."""
 
-from __future__ import annotations
-
 from headquarters.store.book.books import settle_all_replaced
 from headquarters.store.book.closures import Closures
 from headquarters.store.book.presences import Presences

@@ -3,8 +3,6 @@ older copy, even under running instances, shows its losses.
 
 A stream is identified by name and creation time: numbers of a recreated stream are unrelated to the earlier ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ Times are milliseconds since 1970, amounts whole XOF; columns are NOT NULL unles
 
 A step runs in the caller's transaction. Released steps never change."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from sqlalchemy import (

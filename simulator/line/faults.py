@@ -6,8 +6,6 @@
 CMD: only frames of that command. #N: only the N-th of them since the rule was added; #N+: from the N-th on.
 RATE: with that probability, by the plan's seed; without it, always. Times are seconds."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

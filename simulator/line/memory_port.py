@@ -1,7 +1,5 @@
 """A session as a port on the event loop: for tests, and for the sandbox machine in the daemon. Without pacing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

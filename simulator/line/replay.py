@@ -1,8 +1,6 @@
 """Replays the machine's side of a recording: a session like `line.session`, but every answer is a recorded one, adapted
 to the new run: its SEQ, frames edited by hand, and a state with the certifications since."""
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 The host calls `receive` with arrived bytes, `poll` for due output, and again at `wake_at`. All times are seconds of one
 monotonic clock. Outputs have the time at which they leave the machine, so that a late host can still keep the pace."""
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """The data of each command as text on the wire (protocol sections 2 and 3), to and from frozen values; and the
 machine's refusals: `E:` with its own words and the status bits of protocol section 1."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

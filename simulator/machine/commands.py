@@ -1,7 +1,5 @@
 """Every command of protocol 3: the stages in which it is allowed, and its effect on the state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """The fiscal memory, which survives a power cut: counters, last invoice, last day of work, and the state of the
 transfer to the tax server."""
 
-from __future__ import annotations
-
 from base64 import b32encode
 from collections import deque
 from collections.abc import Callable

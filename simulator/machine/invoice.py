@@ -1,8 +1,6 @@
 """The invoice on the machine between C0h and 38h; its VAT, exact and rounded half up on a group's total unless the
 machine has other habits (fiscal-rules.md); and this machine's notation of numbers, times and texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The fiscal machine: executes one command at a time by the table; tests and faults change it by hand."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 

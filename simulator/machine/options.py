@@ -1,8 +1,6 @@
 """The simulated machine's kind: identity, clock, treatment of credit notes, and differences between firmwares where the
 protocol allows them (docs/protocol.md, B and C; first-contact.fr.md): one field for each habit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta

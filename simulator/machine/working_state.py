@@ -5,8 +5,6 @@ idle ──C0h──▶ open ──31h──▶ items ──33h──▶ subtota
 38h C leads from every stage to idle; `commands.TABLE` has the stages of each command
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, NamedTuple

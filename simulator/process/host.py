@@ -4,8 +4,6 @@ their time on a real line: ten bits each, in both directions, by absolute deadli
 The fiscal memory on disk: the state, replaced as a whole and durable before the answer leaves, and beside it the log of
 certified invoices, for tests."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

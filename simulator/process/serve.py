@@ -1,7 +1,5 @@
 """`mcf-simulator`: a fiscal machine on a pseudo-terminal (docs/simulator.md)."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

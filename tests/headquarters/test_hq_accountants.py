@@ -1,6 +1,7 @@
 """The file for accountants says what the page and `/v1` say, whatever shops have called their payments."""
 
 import asyncio
+import calendar
 import csv
 import io
 import itertools
@@ -12,7 +13,7 @@ from html import unescape
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from support.hq.in_process import log_in, pages
+from support.hq.in_process import pages
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import received
 
@@ -101,11 +102,10 @@ def test_the_file_equals_the_page(store, ledger):
 
 async def _compare(store, ledger, month, begin):
     put(store, ledger, begin)
-    async with pages(store) as client:
-        log_in(client, store)
+    async with pages(store, role="accountant") as client:
         page = (await client.get("/ui/totals", params={"month": month})).text
         file = (await client.get("/ui/exports/closures.csv", params={"month": month})).content
-        last = f"{month}-{max(d for d in range(28, 32) if _is_day(month, d))}"
+        last = f"{month}-{calendar.monthrange(*map(int, month.split('-')))[1]}"
         content = (await client.get("/v1/closures", params={"from": f"{month}-01", "to": last})).json()["closures"]
     rows = list(csv.reader(io.StringIO(file.decode("utf-8-sig"), newline=""), delimiter=";"))
     heads, lines = rows[0], rows[1:]
@@ -134,14 +134,6 @@ async def _compare(store, ledger, month, begin):
         assert {row[0]: number(row[-1]) for row in result} == dict(found)
 
 
-def _is_day(month, day):
-    try:
-        datetime.fromisoformat(f"{month}-{day:02}")
-    except ValueError:
-        return False
-    return True
-
-
 async def test_two_payments_of_one_label(store):
     """Cash and card that the shop calls alike are one column; a spreadsheet knows its encoding, and runs no name as a formula."""
     box = PaperBox()
@@ -149,8 +141,7 @@ async def test_two_payments_of_one_label(store):
     paid = (("E", "Divers", 10_000), ("C", "Divers", 6_000), ("V", "Z", 1), ("M", "=1", 2), ("B", "'=1", 3))
     payments = tuple(PaymentTotal(method=method, label=label, amount=amount) for method, label, amount in paid)
     store.closures.store([received(box, box.close(by_payment=payments), store)], now=10)
-    async with pages(store) as client:
-        log_in(client, store)
+    async with pages(store, role="accountant") as client:
         file = (await client.get("/ui/exports/closures.csv", params={"month": "2025-12"})).content
     assert file.startswith(b"\xef\xbb\xbf")
     [row] = csv.DictReader(io.StringIO(file.decode("utf-8-sig")), delimiter=";")
@@ -167,8 +158,7 @@ async def test_a_closure_that_a_restored_ledger_replaced(store):
     box.forget(1)
     closures = [*first, box.close(3, z_number=3)]
     store.closures.store([received(box, closure, store) for closure in closures], now=10)
-    async with pages(store) as client:
-        log_in(client, store)
+    async with pages(store, role="accountant") as client:
         month = {"month": "2025-12"}
         file = (await client.get("/ui/exports/closures.csv", params=month)).content
         shop = (await client.get(f"/ui/shops/{box.nim}", params=month)).text

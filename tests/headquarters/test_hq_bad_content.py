@@ -1,4 +1,4 @@
-"""What the database refuses for its content alone: the others of its batch are taken. On both databases."""
+"""What the database refuses for its content alone, while the others of its batch are taken; and words that come twice. On both databases."""
 
 import asyncio
 
@@ -93,3 +93,30 @@ async def test_a_subject_that_no_database_takes(store, box, threads):
     assert isinstance(refused, MessageRefused)
     assert outcome is StoreOutcome.STORED
     assert await reception.new_presences(messages[:1]) == messages[:1]
+
+
+def word(box, **changes):
+    headers, body = box.sent_presence(box.presence(**changes))
+    return Message(via="nats", headers=headers, body=body, nim=box.nim)
+
+
+async def test_a_word_that_was_heard_before(store, box, threads):
+    """It is left out; the box's next one, and the same bytes in the name of another box, are looked at."""
+    reception = Reception(store, threads, UTC)
+    first, second = word(box), word(box, disk=8000)
+    stranger = Message(via="nats", headers=first.headers, body=first.body, nim="EL02000016-1")
+    async with reception.running():
+        assert await reception.new_presences([first]) == [first]
+        await reception.presence(first)
+    assert await reception.new_presences([first, second, stranger]) == [second, stranger]
+    assert await reception.new_presences([]) == []
+
+
+async def test_a_word_of_a_key_that_is_revoked_since(store, box, threads):
+    """Its key was revoked: it is looked at again, and refused."""
+    reception = Reception(store, threads, UTC)
+    presence = word(box)
+    async with reception.running():
+        await reception.presence(presence)
+    store.register.revoke(PaperBox().nim.partition("-")[0], box.key.id, 1)
+    assert await reception.new_presences([presence]) == [presence]

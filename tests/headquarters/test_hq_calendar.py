@@ -6,9 +6,9 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from support.hq.in_process import log_in, pages
+from support.hq.in_process import pages
 from support.hq.store import NOW, evidence_of, open_findings
-from support.ledgers.ledger import Till, opened, sent_by_a_box
+from support.ledgers.ledger import opened_till, sent_by_a_box
 
 from common.wire.calendar_closure import read_calendar
 from common.wire.errors import BadEvent
@@ -46,8 +46,7 @@ async def test_months_and_years_go_upstream_and_are_shown(store, box, tmp_path: 
     assert store.closures.store([again], now=NOW) == [StoreOutcome.STORED]
     expected = [("fork", "calendar", "2026-12", one.data.report_id) for one in (again, other)]
     assert open_findings(store) == sorted(expected)
-    async with pages(store) as client:
-        log_in(client, store, "reader")
+    async with pages(store, role="reader") as client:
         screen = await client.get(f"/ui/shops/{box.nim}?month=2026-12")
         assert screen.status_code == 200
         assert screen.text.count('data-testid="calendar-row"') == 3
@@ -68,8 +67,7 @@ async def test_a_month_is_taken_from_its_box_alone(store, box, tmp_path: Path) -
 
 async def test_what_headquarters_has_lost_comes_with_the_z_behind_it(tmp_path: Path) -> None:
     """A box is asked for Zs alone: it sends the months and years that were closed between them, too."""
-    async with opened(tmp_path / "ledger") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger") as (store, till):
         for day in (datetime(2026, 12, 31, 18, tzinfo=UTC), datetime(2027, 1, 1, 18, tzinfo=UTC)):
             till.at = millis(day)
             await till.close()

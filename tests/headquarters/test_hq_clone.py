@@ -1,10 +1,13 @@
-"""A card that was copied: two boxes with one identity. Headquarters says so while both speak, and takes a restart for what it is."""
+"""Findings by what boxes say of themselves: a card that was copied, and a sale that waits for too long."""
 
 import msgspec
 import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, presence_word
 
+from common.wire.presence import Presence
+from daemon.core.clock import HOUR, millis_text
+from headquarters.core.checks import facts_of
 from headquarters.core.lateness import BootSpan, two_at_once, with_presence
 from headquarters.core.wording import sentence
 
@@ -94,3 +97,20 @@ def test_words():
     facts = {"first": "0000000a", "second": "0000000b"}
     assert "0000000a and 0000000b" in sentence("clone", facts, "en")
     assert "copiée" in sentence("clone", facts, "fr")
+
+
+@pytest.mark.parametrize(("age", "hours"), [(0, None), (24, None), (39.99, None), (40, 40), (47.5, 47)])
+def test_a_sale_that_waits_for_forty_hours_is_a_finding(age: float, hours: int | None) -> None:
+    """By the box's own clock, whatever headquarters' says."""
+    presence = Presence(
+        type="bf.mcfd.presence.v1",
+        nim="EL02000015-1",
+        at=millis_text(NOW),
+        ledger="abd1",
+        boot="5eed0001",
+        version="1.0.0",
+        key="k",
+        sold=millis_text(NOW - round(age * HOUR)) if age else "",
+    )
+    facts = list(facts_of(presence, at=NOW, now=NOW + 60_000, newest=""))
+    assert [(fact.kind, fact.facts) for fact in facts] == ([] if hours is None else [("deferred", {"hours": hours})])

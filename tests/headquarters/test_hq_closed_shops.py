@@ -3,7 +3,7 @@
 import re
 import time
 
-from support.hq.in_process import log_in, pages
+from support.hq.in_process import pages
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, received, take
 
@@ -16,8 +16,7 @@ async def test_shops_that_have_closed(store):
         box = PaperBox(nim)
         store.register.add(nim, box.key.public, now=NOW, region=region)
         store.closures.store([received(box, box.close(at=now), store) for _ in range(times)], now=now)
-    async with pages(store) as client:
-        log_in(client, store, "reader")
+    async with pages(store, role="reader") as client:
         for region, closed in (("", ("2", "3")), ("Nord", ("1", "1")), ("Sud", ("1", "2"))):
             screen = (await client.get("/ui/", params={"region": region})).text
             assert re.search(r'closed-1">(\d+) \S+ (\d+)<', screen).groups() == closed
@@ -33,8 +32,7 @@ async def test_shops_of_one_name_are_told_apart(store):
             store.register.add(box.nim, box.key.public, now=1, label="Pô", region="Sud")
             take(store, box, box.close())
 
-    async with pages(store) as client:
-        log_in(client, store, "reader")
+    async with pages(store, role="reader") as client:
         add(1, 3)
         for screen in ("", "totals"):
             page = (await client.get(f"/ui/{screen}?month=2025-12")).text

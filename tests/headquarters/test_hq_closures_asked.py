@@ -4,7 +4,7 @@ import re
 import threading
 
 import pytest
-from support.hq.in_process import log_in, pages
+from support.hq.in_process import pages
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, received, take
 
@@ -54,8 +54,7 @@ def shops(store):
 @pytest.mark.long
 async def test_more_of_one_instant_than_a_page_has(store, shops):
     """Each is there, once: to the end, of one shop, and up to a day."""
-    async with pages(store) as client:
-        log_in(client, store)
+    async with pages(store, role="accountant") as client:
         every = await walked(client)
         assert (len(every), len(set(every))) == (2064, 2064)
         assert every[:2] == [(box.nim, 1) for box in shops]
@@ -70,8 +69,7 @@ async def test_what_comes_late(store, box):
     """A closure that was made before those that a program has read comes with its next question, and so does one after the database was put back."""
     closures = [box.close() for _ in range(4)]
     take(store, box, closures[0], closures[2], now=NOW + 1)
-    async with pages(store) as client:
-        log_in(client, store)
+    async with pages(store, role="accountant") as client:
         found, after = await news(client)
         assert found == [1, 3]
         take(store, box, closures[1], now=NOW)
@@ -88,8 +86,7 @@ async def test_who_ends_later_counts_later(store, box):
     if store.database.is_sqlite:
         pytest.skip("there a transaction that writes is alone")
     closure = received(box, box.close(), store)
-    async with pages(store) as client:
-        log_in(client, store)
+    async with pages(store, role="accountant") as client:
         thread = threading.Thread(target=store.closures.store, args=([closure],), kwargs={"now": NOW})
         with store.database.write() as connection:
             first = next_arrival(connection, NOW)
@@ -124,8 +121,7 @@ async def test_who_ends_later_counts_later(store, box):
 )
 async def test_questions_that_are_none(store, box, path, status):
     """Each has an answer; none is a fault of headquarters."""
-    async with pages(store) as client:
-        log_in(client, store)
+    async with pages(store, role="accountant") as client:
         assert (await client.get(path)).status_code == status
 
 
@@ -140,8 +136,7 @@ async def test_more_findings_than_an_answer_has(store):
                 Fact("gap", f"{z}-{z}", {"first": z, "last": z}),
                 NOW,
             )
-    async with pages(store) as client:
-        log_in(client, store)
+    async with pages(store, role="accountant") as client:
         first = (await client.get("/v1/findings")).json()
         rest = (await client.get("/v1/findings", params={"before": first["next"]})).json()
         screen = await client.get("/ui/findings")

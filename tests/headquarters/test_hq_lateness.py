@@ -38,6 +38,10 @@ def a_shop(store, nim="EL02000015-1"):
     return box
 
 
+def days_late(store):
+    return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
+
+
 def test_habit_of_a_shop_that_rests_on_sunday():
     """Four weeks, Monday to Saturday between 19:00 and 19:50: it is the ninth of ten that counts, and Sunday is none."""
     evenings = [at("2026-03-02T19:00:00") + n * DAY + n * 2 * MINUTE for n in range(27) if (n + 1) % 7]
@@ -86,23 +90,20 @@ def test_late_until_it_closes(store, watch):
     box = a_shop(store)
     now = at("2026-03-03T20:30:00")
 
-    def late():
-        return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
-
     watch.check(now - HOUR)
-    assert late() == ["2026-03-02"]
+    assert days_late(store) == ["2026-03-02"]
     store.findings.solve(store.findings.listed()[0].id, "Awa", "new shop", now)
     watch.check(now)
-    assert late() == ["2026-03-03"]
+    assert days_late(store) == ["2026-03-03"]
     watch.check(now + MINUTE)
     assert len(store.findings.listed()) == 2
     presence = box.presence(at=now)
     store.presences.store([presence_word(box, presence)], now=now + 2 * MINUTE)
-    assert late() == []
+    assert days_late(store) == []
     watch.check(now + 30 * MINUTE)
-    assert late() == []
+    assert days_late(store) == []
     watch.check(now + 2 * HOUR)
-    assert late() == ["2026-03-03"]
+    assert days_late(store) == ["2026-03-03"]
     assert instant_millis("2026-03-03T20:30:00Z", "") == now
 
 
@@ -132,7 +133,7 @@ def test_what_a_person_has_solved_stays_so(store, watch):
 
     def late_at(moment):
         watch.check(moment)
-        return [finding.facts["day"] for finding in store.findings.listed(is_open=True)]
+        return days_late(store)
 
     def solve():
         store.findings.solve(store.findings.listed()[0].id, "Awa", "on holiday", now)
@@ -196,7 +197,7 @@ def test_late_after_a_closure_of_a_clock_that_was_ahead(store, watch):
     take(store, box, box.close(at=at("2038-03-02T18:00:00")), now=at("2026-03-02T18:00:00"))
     for hour, days in (("2026-03-02T20:30:00", []), ("2026-03-03T20:30:00", ["2026-03-03"])):
         watch.check(at(hour))
-        assert [finding.facts["day"] for finding in store.findings.listed(is_open=True, machine="EL02000015")] == days
+        assert days_late(store) == days
 
 
 def test_learnt_in_the_store(store, watch):

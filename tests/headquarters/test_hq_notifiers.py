@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import os
 import re
 import time
 from email import message_from_string
@@ -16,6 +15,7 @@ from structlog.testing import capture_logs
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
+from common.turns import ended
 from headquarters.core import wording
 from headquarters.notifiers import Findings, MailNotifier, NotificationFailed, WebhookNotifier
 from headquarters.store import tables
@@ -52,11 +52,9 @@ def http(status, go_on=None):
 
     async def talk(listener, reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
-        names = {
-            line.split(": ", 1)[0].lower(): line.split(": ", 1)[1] for line in head.split("\r\n")[1:] if ": " in line
-        }
-        listener.heard.append((names, await reader.readexactly(int(headers["content-length"]))))
+        pairs = (line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+        headers = {name.lower(): value for name, value in pairs}
+        listener.heard.append((headers, await reader.readexactly(int(headers["content-length"]))))
         if go_on is not None:
             await go_on.wait()
         writer.write(f"HTTP/1.1 {status()} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
@@ -80,6 +78,22 @@ async def smtp(listener, reader, writer):
             return
 
 
+def secret_in(tmp_path):
+    (tmp_path / "secret").write_text("whsec_" + base64.b64encode(bytes(32)).decode())
+    return tmp_path / "secret"
+
+
+def hook(tmp_path, port=1):
+    return WebhookNotifier(f"http://127.0.0.1:{port}/hook", secret_in(tmp_path))
+
+
+def watching(store, *webhook, mail=None, after=0, every=1):
+    return Watch(store, UTC, Findings(look_every=every, tell_after=after, webhook=webhook, mail=mail))
+
+
+CHAIN = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
+
+
 @pytest.fixture
 def gap(store):
     """A shop that lacks Z 2; the closure that solves it."""
@@ -92,12 +106,9 @@ def gap(store):
 
 async def test_webhook(store, gap, tmp_path):
     """Signed with the shared secret, after its time; again until it is accepted; and once more when it is solved."""
-    secret = "whsec_" + base64.b64encode(os.urandom(32)).decode()
-    (tmp_path / "secret").write_text(secret)
     status = iter([500, 200, 200])
     async with Listener(http(lambda: next(status))) as listener:
-        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", tmp_path / "secret")
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(notifier,)))
+        watch = watching(store, hook(tmp_path, listener.port), after=60)
         await watch.notify(NOW + 59_000)
         assert listener.heard == []
         for now in (NOW + 60_000, NOW + 61_000, NOW + 60_000 + LEASE_MILLIS, NOW + 70_000 + LEASE_MILLIS):
@@ -105,7 +116,7 @@ async def test_webhook(store, gap, tmp_path):
         gap()
         await watch.notify(NOW + 80_000 + LEASE_MILLIS)
         await watch.notify(NOW + 90_000 + 3 * LEASE_MILLIS)
-    events = [Webhook(secret).verify(body, headers) for headers, body in listener.heard]
+    events = [Webhook((tmp_path / "secret").read_text()).verify(body, headers) for headers, body in listener.heard]
     assert [event["type"] for event in events] == ["finding.opened", "finding.opened", "finding.solved"]
     assert events[0]["data"]["detail"] == "Z 2 is missing"
     assert len({headers["webhook-id"] for headers, _ in listener.heard}) == 2
@@ -115,8 +126,7 @@ async def test_webhook(store, gap, tmp_path):
 async def test_the_numbers_of_findings_after_a_lost_database(store, gap, tmp_path):
     """They begin anew: a receiver that knows a message again by its id, as Standard Webhooks has it, gets the new finding under another one."""
     async with Listener(http(lambda: 200)) as listener:
-        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=60, webhook=(notifier,)))
+        watch = watching(store, hook(tmp_path, listener.port), after=60)
         await watch.notify(NOW + 60_000)
         with store.database.write() as connection:
             for table in (tables.finding, tables.notification):
@@ -134,13 +144,8 @@ async def test_the_numbers_of_findings_after_a_lost_database(store, gap, tmp_pat
 async def test_mail(store, gap):
     """One mail in the configured language, with the headers of RFC 5322; when the server is away it goes later."""
     async with Listener(smtp) as listener:
-        mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
-        rest = {"user": "", "password_file": None}
-        away = Watch(store, UTC, Findings(look_every=1, tell_after=0, mail=MailNotifier(**mail, port=1, **rest)))
-        await away.notify(NOW)
-        watch = Watch(
-            store, UTC, Findings(look_every=1, tell_after=0, mail=MailNotifier(**mail, port=listener.port, **rest))
-        )
+        await watching(store, mail=MailNotifier(**CHAIN, port=1)).notify(NOW)
+        watch = watching(store, mail=MailNotifier(**CHAIN, port=listener.port))
         await watch.notify(NOW + LEASE_MILLIS)
         await watch.notify(NOW + 2 * LEASE_MILLIS)
     [text] = listener.heard
@@ -172,8 +177,8 @@ async def test_one_of_two_addresses_is_refused(store, gap):
         to = ("owner@chain.example", "awa@typo.example")
         mail = MailNotifier(to=to, sender="hq@chain.example", host="127.0.0.1", port=listener.port)
         with capture_logs() as lines:
-            await Watch(store, UTC, Findings(tell_after=0, mail=mail)).notify(NOW + 1)
-            await Watch(store, UTC, Findings(tell_after=0, mail=mail)).notify(NOW + 1)
+            for _ in range(2):
+                await watching(store, mail=mail).notify(NOW + 1)
     assert sum(line.startswith("data") for line in listener.heard) == 1
     refused = [line for line in lines if line["event"] == "mail.address_refused"]
     assert [(line["address"], line["reason"]) for line in refused] == [("awa@typo.example", "550 no such user")]
@@ -223,11 +228,6 @@ def test_a_late_closure_names_days_as_french_does(since, silent, french):
     assert wording.sentence("late", {"since": since, "silent": silent}, "fr") == french
 
 
-def secret_in(tmp_path):
-    (tmp_path / "secret").write_text("whsec_" + base64.b64encode(bytes(32)).decode())
-    return tmp_path / "secret"
-
-
 @pytest.fixture
 def many(store):
     """A gap of each of ten shops."""
@@ -245,19 +245,14 @@ def nims(listener):
 
 async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
     """A webhook that is dead does not delay the mail; a few tries later, when it is back, it gets all of them, and the mail is not sent again."""
-    mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
     async with Listener(smtp) as server, Listener(http(lambda: 200)) as listener:
-        by_mail = MailNotifier(**mail, port=server.port, user="", password_file=None)
-        dead = WebhookNotifier("http://127.0.0.1:1/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(dead,), mail=by_mail))
+        by_mail = MailNotifier(**CHAIN, port=server.port)
+        watch = watching(store, hook(tmp_path), mail=by_mail)
         for minute in range(3):
             await watch.notify(NOW + minute * 60_000)
         [text] = server.heard
         assert "Subject: mcfd : 10 constats" in text
-        back = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", dead.secret_file)
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(back,), mail=by_mail)).notify(
-            NOW + 600_000
-        )
+        await watching(store, hook(tmp_path, listener.port), mail=by_mail).notify(NOW + 600_000)
         assert sorted(nims(listener)) == [box.nim for box in many]
         assert len(server.heard) == 1
 
@@ -266,8 +261,7 @@ async def test_one_that_is_refused(store, many, tmp_path):
     """The others go all the same, each once; that one is tried again less and less often."""
     refused = many[0].nim
     async with Listener(http(lambda: 400 if nims(listener)[-1] == refused else 200)) as listener:
-        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,)))
+        watch = watching(store, hook(tmp_path, listener.port))
         await watch.notify(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
         for minute in range(1, 61):
@@ -279,8 +273,7 @@ async def test_many_that_are_refused(store, many, tmp_path):
     """Nine are refused for what they say, and they are the worst: the tenth goes with the first look."""
     taken = many[-1].nim
     async with Listener(http(lambda: 200 if nims(listener)[-1] == taken else 422)) as listener:
-        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,))).notify(NOW)
+        await watching(store, hook(tmp_path, listener.port)).notify(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
 
 
@@ -288,8 +281,7 @@ async def test_many_that_are_refused(store, many, tmp_path):
 async def test_a_receiver_that_takes_nothing(store, many, tmp_path, status):
     """Three tries in a look: that answer is of the receiver's own trouble, not of the finding."""
     async with Listener(http(lambda: status)) as listener:
-        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        await Watch(store, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,))).notify(NOW)
+        await watching(store, hook(tmp_path, listener.port)).notify(NOW)
         assert len(listener.heard) == 3
 
 
@@ -299,14 +291,12 @@ async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
     broken = WebhookNotifier("http://127.0.0.1:1/hook", tmp_path / "bytes")
     no_url = WebhookNotifier("http://[::1", secret_in(tmp_path))
     async with Listener(http(lambda: 200)) as listener:
-        good = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watch = Watch(store, UTC, Findings(look_every=0.01, tell_after=0, webhook=(broken, no_url, good)))
+        watch = watching(store, broken, no_url, hook(tmp_path, listener.port), every=0.01)
         running = asyncio.ensure_future(watch.run())
         while len(listener.heard) < len(many) and not running.done():  # noqa: ASYNC110  each is told on its own
             await asyncio.sleep(0.001)
         assert not running.done()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await ended(running)
         await asyncio.get_running_loop().shutdown_default_executor()  # what a thread is at in the database
     assert sorted(nims(listener)) == [box.nim for box in many]
 
@@ -316,10 +306,7 @@ async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
     go_on = asyncio.Event()
     other = HqStore(store.url)
     async with Listener(http(lambda: 200, go_on)) as listener:
-        notifier = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
-        watches = [
-            Watch(each, UTC, Findings(look_every=1, tell_after=0, webhook=(notifier,))) for each in (store, other)
-        ]
+        watches = [watching(each, hook(tmp_path, listener.port)) for each in (store, other)]
         telling = [asyncio.ensure_future(watch.notify(NOW)) for watch in watches]
         while len(listener.heard) < 2:  # noqa: ASYNC110  both wait for an answer
             await asyncio.sleep(0.001)

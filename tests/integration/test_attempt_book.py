@@ -14,7 +14,7 @@ from common.language import Text
 from common.language.reasons import from_stored
 from daemon.cli.book import read_book
 from daemon.core.audit import DAEMON, key_hash_of
-from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
+from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineAttention, NothingDone
 from daemon.core.ledger.attempt import Attempt, DuplicateInvoice
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Evidence
@@ -78,6 +78,12 @@ async def test_a_credit_note_finds_its_original_in_its_own_epoch(tmp_path: Path)
         assert [sale.counters.fvc for sale in sales if sale.counters] == [1, 1]
         listed = {sale.number: [note.number for note in await credits_of(shop.worker, sale)] for sale in sales}
         assert listed == {"A": ["K-4"], "D": ["K-1"]}
+        with pytest.raises(InvalidRequest, match="lacks the activation counter"):
+            await shop.certify("K-5", 1, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1")
+        shop.worker.configured_nim = "EL02000015"  # a till may then name it so too, and means the present activation
+        with pytest.raises(CreditExceedsOriginal) as caught:
+            await shop.certify("K-6", 1, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1")
+        assert caught.value.original_ttc == 4000
     assert verify(tmp_path / "ledger").problems == ()
 
 
@@ -135,22 +141,34 @@ async def test_another_taxpayer_begins_another_book(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("executed", "reset", "state"),
-    [(True, False, "certified"), (False, False, "abandoned"), (True, True, "disputed"), (False, True, "disputed")],
+    [
+        (True, False, "certified"),
+        (False, False, "abandoned"),
+        (True, True, "disputed"),
+        (False, True, "disputed"),
+        (False, "and sold again", "disputed"),  # that number, for the second one
+    ],
 )
 @pytest.mark.parametrize("is_restarted", [False, True])
 async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_ones_book(
-    tmp_path: Path, executed: bool, reset: bool, state: str, is_restarted: bool
+    tmp_path: Path, executed: bool, reset: bool | str, state: str, is_restarted: bool
 ) -> None:
     """Its last invoice says what became of it; where the memory is gone, an operator is asked about the first one's book, and the second one's is in
     service."""
     session = await first_activation(tmp_path / "ledger")
+
+    def activate() -> None:
+        activated(session, reset=bool(reset), ifu="00099999X")
+        if reset == "and sold again":
+            session.machine.certify_foreign(number="D", total=4000)
+
     async with in_service(tmp_path / "ledger", on=session) as shop:
         old = shop.worker.book
         sale = asyncio.ensure_future(shop.certify("D", 4000, key="d"))
         await shop.stop_at(6, "after" if executed else "before")
         (attempt,) = shop.store.ledger.peek(attempts.unfinished, old)
         if not is_restarted:
-            activated(session, reset=reset, ifu="00099999X")
+            activate()
             shop.resume()
             session.unplug(asyncio.get_running_loop().time(), 0.02)
             await shop.until(lambda: shop.worker.book.id != old.id and shop.worker.connected, "the other book")
@@ -162,7 +180,7 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
                 assert (await sale).value.code == shop.on_machine[-1].code
     await asyncio.gather(sale, return_exceptions=True)
     if is_restarted:
-        activated(session, reset=reset, ifu="00099999X")
+        activate()
         shop.resume()
     async with in_service(tmp_path / "ledger", on=session) as shop:
         assert (shop.worker.book.id == old.id, shop.worker.attention) == (False, "")

@@ -168,7 +168,9 @@ async def test_who_cancelled_an_open_invoice_is_in_the_audit_log(shop: MemorySho
     again = await inspect.cancel_pending(shop.worker, query)
     nothing = await inspect.cancel_pending(shop.worker, Call("r-2", by=Actor("key:4")))
     assert [b'"wasPending":true' in done.value for done in (first, again, nothing)] == [True, True, False]
-    found = [entry for entry in await shop.store.ledger.read(newest_entries) if entry.action == "pending.cancelled"]
+    found = [
+        entry for entry in await shop.store.ledger.read(newest_entries, 100) if entry.action == "pending.cancelled"
+    ]
     rows = [(entry.actor, entry.address, entry.subject) for entry in found]
     assert rows == [("key:3", "192.168.1.20", f"{shop.worker.book.nim} live")]
     assert await shop.store.ledger.read(broken_entry) is None

@@ -72,7 +72,7 @@ async def test_nothing_is_certified_over_an_end_that_is_not_stored(shop: MemoryS
     assert not shop.on_machine
     await shop.disk(writable=True)
     assert (await second).value.code == shop.on_machine[0].code
-    ended = [record.state async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)]
+    ended = [record.state async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60, 0)]
     assert ended == ["abandoned", "certified"]
 
 

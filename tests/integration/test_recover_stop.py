@@ -63,7 +63,8 @@ async def test_a_stop_does_not_wait_for_a_machine_that_is_away(tmp_path: Path) -
     shop.session.resume()
     async with in_service(tmp_path / "ledger", on=shop.session) as shop:
         ended = [
-            (record.number, record.state) async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)
+            (record.number, record.state)
+            async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60, 0)
         ]
         assert ended == [("B", "abandoned"), ("A", "certified")]
 

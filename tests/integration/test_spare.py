@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.memory_shop import LAST, MemoryShop
+from support.memory_shop import LAST, MemoryShop, activated
 from support.shop import NIM, invoice
 from support.spare import PERSON, SPARE, PairedShop, paired
 
@@ -30,7 +30,7 @@ from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.reports import journal, report
-from daemon.usecases.reports.acts import move_cash, note_z_paper
+from daemon.usecases.reports.acts import make_copy, move_cash, note_z_paper, printed_copy
 from daemon.usecases.reports.close_period import close_period
 
 pytestmark = pytest.mark.quick_timers
@@ -108,6 +108,19 @@ async def test_a_number_and_a_key_of_either_machine_count_at_the_other(shop: Pai
         await shop.certify("f-A")
     assert (refused.value.record.code, refused.value.record.nim) == (before.code, before.nim)
     assert len(shop.first.on_machine) + len(shop.spare.on_machine) == 1
+
+
+async def test_a_duplicate_waits_for_the_one_of_its_invoice_that_is_in_the_printer(shop: PairedShop) -> None:
+    """At either machine: a print that fails gives its number to the next one. Duplicates of other invoices go on."""
+    first, other = [(await shop.certify(number)).value for number in "AB"]
+    call, worker, spare = shop.first.call({}), shop.first.worker, shop.spare.worker
+    with pytest.raises(OSError, match="paper"):
+        async with printed_copy(worker, first, call) as copy:
+            raise OSError("no paper")
+    async with printed_copy(worker, first, call) as again:
+        waits = asyncio.ensure_future(make_copy(spare, first, call))
+        assert await make_copy(spare, other, call) == 1
+    assert (copy, again, await waits) == (1, 1, 2)
 
 
 @pytest.mark.parametrize("was_certified", [True, False])
@@ -363,6 +376,20 @@ async def test_a_spare_of_another_taxpayer_certifies_nothing(shop: PairedShop) -
     assert "another taxpayer" in shop.spare.worker.obstacle
     await shop.take_over()
     with pytest.raises(MachineAttention, match="another taxpayer"):
+        await shop.certify("A")
+
+
+@pytest.mark.logs("machine.other_taxpayer")
+async def test_two_machines_that_both_get_another_taxpayer_are_a_pair_again(shop: PairedShop) -> None:
+    """Not while one of them has the former; then a number is once for the next one, on both."""
+    books = [each.worker.book for each in (shop.first, shop.spare)]
+    for each, former, nim in zip((shop.first, shop.spare), books, ("EL02000015-2", "EL02000099-2"), strict=True):
+        await shop.certify("A", key=nim)
+        activated(each.session, nim, reset=True, ifu="00099999X")
+        each.session.unplug(asyncio.get_running_loop().time(), 0.02)
+        await each.until(lambda: each.worker.book.id != former.id and each.worker.connected, "the other book")  # noqa: B023  at once
+    await shop.take_over()
+    with pytest.raises(DuplicateInvoice):
         await shop.certify("A")
 
 

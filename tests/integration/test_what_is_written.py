@@ -21,7 +21,7 @@ from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import certify_or_defer
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.outages import note_notified
-from daemon.usecases.reports.acts import close_articles, make_copy, move_cash, store_report
+from daemon.usecases.reports.acts import close_articles, make_copy, move_cash, printed_copy, store_report
 from daemon.usecases.reports.close_period import close_calendar, close_period
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -37,6 +37,7 @@ ACTS: dict[str, Act] = {
     "cash": lambda worker, _, call: move_cash(worker, dict(DEPOSIT), call),
     "notification": lambda worker, _, call: note_notified(worker, 1, {"who": "distributor", "reference": "R"}, call),
     "duplicate": make_copy,
+    "duplicate in the printer": lambda worker, sale, call: printed_copy(worker, sale, call).__aenter__(),
     "report": lambda worker, sale, call: store_report(worker, "x", sale.invoice, call),
 }
 
@@ -45,7 +46,9 @@ async def sold_before(shop: MemoryShop) -> Record:
     """A sale, and an outage that is over; then a month ends."""
     sale = (await shop.certify("A")).value
     at = shop.worker.now()
-    await shop.store.ledger.begin_outage(shop.worker.book, "line_lost", at=at, lasted=0, refused=True, incident="")
+    await shop.store.ledger.begin_outage(
+        shop.worker.book, "line_lost", at=at, lasted=0, refused=True, incident="", is_over=False
+    )
     await shop.store.ledger.end_outage(shop.worker.book, at=at, until=at)
     shop.synchronised, shop.box_offset = True, 32 * DAY
     return sale

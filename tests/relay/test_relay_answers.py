@@ -9,7 +9,7 @@ import httpx
 import pytest
 from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, SECOND
-from support.relay_site import RelaySite, answering, bearer, in_seconds, mistyped, until_answered
+from support.relay_site import RelaySite, answering, bearer, in_seconds, in_service, mistyped, until_answered
 from support.shop import invoice
 
 from common.wire.call import RelayedCall
@@ -95,8 +95,7 @@ async def test_who_may_not(site: RelaySite, http: httpx.AsyncClient) -> None:
 
 async def test_a_post_without_a_key(site: RelaySite, http: httpx.AsyncClient) -> None:
     """400 for each POST without an Idempotency-Key, a dry run included; nothing is made up, and nothing certified."""
-    lane = site.key()
-    base = await answering(site, http, lane)
+    lane, base = await in_service(site, http)
     for path in ("certify", "credit-note", "certify?dry_run=true", "reports/z", "cash"):
         answer = await http.post(f"{base}/{path}", json=invoice("F-1"), headers=bearer(lane))
         assert (answer.status_code, answer.json()["code"]) == (400, "IDEMPOTENCY_KEY_REQUIRED"), path
@@ -117,8 +116,7 @@ async def test_a_relay_whose_clock_is_wrong(site: RelaySite, http: httpx.AsyncCl
 
 async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
     """Past its time: 410 before the machine is touched, and may be sent again; a limit that is none is 422, a large body 413."""
-    lane = site.key()
-    base = await answering(site, http, lane)
+    lane, base = await in_service(site, http)
     late = bearer(lane, "k-1", **{"Mcfd-Not-After": in_seconds(-1)})
     answer = await http.post(f"{base}/certify", json=invoice("F-1"), headers=late)
     assert (answer.status_code, answer.json()["code"]) == (410, "REQUEST_EXPIRED")
@@ -275,8 +273,7 @@ async def test_a_fault_of_the_relay() -> None:
 @pytest.mark.long
 async def test_after_an_activation(site: RelaySite, http: httpx.AsyncClient) -> None:
     """The machine has another suffix, the credentials stay: it answers, its closure and last word are where they belong."""
-    lane = site.key()
-    base = await answering(site, http, lane)
+    lane, base = await in_service(site, http)
     machine = site.shop.machines[0]
     for order in ({"what": "silence"}, {"what": "counters", "tc": 0, "fvc": 0, "frc": 0}):
         machine.order(order.pop("what"), **order)

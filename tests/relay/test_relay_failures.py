@@ -28,6 +28,7 @@ from support.relay_site import (
     bearer,
     check_once,
     in_seconds,
+    in_service,
     ledger_codes,
     mistyped,
     running,
@@ -68,8 +69,7 @@ async def patient(tmp_path: Path) -> AsyncIterator[RelaySite]:
 
 async def test_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
     """503 BRIDGE_OFFLINE with Retry-After; after its start it answers again, and what was certified before is replayed."""
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
     sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
     first = await http.post(f"{url}/certify", **sale)
     site.shop.kill_daemon()
@@ -149,8 +149,7 @@ async def under_way(http: httpx.AsyncClient, site: RelaySite, count: int) -> boo
 async def test_a_box_that_is_revoked_while_it_certifies(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """The client hears within seconds that the outcome is unknown; the sale stands once, and the shop's tills go on."""
     async with running(tmp_path, jwt=True, first=STILL, per_machine=STANDING) as site:
-        key = site.key()
-        url = await answering(site, http, key)
+        key, url = await in_service(site, http)
         machine = site.shop.machines[0]
         machine.order("pause-at", next=6, when="before", direction="in")
         sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
@@ -177,8 +176,7 @@ def revoke(folder: Path, credentials: Path) -> None:
 
 async def test_more_sales_than_may_wait(site: RelaySite, http: httpx.AsyncClient) -> None:
     """A hundred for a box that is off; the next is 503, and one of them once more is 202. Back on, the box certifies each once."""
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
     site.shop.kill_daemon()
     await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
 
@@ -212,8 +210,7 @@ async def sell(site: RelaySite, http: httpx.AsyncClient, key: str, client: int, 
 async def test_an_answer_that_comes_too_late(tmp_path: Path, http: httpx.AsyncClient) -> None:
     """504 OUTCOME_UNKNOWN while 38h is on the line; the sale is certified all the same, and the retry replayed."""
     async with running(tmp_path, server="answer_seconds = 2", first=STILL) as site:
-        key = site.key()
-        url = await answering(site, http, key)
+        key, url = await in_service(site, http)
         machine = site.shop.machines[0]
         machine.order("pause-at", next=6, when="before", direction="in")
         sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
@@ -230,8 +227,7 @@ async def test_an_answer_that_comes_too_late(tmp_path: Path, http: httpx.AsyncCl
 
 async def test_a_request_that_is_lost(site: RelaySite, http: httpx.AsyncClient) -> None:
     """A box that carries out none says so, and the client hears it within seconds; of one that carries one out it waits."""
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
     boot = read_presence((await last_presence(site)).data).boot
     site.shop.kill_daemon()
     client = await site.nats.connect(site.server.url, site.nats.shop)
@@ -254,8 +250,7 @@ async def test_a_request_that_is_lost(site: RelaySite, http: httpx.AsyncClient) 
 
 async def test_keys_that_are_refused(site: RelaySite, http: httpx.AsyncClient) -> None:
     """By the box, sent or signed, with nothing certified; a good key is answered however many wrong ones came."""
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
     past = int(datetime.now(UTC).timestamp() * 1000) - 1000
 
     def new_key(nim: str = NIM, expires_at: int = 0, *, is_signing: bool = False) -> str:
@@ -291,8 +286,7 @@ async def test_keys_that_are_refused(site: RelaySite, http: httpx.AsyncClient) -
 
 async def test_a_key_with_a_rate(site: RelaySite, http: httpx.AsyncClient) -> None:
     """What is beyond it is 429 with the seconds to wait; other keys, and a sale that waited, are not concerned."""
-    other = site.key()
-    url = await answering(site, http, other)
+    other, url = await in_service(site, http)
     options = ("--via", "relay", "--role", "seller", "--rate", "3")
     created = await asyncio.to_thread(site.shop.mcfd, "keys", "create", "--nim", NIM, *options, check=True)
     key = created.stdout.strip()
@@ -344,8 +338,7 @@ async def test_two_boxes_with_one_identity(site: RelaySite, http: httpx.AsyncCli
 async def test_too_many_at_once(patient: RelaySite, http: httpx.AsyncClient) -> None:
     """Two requests of a key are carried out at a time; the third is 503 MACHINE_BUSY at once, and nothing was sent for it."""
     site = patient
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
     machine = site.shop.machines[0]
     machine.order("pause-at", next=1, when="before", direction="in")
     sending = [
@@ -398,8 +391,7 @@ async def test_strangers_lock_nobody_out(patient: RelaySite, http: httpx.AsyncCl
 
 async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
     """202 once for each key and values; certified once when the box is back; sealed on the server; all else is 503."""
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
     site.shop.stop_daemon(signal.SIGTERM)
     body = invoice("F-1", customer={"clientType": "CC", "name": "OUEDRAOGO AWA"})
     later = bearer(key, "k-1", Prefer='wait=5; a="b, c", Respond-Async=""')
@@ -452,8 +444,7 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
 
 async def test_a_sale_whose_time_was_over_is_sent_again(site: RelaySite, http: httpx.AsyncClient) -> None:
     """It waits once more, also where it lies in the queue still, and is certified once; a retry takes no second place."""
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
     site.shop.kill_daemon()
     await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
 
@@ -482,8 +473,7 @@ async def test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped(
     site: RelaySite, http: httpx.AsyncClient
 ) -> None:
     """What it had just fetched from the queue, or has under way, is another one's at once, and not after the five minutes that the queue gives it."""
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
     site.shop.kill_daemon()
     await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
     for number in range(4):
@@ -553,8 +543,7 @@ def revoke_first_relay_key(site: RelaySite) -> None:
 
 async def test_the_certificate_of_the_servers(site: RelaySite, http: httpx.AsyncClient) -> None:
     """Renewed: no connection ends. Ended: it is trusted no more until it is renewed, and the closure that waited goes through."""
-    key = site.key()
-    url = await answering(site, http, key)
+    key, url = await in_service(site, http)
 
     def present(pem: Path) -> None:
         for name in ("server.pem", "server.key"):
@@ -648,8 +637,7 @@ async def test_keys_that_are_made_and_revoked_while_the_box_is_connected(
     site: RelaySite, http: httpx.AsyncClient
 ) -> None:
     """The relay knows of them within seconds: once the box is off it takes a sale of the new key for later, and none of the one that was revoked."""
-    first = site.key()
-    url = await answering(site, http, first)
+    first, url = await in_service(site, http)
     second = site.key("seller")
     listed = json.loads((await asyncio.to_thread(site.shop.mcfd, "keys", "list", "--json", check=True)).stdout)
     first_row, second_row = (row["id"] for row in listed if row["via"] == "relay")

@@ -1,5 +1,6 @@
-"""Which of a box's waiting sales comes next after one has failed; and what is logged when none can be read."""
+"""Which of a box's waiting sales comes next after one has failed; and the relay's connection to NATS."""
 
+import asyncio
 from collections import deque
 from typing import Any
 
@@ -7,6 +8,9 @@ import pytest
 from support.receivers.nats_server import NIM
 
 from common.wire.call import LaterCall, RelayedReply, encode
+from common.wire.nats_client import Client
+from common.wire.nats_pull import NatsServers
+from relay.connection import Connection
 from relay.later import LaterCalls
 from relay.problems import BoxOffline, BoxSilent
 
@@ -64,3 +68,24 @@ async def test_a_sale_that_fails_by_itself_holds_up_no_other(
     await later._hand_over(f"mcf.{NIM}.later", by_subject)
     assert [sale.outcome for sale in sales] == ["acknowledged", *delays]
     assert by_subject == {}
+
+
+async def test_who_waits_in_the_moment_of_a_loss():
+    """The connection has ended and its owner does not know it yet: a task that waits for the next one leaves the event loop to the others, and gets it."""
+    connection = Connection(NatsServers(url="nats://127.0.0.1:1"))
+    lost = Client()
+    using = asyncio.create_task(connection._use(lost))
+    await asyncio.sleep(0)
+    assert await connection.opened() is lost
+    await lost.close()
+    waiting = asyncio.create_task(connection.opened())
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    with pytest.raises(Exception, match="connection"):
+        await using
+    following = Client()
+    using = asyncio.create_task(connection._use(following))
+    assert await asyncio.wait_for(waiting, 5) is following
+    await following.close()
+    with pytest.raises(Exception, match="connection"):
+        await using

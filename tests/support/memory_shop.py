@@ -307,7 +307,7 @@ class MemoryShop:
         """Everything that the ledger holds as certified, in its book of now or in that one, oldest first."""
         return [
             record
-            async for record in self.store.journal.iterate(book or self.worker.book, 0, 1 << 60)
+            async for record in self.store.journal.iterate(book or self.worker.book, 0, 1 << 60, 0)
             if record.state == "certified"
         ]
 

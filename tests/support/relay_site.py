@@ -159,6 +159,12 @@ async def answering(site: RelaySite, http: httpx.AsyncClient, key: str) -> str:
     return url
 
 
+async def in_service(site: RelaySite, http: httpx.AsyncClient, *role: str, **options: Any) -> tuple[str, str]:
+    """A key of the first box, and that address."""
+    key = site.key(*role, **options)
+    return key, await answering(site, http, key)
+
+
 def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}", **({"Idempotency-Key": once} if once else {}), **more}
 

@@ -1,7 +1,5 @@
 """Authentication before the body is read: one key for one NIM with one role (decisions 11, 12, 22, 28)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from litestar import Request

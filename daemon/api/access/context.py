@@ -1,7 +1,5 @@
 """The dependencies of the API, and the context of an authenticated request."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias

@@ -4,8 +4,6 @@ The ledger stores the SHA-256 of the cookie's value. A session ends by logout, a
 once when the person is disabled or gets another password. Passwords are checked one at a time, in a thread, at the rate
 of `common.login_guard`: guessing costs the box little memory and time, and locks no person out."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from typing import Final

@@ -1,7 +1,5 @@
 """Checks of `admit` for requests through the relay: which operations, and until when (decision 46)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final

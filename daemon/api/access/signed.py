@@ -1,7 +1,5 @@
 """Signed requests (RFC 9421, Ed25519), which no intermediary can change; they do not contain the key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 

@@ -4,8 +4,6 @@ While tills certify, requests with a test key get a share of the processor's tim
 developer's requests, however large, must not slow a live sale. If no live key was used for a minute, only the number of
 places counts."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

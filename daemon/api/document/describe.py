@@ -3,8 +3,6 @@
 Litestar derives parameters, body and headers from a handler's signature. Our handlers read the request themselves,
 strictly, so these are declared here, with further media types of the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from types import UnionType

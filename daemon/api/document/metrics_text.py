@@ -2,8 +2,6 @@
 
 `config/prometheus-alerts.yml` and `config/grafana-dashboard.json` use the same names; a test compares the three."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final

@@ -1,8 +1,6 @@
 """The OpenAPI document: Litestar's of the registered routes, with msgspec's schemas of the structs that are sent, and
 the requests to a `[[webhook]]`. `/schema` serves the document and its page, without the internet."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, Final

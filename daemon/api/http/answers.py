@@ -3,8 +3,6 @@
 A stream ends when the client disconnects or the daemon stops. A client that reads nothing for WRITE_SECONDS is
 disconnected; nothing is buffered meanwhile."""
 
-from __future__ import annotations
-
 import abc
 import asyncio
 import contextlib

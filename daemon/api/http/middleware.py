@@ -3,8 +3,6 @@
 Origins in the configuration may use the API from a browser (Fetch standard), without cookies (no
 Access-Control-Allow-Credentials); the shop's page, which needs one, is excluded."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import time

@@ -1,7 +1,5 @@
 """Dependencies of the page in addition to the API's, passed by the composition root."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence

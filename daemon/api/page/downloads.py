@@ -1,7 +1,5 @@
 """File downloads; days and months of the calendar."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable, Iterable
 from datetime import date
 from typing import Any, Final

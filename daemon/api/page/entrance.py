@@ -1,7 +1,5 @@
 """Login, logout, language, and static files."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Final
 

@@ -1,8 +1,6 @@
 """Long background work started by a person: it continues without the screen, and every screen can show its
 progress."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal

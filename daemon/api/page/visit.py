@@ -1,7 +1,5 @@
 """The context of a request (person, machine, language), and answers with screens."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets
@@ -332,6 +330,8 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "workers": visit.workers,
             "has_one_till": _has_one_till(visit),
             "name_of": name_of,
+            # Of an invoice or a Z that another machine has not, or has another under that number: the list of them.
+            "section": re.split(r"/\d", visit.request.scope["path"])[0],
             "moment": visit.moment,
             "paid": visit.page.labels(visit.language),
             **values,

@@ -4,8 +4,6 @@ values.
 Litestar's decoding is lax. msgspec keeps the last of two equal keys and needs a schema for exact numbers. So the
 standard library's scanner is used, with hooks."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

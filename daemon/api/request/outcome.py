@@ -1,7 +1,5 @@
 """The parts of a request beside its body (`Call`), and its status for `…/requests/{key}` and a 202."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping

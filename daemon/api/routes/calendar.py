@@ -1,7 +1,5 @@
 """Closed months and years (0047 art. 23), and cash movements."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, Any, Final
 

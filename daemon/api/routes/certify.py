@@ -1,8 +1,6 @@
 """POST an invoice or a credit note. GET a request by its Idempotency-Key: for tills that lost the answer, or did not
 wait for it; DELETE takes a sale back that waits."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote

@@ -1,7 +1,5 @@
 """Server-sent events for tills and screens on the shop's network."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncGenerator, Callable
 from functools import partial

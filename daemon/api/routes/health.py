@@ -3,8 +3,6 @@
 Metrics contain no secret but show how much a shop sells. So they are open from the box itself (an agent, a tunnel);
 from elsewhere they need an API key and show that key's book."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """The electronic journal: page by page, one certification, or a whole range as a file."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from typing import Final, cast, get_args

@@ -1,8 +1,6 @@
 """The key's terms, the machine's state, and the sandbox's clock, which a test key may advance to test a Z of another
 day, a month or an alert (decision 40)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 import msgspec

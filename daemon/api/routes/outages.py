@@ -1,7 +1,5 @@
 """The register of outages, its notifications, and the declaration for the administration."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Final
 

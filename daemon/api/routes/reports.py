@@ -1,7 +1,5 @@
 """The reports X, Z and A, the history of Z closures, sales by article, and issued reports."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, Any, Final
 

@@ -1,8 +1,6 @@
 """Invoices and reports on paper, as text, HTML, PDF, bytes for a receipt printer, or printed by the box; the QR code of
 a receipt; and the customer's page of a deferred sale at an unguessable address."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Final, Literal

@@ -1,7 +1,5 @@
 """`mcfd archive`: a closed year of each machine as one signed file that can be checked without mcfd."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mcfd backup`: a copy of the ledger, or the whole box in one encrypted file; the recovery key that opens it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version

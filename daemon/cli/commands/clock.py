@@ -1,7 +1,5 @@
 """`mcfd time`: shows clocks and books' times; repairs a book that a wrong clock has moved ahead (decision 21)."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 

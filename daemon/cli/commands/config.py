@@ -1,7 +1,5 @@
 """`mcfd config`: checks or documents the configuration. `mcfd proxy`: prints the configuration of HAProxy in front."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The dossier of homologation: its documents, and the test cases on the connected machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

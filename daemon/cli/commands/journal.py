@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -175,7 +173,8 @@ async def _write(
     """Returns the number of lines without the headings."""
     reader = await read_book(store, settings, nim, test=test)
     page = page_of(reader)
-    expected, written = (await a_report(reader, page.start, page.end)).certs_count, 0
+    expected = 0 if page.number else (await a_report(reader, page.start, page.end)).certs_count
+    written = 0
     with Progress() as progress:
         async with aclosing(journal_pieces(reader, page, form, settings.reports.zone)) as pieces:
             async for piece in pieces:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from datetime import date, datetime, time, timedelta, tzinfo
 
 import click

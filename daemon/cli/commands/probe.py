@@ -1,7 +1,5 @@
 """`mcfd machine probe`: first contact with a machine, and one file with the results to send."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """`mcfd machine recording`: traffic on a line, as text or as a file to send."""
 
-from __future__ import annotations
-
 import os
 import re
 from datetime import datetime

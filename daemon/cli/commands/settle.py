@@ -3,8 +3,6 @@
 
 While the daemon runs, it has the line: the machine's state then comes from the ledger. Otherwise it is read."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from typing import cast

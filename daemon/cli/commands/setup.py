@@ -3,8 +3,6 @@ keys.
 
 All that can fail comes before the configuration is put in place: a setup that was interrupted is simply run again."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

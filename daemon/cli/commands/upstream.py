@@ -112,6 +112,8 @@ def replay(settings: Settings, from_z: int | None, destination: str | None, nim:
         )
     outbox = destination or UPSTREAM
     again = change(settings, ReplayOutbox(outbox, nim, from_z))
+    if nim and not again:  # one that is no longer configured may have some
+        find_machine(settings, nim)
     if as_json:
         print_json({"replayed": again})
     elif outbox == UPSTREAM:

@@ -1,8 +1,6 @@
 """`mcfd users`: the people who log in to the shop's page. `mcfd audit`: what was done to the box, by whom and from where;
 and whether this log is intact."""
 
-from __future__ import annotations
-
 import sys
 
 import click

@@ -1,7 +1,5 @@
 """`mcfd version` and `mcfd upgrade`."""
 
-from __future__ import annotations
-
 import os
 import platform
 from importlib.metadata import version

@@ -57,7 +57,7 @@ class Fields:
             return ""
         return self.checked(name, value, longest, required=required)
 
-    def checked(self, name: str, value: str, longest: int, *, required: bool = False) -> str:
+    def checked(self, name: str, value: str, longest: int, *, required: bool) -> str:
         if fault := fault_of_line(value, longest, may_be_blank=not required):
             self.fault(name, fault)
             return ""

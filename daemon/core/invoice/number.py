@@ -4,6 +4,7 @@ the series of the box (SFE 2.18; without gaps for each type and year), and refer
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import msgspec
 
 from daemon.core.clock import DAY
 
-NEVER = 2**62
+NEVER = sys.maxsize
 
 PATTERN = "{type}-{year}-"
 DIGITS = 6

@@ -55,11 +55,16 @@ MEANT: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Names that are often taken for another, and are too far from it for their letters to tell."""
 
-RANGE_NAMES: Final = {
+PARAMETER_NAMES: Final = {
     "from": ("begin", "datefrom", "fromdate", "since", "start", "startdate"),
     "to": ("dateto", "end", "enddate", "todate", "until"),
+    "after": ("cursor", "offset", "page"),
+    "cursor": ("after", "next", "offset", "page"),
+    "limit": ("count", "pagesize", "perpage", "size"),
+    "invoiceNumber": ("number",),
+    "dry_run": ("dry", "preview", "simulate"),
 }
-"""The same for the parameters of a range."""
+"""The same for the parameters of a URL."""
 
 MAX_FIELDS: Final = 100
 """Warnings of one request; a body may hold thousands of unknown fields."""
@@ -90,7 +95,7 @@ def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown
 def unknown_of(body: Mapping[str, object], names: FieldNames) -> tuple[Unknown, ...]:
     """The same of a flat body whose fields are `names`."""
     strange = enumerate(islice(_strange("", "", body, names, NO_ITEM), MAX_FIELDS + 1))
-    meant = {other: name for name, others in RANGE_NAMES.items() if name in names for other in others}
+    meant = {other: name for name, others in PARAMETER_NAMES.items() if name in names for other in others}
     return tuple(
         Unknown(_short(name), _near(name, names, meant) if at < MAX_COMPARED else "") for at, (_, _, name, _) in strange
     )

@@ -86,7 +86,6 @@ OBSTACLE_TEXTS: dict[Obstacle, Text] = {
 class DecisionRefused(ValueError):
     def __init__(self, obstacle: Obstacle) -> None:
         self.obstacle = obstacle
-        super().__init__(obstacle)
 
 
 class After(msgspec.Struct, frozen=True):

@@ -121,7 +121,7 @@ class Articles:
             sums.returned += item.printed_quantity
 
     def report(
-        self, book: Book, start: int, end: int, *, at: int = 0, ifu: str = "", letterhead: Letterhead | None = None
+        self, book: Book, start: int, end: int, *, at: int, ifu: str = "", letterhead: Letterhead | None = None
     ) -> ArticlesReport:
         """Sorted; `start <= t < end` (ms) is what was added, `at` when."""
         articles = tuple(_total(key, sums) for key, sums in sorted(self._sums.items(), key=lambda entry: entry[0]))
@@ -134,7 +134,7 @@ class Articles:
             name=letterhead.trade_name if letterhead else "",
             ifu=ifu,
             isfs=tuple(sorted(self._isfs - {""})),
-            created_at=millis_text(at or end),
+            created_at=millis_text(at),
             total_ttc=sum(article.amount for article in articles),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
@@ -11,7 +12,7 @@ from daemon.core.clock import DAY, millis, zone
 from daemon.core.errors import FieldError, InvalidRequest
 
 DEFAULT_RANGE = 31 * DAY
-EVER: Final = (0, 1 << 53)
+EVER: Final = (0, sys.maxsize)
 """Every time that a book can hold."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -21,7 +21,7 @@ from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, record_
 from daemon.store.tables.book.entries import last_entry, link_after, losses
 from daemon.store.tables.meta import read_damage
 
-SMALL_BYTES = 16 * 1024 * 1024
+SMALL_BYTES = 16_000_000
 """Size of a small file: its check takes 0.2 s on a PC and a second on a small box. SQLite 3.40 cannot interrupt it."""
 NUMBERS = 10_000
 """Of the newest, more than a till sends again; `mcfd verify` checks all."""

@@ -186,7 +186,7 @@ def note_copied(ledger: Path) -> None:
         part.write_text("\n".join([*lines, f"{now_millis()} {COPIED}\n"]))
         part.replace(beside)
         for other in others:
-            other.unlink(missing_ok=True)
+            other.unlink()
 
 
 def disk_trouble(failures: Sequence[DiskFailure], now: int) -> str:

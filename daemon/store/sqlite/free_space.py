@@ -19,7 +19,7 @@ from common.language.system import reason
 from daemon.core.errors import LedgerMoved, LedgerUnusable, StorageError, StorageFull
 from daemon.store.sqlite.disk_failure import DAMAGED, LEDGER_MOVED
 
-RESERVE_BYTES = 16 * 1024 * 1024
+RESERVE_BYTES = 16_777_216
 SANDBOX_RESERVES = 4
 """Times the reserve that a sandbox leaves free: live sales go on long after it."""
 ASK_AGAIN = 1.0
@@ -37,9 +37,9 @@ class FreeSpace:
     limit: int
     connection: sqlite3.Connection
     probe: Callable[[], Awaitable[None]]
-    _fault: StorageError | None = field(default=None, init=False)
-    _found: StorageError | None = field(default=None, init=False)
-    _checked_at: float = field(default=float("-inf"), init=False)
+    _fault: StorageError | None = None
+    _found: StorageError | None = None
+    _checked_at: float = float("-inf")
     _left: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -182,12 +182,6 @@ class HighWater:
             if self.question(book) != question:
                 self._put(book, msgspec.structs.replace(self._mark(book), question=question))
 
-    def revoke(self, key_hash: bytes) -> None:
-        text = key_hash.hex()
-        with self._lock:
-            if text not in self.marks.revoked:
-                self._write(msgspec.structs.replace(self.marks, revoked=self.marks.revoked | {text}))
-
     def _mark(self, book: str) -> Mark:
         return self.marks.books.get(book, Mark())
 

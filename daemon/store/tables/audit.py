@@ -82,7 +82,7 @@ def _batches(connection: sqlite3.Connection) -> Iterator[list[AuditEntry]]:
         after = entries[-1].id
 
 
-def newest_entries(connection: sqlite3.Connection, limit: int = 100, before: int = sys.maxsize) -> list[AuditEntry]:
+def newest_entries(connection: sqlite3.Connection, limit: int, before: int = sys.maxsize) -> list[AuditEntry]:
     """Newest first; go on with `before` = the id of the last one."""
     return [_entry(row) for row in connection.execute(_SQL["newest_first"], (before, limit))]
 

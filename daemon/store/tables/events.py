@@ -56,7 +56,7 @@ class EventWriter:
             connection.execute(_OUTBOX["insert"], (UPSTREAM, book.id, CALENDAR, entry_id, at))
 
 
-def events_after(connection: sqlite3.Connection, book: Book, event_id: int, limit: int = 100) -> list[Event]:
+def events_after(connection: sqlite3.Connection, book: Book, event_id: int, limit: int) -> list[Event]:
     return list(read_as(Event, connection.execute(_SQL["after"], (event_id, book.id, limit))))
 
 

@@ -36,24 +36,29 @@ log = structlog.get_logger(__name__)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-async def make_copy(worker: MachineWorker, record: Record, call: Call, *, is_printed: bool = False) -> int:
-    """Which duplicate it is, from 1. TooManyActs, unless it is printed already."""
-    await worker.ledger.check_free_space(worker.book)
-    code, number = record.code, record.number
-    limit = None if is_printed else ActLimit(COPIES_AN_HOUR, worker.clock.millis())
-    return await worker.ledger.write(acts.make_copy, worker.book, code, number, at=worker.now(), call=call, limit=limit)
+async def make_copy(worker: MachineWorker, record: Record, call: Call) -> int:
+    """Which duplicate it is, from 1, after one that is in the printer. TooManyActs."""
+    async with worker.copy_lock(record.code):
+        await worker.ledger.check_free_space(worker.book)
+        return await _store_copy(worker, record, call, ActLimit(COPIES_AN_HOUR, worker.clock.millis()))
 
 
 @asynccontextmanager
 async def printed_copy(worker: MachineWorker, record: Record | None, call: Call) -> AsyncIterator[int]:
-    """Which duplicate of `record` is printed meanwhile, 0 without a record. Only a successful print counts, so the next
-    one waits for its number."""
+    """Which duplicate of `record` is printed meanwhile, 0 without a record. Only a successful print counts, whatever
+    the limit of an hour, so the next one waits for its number."""
     if record is None:
         yield 0
         return
-    async with worker.copies_lock:
+    async with worker.copy_lock(record.code):
+        await worker.ledger.check_free_space(worker.book)
         yield 1 + await worker.ledger.read(acts.copies, worker.book, record.code)
-        await make_copy(worker, record, call, is_printed=True)
+        await _store_copy(worker, record, call, None)
+
+
+async def _store_copy(worker: MachineWorker, record: Record, call: Call, limit: ActLimit | None) -> int:
+    code, number = record.code, record.number
+    return await worker.ledger.write(acts.make_copy, worker.book, code, number, at=worker.now(), call=call, limit=limit)
 
 
 async def store_report(worker: MachineWorker, kind: ReportKind, report: msgspec.Struct, call: Call) -> None:

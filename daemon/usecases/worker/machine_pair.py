@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cached_property
 from typing import Self
+from weakref import WeakValueDictionary
 
 from common.language import NO_TEXT, Text
 from common.language.reasons import PAIR_NOT_COMPARED, SPARE_OF_OTHER_TAXPAYER
@@ -72,6 +74,14 @@ class MachinePair:
     @cached_property
     def floors(self) -> dict[str, int]:
         return {}
+
+    @cached_property
+    def copy_locks(self) -> WeakValueDictionary[str, asyncio.Lock]:
+        return WeakValueDictionary()
+
+    def copy_lock(self, code: str) -> asyncio.Lock:
+        """Who has it gives out the next duplicate of that certification; shared by both machines."""
+        return (self.first or self).copy_locks.setdefault(code, asyncio.Lock())
 
     @property
     def series_floor(self) -> dict[str, int]:

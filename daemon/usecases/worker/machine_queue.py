@@ -50,7 +50,7 @@ class QueueEntry:
 class MachineQueue:
     """`limit`: how many entries may wait; `ahead`: how many of them may prepare their turn (write their intent)."""
 
-    def __init__(self, limit: int = 256, ahead: int = 8) -> None:
+    def __init__(self, limit: int, ahead: int = 8) -> None:
         self.limit = limit
         self.ahead = ahead
         self.patience_hint = 2

@@ -82,7 +82,7 @@ class MachineReading(msgspec.Struct, frozen=True):
     read_at: int
 
 
-@dataclass
+@dataclass(repr=False)
 class MachineWorker(MachinePair):
     book: Book
     ledger: Ledger
@@ -113,9 +113,9 @@ class MachineWorker(MachinePair):
     is_retired: bool = False
     """The machine is no longer configured or has another taxpayer: its book is read and closed without it."""
 
-    spare: MachineWorker | None = field(default=None, repr=False)
+    spare: MachineWorker | None = None
     """The spare of this machine in the configuration."""
-    first: MachineWorker | None = field(default=None, repr=False)
+    first: MachineWorker | None = None
     """Of a spare: the machine that it may replace."""
 
     machine: ConnectedMachine | None = None
@@ -151,7 +151,7 @@ class MachineWorker(MachinePair):
         self.queue.pause()  # until the machine is connected and unfinished attempts are settled
         self.attempts = Attempts()
         self.time = BookClock(self.clock, self.book, self.machine_zone)
-        self.reading_lock, self.acts_lock, self.copies_lock = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
         self.closing = False
         self.former: list[MachineWorker] = []
         """Workers of the machine's former taxpayers."""

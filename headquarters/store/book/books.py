@@ -1,7 +1,5 @@
 """Books: last number, stored closures, followed ledger. Their rows are the locks for writing closures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

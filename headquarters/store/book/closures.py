@@ -3,8 +3,6 @@
 The books of a batch are locked first and in order, so that two instances with closures of one shop run in turn and
 each sees the other's result."""
 
-from __future__ import annotations
-
 import enum
 import hashlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The last presence of each box and its statements about the books; stored in batches, in one transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

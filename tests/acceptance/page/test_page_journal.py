@@ -48,6 +48,18 @@ def test_what_was_found_is_summed_up(reader: httpx.Client, shop: Shop) -> None:
     assert journal_text(reader, q="M-") == "50 invoices shown"
 
 
+def test_another_machine_is_chosen_from_an_invoice_and_a_z(reader: httpx.Client, shop: Shop) -> None:
+    """Its list follows, of invoices or closures: it may have none of that number, or another one."""
+    assert shop.certify(invoice("S-1")).status_code == 200
+    z = shop.closed()["z_number"]
+    row = re.search(r'href="(/ui/journal/[^"]*)"', reader.get("/ui/journal").text)
+    for screen, listed in ((unescape(row[1]), "/ui/journal"), (f"/ui/closures/{z}", "/ui/closures")):
+        places = re.search(r'<nav class="machines".*?</nav>', reader.get(screen).text, re.DOTALL)
+        others = [unescape(place) for place in re.findall('href="([^"]*)"', places[0])]
+        assert [place.partition("?")[0] for place in others] == [listed] * 2
+        assert [reader.get(place).status_code for place in others] == [200] * 2
+
+
 def test_credit_notes_of_exports_are_credit_notes(reader: httpx.Client, shop: Shop) -> None:
     """The chip has both types, with a customer searched for too; one type alone is still found by itself."""
     sold = {"customer": BAKERY, "items": [{"name": "Coton", "taxGroup": "D", "unitPrice": 900, "quantity": 1}]}

@@ -128,7 +128,9 @@ def test_of_many_outages_each_is_reached(tmp_path: Path) -> None:
         async with await Store.open(shop.ledger, timezone=UTC, reserve_bytes=0) as store:
             till = await Till.of(store)
             for at in range(first, first + 45 * HOUR, HOUR):
-                await store.ledger.begin_outage(till.book, "no_answer", at=at, lasted=0, refused=True, incident="")
+                await store.ledger.begin_outage(
+                    till.book, "no_answer", at=at, lasted=0, refused=True, incident="", is_over=False
+                )
                 await store.ledger.end_outage(till.book, at=at + HOUR // 2, until=at + HOUR // 2)
 
     with Shop(tmp_path) as shop:

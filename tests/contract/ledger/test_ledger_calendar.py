@@ -14,7 +14,7 @@ from support.ledgers.ledger import Till, invoice, opened_till, tamper
 
 from daemon.core.audit import INTERNAL
 from daemon.core.clock import DAY, HOUR, millis, millis_text
-from daemon.core.errors import PeriodNotOver
+from daemon.core.errors import NotFound, PeriodNotOver
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.calendar_report import CalendarReport
@@ -24,7 +24,12 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
 from daemon.store.store import Store
-from daemon.store.tables.book.calendar_closures import calendar_list, highest_numbers, store_letterhead
+from daemon.store.tables.book.calendar_closures import (
+    calendar_list,
+    find_calendar_closure,
+    highest_numbers,
+    store_letterhead,
+)
 from daemon.store.tables.book.closures import close_period, closures_between, find_closure
 from daemon.store.tables.book.entries import repair_time
 from daemon.store.tables.book.totals import tally_between
@@ -109,7 +114,7 @@ async def test_a_year_of_a_shop_adds_up_to_the_franc(path: Path, tmp_path: Path,
         months, (year,) = await reports(store, till), await reports(store, till, "year")
         zs = [z for z in await zs_of(store, till) if z.created_at < "2027"]
         last = await store.ledger.read(find_closure, till.book, zs[-1].z_number)
-        records = [record async for record in store.journal.iterate(till.book, 0, 1 << 53)]
+        records = [record async for record in store.journal.iterate(till.book, 0, 1 << 53, 0)]
         sold = await store.ledger.read(tally_between, till.book, 0, last.created_at)
     assert [month.period for month in months] == [f"2026-{month:02}" for month in range(1, 13)]
     numbers = [month.number for month in months]
@@ -125,6 +130,12 @@ async def test_a_year_of_a_shop_adds_up_to_the_franc(path: Path, tmp_path: Path,
         assert month.grand_total.total_ttc == before.grand_total.total_ttc + month.total_ttc
     assert sum(month.cash.deposits for month in months) == sum(z.cash.deposits for z in zs)
     assert verify(path).problems == ()
+
+
+@pytest.mark.parametrize(("kind", "period"), [("month", "2026-01"), ("year", "2026")])
+async def test_a_closure_that_there_is_not_is_named(store: Store, till: Till, kind: CalendarKind, period: str) -> None:
+    with pytest.raises(NotFound, match=f"no closure of a {kind} {period}"):
+        await store.ledger.read(find_calendar_closure, till.book, kind, period)
 
 
 async def test_a_month_is_neither_closed_early_nor_twice(store: Store, till: Till) -> None:

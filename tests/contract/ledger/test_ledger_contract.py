@@ -157,7 +157,7 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
     await store.ledger.dispute(till.book, attempt_id, "what was found", at=till.at)
     other = await Till.of(store, "EL02000099-1")
     await other.sell()
-    events = store.events.peek(events_after, till.book, 0)
+    events = store.events.peek(events_after, till.book, 0, 100)
     assert [(e.type, e.ref_id, e.detail) for e in events] == [
         ("cert.issued", sale.id, ""),
         ("closure.created", 1, ""),
@@ -165,7 +165,7 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
         ("cert.in_doubt", attempt_id, "what was found"),
         ("mcf.attention", attempt_id, "what was found"),
     ]
-    assert [e.id for e in store.events.peek(events_after, till.book, events[1].id)] == [
+    assert [e.id for e in store.events.peek(events_after, till.book, events[1].id, 100)] == [
         event.id for event in events[2:]
     ]
     assert (store.events.peek(event_span)).newest == events[4].id + 1
@@ -249,7 +249,7 @@ async def test_what_a_live_machine_was_told_is_in_the_audit_log(store: Store, mo
     await store.ledger.write(audit.add_of_book, till.book, "pending.cancelled", at=till.at, by=by)
     entries = [
         (each.action, each.subject, each.actor, each.at, each.detail)
-        for each in await store.ledger.read(newest_entries)
+        for each in await store.ledger.read(newest_entries, 100)
     ]
     z = {"z_number": "1", "total_ttc": "15000"}
     assert entries == (

@@ -24,7 +24,7 @@ from daemon.store.tables.book.outages import newest_outages, outages_between
 
 async def begin(till: Till, *, lasted: int = 5 * MINUTE, reason: str = "line_lost") -> Outage | None:
     return await till.store.ledger.begin_outage(
-        till.book, reason, at=till.at, lasted=lasted, refused=False, incident="20251206T100000Z"
+        till.book, reason, at=till.at, lasted=lasted, refused=False, incident="20251206T100000Z", is_over=False
     )
 
 

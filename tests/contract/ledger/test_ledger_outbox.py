@@ -144,10 +144,10 @@ async def test_what_is_sent_again_is_in_the_audit_log(store: Store, till: Till) 
         await till.close()
         [entry] = await store.outbox.waiting(NIM, "live", 10)
         await (store.outbox.mark_sent(entry.id, at=at) if at else store.outbox.park(entry.id, "no", at=at))
-    newest = len(await store.ledger.read(newest_entries))
+    newest = len(await store.ledger.read(newest_entries, 100))
     for nim, from_z in ((None, None), (None, None), (NIM, 2), (None, 2)):
         await store.outbox.replay(nim=nim, from_z=from_z, at=START, by=by)
-    entries = (await store.ledger.read(newest_entries))[: -newest or None]
+    entries = (await store.ledger.read(newest_entries, 100))[: -newest or None]
     assert [(each.action, each.subject, each.actor, each.at, each.detail) for each in entries] == [
         ("outbox.replayed", "upstream", "user:awa", START, {"count": "2", "nim": NIM, "from_z": "2"}),
         ("outbox.replayed", "upstream", "user:awa", START, {"count": "1"}),

@@ -141,7 +141,7 @@ async def test_everything_is_in_the_audit_log(store: Store, path: Path) -> None:
     await store.ledger.write(revoke_key, 1, at=START + 1, by=SHOP)
     await store.ledger.write(create_person, "awa", "manager", "x", at=START + 2, by=SHELL)
     await store.ledger.write(disable_person, "awa", at=START + 3, by=SHELL)
-    entries = await store.ledger.read(newest_entries)
+    entries = await store.ledger.read(newest_entries, 100)
     assert [(entry.action, entry.subject, entry.actor, entry.address) for entry in entries] == [
         ("user.disabled", "user awa", "shell:root", ""),
         ("user.created", "user awa", "shell:root", ""),
@@ -181,7 +181,7 @@ async def test_a_change_that_fails_leaves_no_entry(store: Store) -> None:
     """What was not done is not logged."""
     with pytest.raises(NotFound):
         await store.ledger.write(revoke_key, 1, at=START, by=SHELL)
-    assert list(await store.ledger.read(newest_entries)) == []
+    assert list(await store.ledger.read(newest_entries, 100)) == []
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 5])

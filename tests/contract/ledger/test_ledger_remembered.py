@@ -130,7 +130,8 @@ async def test_no_z_while_nobody_remembers_the_last(path: Path, closures: int) -
 async def test_a_start_writes_down_what_a_ledger_from_before_that_file_knows(
     path: Path, is_met: bool, closures: int, expected: int, remembered: dict[str, Mark]
 ) -> None:
-    """Books that have met their machine, and any that has a Z, whose last one is asked for; one that is only a name is left out."""
+    """Books that have met their machine, and any that has a Z, whose last one is asked for; one that is only a name is left out. From now on this
+    ledger counts them there."""
     async with opened_till(path) as (store, till):
         if is_met:
             await meet(till)
@@ -143,6 +144,8 @@ async def test_a_start_writes_down_what_a_ledger_from_before_that_file_knows(
         found = marked(path)
         assert all(bool(mark.question) is (mark.highest > 0) for mark in found.values())
         assert {name: Mark(mark.highest) for name, mark in found.items()} == remembered
+        marks = read_marks(path)
+        assert (marks.ledgers.keys() if marks else set()) == remembered.keys()
 
 
 @pytest.mark.parametrize(("expected", "skipped"), [(1, 0), (2, 0), (3, 1)])

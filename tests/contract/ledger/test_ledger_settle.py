@@ -67,7 +67,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     [settlement] = await store.decisions.read(settlements, till.book)
     assert (settlement.decision, settlement.attempt_id) == ("certified", attempt_id)
     assert (settlement.attention, settlement.reason) == ("F-1 is unknown", "seen on the receipt")
-    assert [e.type for e in store.events.peek(events_after, till.book, 0)] == [
+    assert [e.type for e in store.events.peek(events_after, till.book, 0, 100)] == [
         "cert.in_doubt",
         "mcf.attention",
         "cert.issued",
@@ -78,7 +78,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
 async def test_the_event_of_a_doubt_says_ever_the_same(store: Store, till: Till) -> None:
     """Also once it is known what became of it: its id at a webhook is made of what it says, and it may be sent again."""
     attempt_id = await disputed(till)
-    event, *_ = store.events.peek(events_after, till.book, 0)
+    event, *_ = store.events.peek(events_after, till.book, 0, 100)
     before = await data_of(store.ledger, till.book, event)
     assert json.loads(before)["reason"] == "F-1 is unknown"
     await abandon(till, attempt_id, "seen on the receipt")
@@ -175,7 +175,7 @@ async def test_whatever_sets_attention_is_an_event(store: Store, till: Till) -> 
     outcome = Outcome(till.word(sale), sale, sale.total_ttc, till.at)
     await ledger.write(ledger.certify_settled, till.book, await till.begin(sale), outcome, Text("c"))
     assert ledger.peek(book_state, till.book).attention == "c"
-    events = [event.detail for event in ledger.peek(events_after, till.book, 0) if event.type == ATTENTION]
+    events = [event.detail for event in ledger.peek(events_after, till.book, 0, 100) if event.type == ATTENTION]
     assert events == ["a", "b", "c"]
 
 
@@ -245,7 +245,7 @@ async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store:
         with pytest.raises(ValueError, match=r"machine unknown|does not fit"):
             await store.decisions.carry_out(case, decision, reason="x", at=till.at)
     assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == "disputed"
-    assert await store.ledger.read(newest_entries) == []
+    assert await store.ledger.read(newest_entries, 100) == []
 
 
 async def test_attention_to_a_former_taxpayer_s_book_is_ended_by_a_person(store: Store, till: Till, path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from support.ledgers.ledger import START, Till, invoice, opened, tamper
+from support.ledgers.ledger import START, Till, invoice, opened, opened_till, tamper
 
 from common.wire.closure import GENESIS, ClosureData, proves_itself, read_closure
 from daemon.core.machine.state import FiscalCounters
@@ -86,8 +86,7 @@ async def test_the_same_bytes_later(path):
     async with opened(path) as store:
         till = await three_days(store)
         first = await sent(store, till)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await till.close()
         assert (await sent(store, till))[:3] == first
 
@@ -111,8 +110,7 @@ async def test_a_ledger_that_was_put_back(path):
     epochs = set()
     for at in (START + DAY, START + 2 * DAY):
         restore(copy, path, at=at)
-        async with opened(path) as store:
-            till = await Till.of(store)
+        async with opened_till(path) as (store, till):
             await till.close()
             before, closure = read(await sent(store, till))
         assert (before.epoch, before.ledger_id) == (0, gone.ledger_id)
@@ -131,8 +129,7 @@ async def test_numbers_that_a_lost_ledger_gave(path):
         for _ in range(2):
             await lost.close()
     restore(copy, path, at=START + DAY)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await till.close()
         await till.close()
         closures = read(await sent(store, till))

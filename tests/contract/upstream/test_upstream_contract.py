@@ -17,6 +17,7 @@ from support.ledgers.outbox import make_outgoing
 from support.processor import within
 from support.receivers.headquarters import KINDS, Headquarters, closures, started, until, z_numbers
 
+from common.turns import ended
 from common.wire.upstream_kinds import KINDS as ADAPTERS
 from common.wire.upstream_kinds import UpstreamKindName
 from daemon.core.delivery import Delivered, RetryLater, UpstreamReceiver
@@ -62,8 +63,7 @@ async def replicating(ledger, receiver):
     try:
         yield replicator
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await ended(task)
 
 
 async def assert_complete(headquarters, counts: dict[str, int]) -> None:

@@ -137,75 +137,69 @@ async def answers(port):
     return None
 
 
+@pytest.fixture
+async def port(folder):
+    """Where the receiver of the page listens, a process of its own."""
+    port = free_port()
+    with running(folder, "receiver.py", PORT=str(port)):
+        await until(lambda: answers(port))
+        yield port
+
+
+@pytest.fixture
+async def sender(folder, port):
+    """The daemon's own, with the receipt asked for."""
+    (folder / "key").write_text(private_line(b"1" * 32))
+    options = Options(url=f"http://127.0.0.1:{port}/closures", key_files=(folder / "key",), receipt=True, timeout=10)
+    receiver = open_receiver("https", options)
+    yield receiver
+    await receiver.aclose()
+
+
 class TestTheReceiver:
     """The receiver of the page, as a process, and what a box sends it."""
 
-    async def test_closures_of_two_shops(self, folder):
+    async def test_closures_of_two_shops(self, folder, port):
         """Each is kept once, however often it comes, and answered with a receipt; a box with a wrong clock is taken too."""
-        port = free_port()
-        with running(folder, "receiver.py", PORT=str(port)):
-            await until(lambda: answers(port))
-            for each in [*book(NIM), *book(OTHER, 2), *book(NIM)]:
-                headers, body = signed(each)
-                answer = post(port, headers, body)
-                assert answer.status_code == 200
-                assert is_receipt(answer.content, each.report_id, body)
-            assert post(port, *signed(book(NIM, 4)[3], at=7)).status_code == 200
+        for each in [*book(NIM), *book(OTHER, 2), *book(NIM)]:
+            headers, body = signed(each)
+            answer = post(port, headers, body)
+            assert answer.status_code == 200
+            assert is_receipt(answer.content, each.report_id, body)
+        assert post(port, *signed(book(NIM, 4)[3], at=7)).status_code == 200
         assert rows(folder) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
 
-    async def test_what_a_box_sends(self, folder, tmp_path):
+    async def test_what_a_box_sends(self, folder, sender):
         """The daemon's own delivery reaches it, with the receipt asked for, and a stranger's is tried again."""
-        port = free_port()
-        key = tmp_path / "key"
-        key.write_text(private_line(b"1" * 32))
-        receiver = open_receiver(
-            "https", Options(url=f"http://127.0.0.1:{port}/closures", key_files=(key,), receipt=True, timeout=10)
-        )
         own = {"subject": "closure", "nim": NIM}
         mine, foreign = book(NIM)[0], book(OTHER)[0]
-        with running(folder, "receiver.py", PORT=str(port)):
-            await until(lambda: answers(port))
-            assert await receiver.deliver(event_of(mine), report_id=mine.report_id, **own) == Delivered()
-            outcome = await receiver.deliver(event_of(foreign), report_id=foreign.report_id, **own)
-            assert isinstance(outcome, RetryLater)
-            assert await receiver.deliver(b"{}", report_id="r", **own) == DeliveryRefused(
-                'answered 422 {"error": "Object missing required field `specversion`"}'
-            )
-        await receiver.aclose()
+        assert await sender.deliver(event_of(mine), report_id=mine.report_id, **own) == Delivered()
+        assert isinstance(await sender.deliver(event_of(foreign), report_id=foreign.report_id, **own), RetryLater)
+        assert await sender.deliver(b"{}", report_id="r", **own) == DeliveryRefused(
+            'answered 422 {"error": "Object missing required field `specversion`"}'
+        )
         assert rows(folder) == [(NIM, 1)]
 
-    async def test_months_years_and_the_test(self, folder, tmp_path):
+    async def test_months_years_and_the_test(self, folder, tmp_path, port, sender):
         """What a box sends beside its Zs is taken too: parked, it would stand in its status for ever. Of `mcfd upstream test` nothing is stored."""
-        port = free_port()
-        key = tmp_path / "key"
-        key.write_text(private_line(b"1" * 32))
-        options = Options(url=f"http://127.0.0.1:{port}/closures", key_files=(key,), receipt=True, timeout=10)
-        receiver = open_receiver("https", options)
-        with running(folder, "receiver.py", PORT=str(port)):
-            await until(lambda: answers(port))
-            trial = compose_trial("t-1", NIM, at="2026-12-31T18:00:00Z", box="", key_id="")
-            assert await receiver.trial(trial, event_id="t-1", nim=NIM) == Delivered()
-            for entry in await sent_by_a_box(tmp_path / "ledger"):
-                event = compose(entry)
-                for _ in range(2):
-                    done = await receiver.deliver(event, report_id=entry.report_id, subject="closure", nim=NIM)
-                    assert done == Delivered(), entry.kind
-            assert post(port, *signed_trial(THIEF)).status_code == 401
-        await receiver.aclose()
+        trial = compose_trial("t-1", NIM, at="2026-12-31T18:00:00Z", box="", key_id="")
+        assert await sender.trial(trial, event_id="t-1", nim=NIM) == Delivered()
+        for entry in await sent_by_a_box(tmp_path / "ledger"):
+            for _ in range(2):
+                done = await sender.deliver(compose(entry), report_id=entry.report_id, subject="closure", nim=NIM)
+                assert done == Delivered(), entry.kind
+        assert post(port, *signed_trial(THIEF)).status_code == 401
         assert rows(folder) == [(NIM, 1), (NIM, 2)]
         expected = [("month", "2026-12", 5000), ("year", "2026", 5000)]
         assert rows(folder, "SELECT kind, period, total FROM calendar ORDER BY kind") == expected
 
-    async def test_junk(self, folder):
+    async def test_junk(self, folder, port):
         """Whatever comes is refused, nothing of it stands in the table, and the next closure is taken."""
-        port = free_port()
-        with running(folder, "receiver.py", PORT=str(port)):
-            await until(lambda: answers(port))
-            statuses = [post(port, headers, body).status_code for headers, body in junk()]
-            assert set(statuses) <= {401, 422}
-            assert post(port, {}, b"x" * 200_000).status_code == 413
-            assert rows(folder) == []
-            assert post(port, *signed(book(NIM)[0])).status_code == 200
+        statuses = [post(port, headers, body).status_code for headers, body in junk()]
+        assert set(statuses) <= {401, 422}
+        assert post(port, {}, b"x" * 200_000).status_code == 413
+        assert rows(folder) == []
+        assert post(port, *signed(book(NIM)[0])).status_code == 200
         assert rows(folder) == [(NIM, 1)]
 
 

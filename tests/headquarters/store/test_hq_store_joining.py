@@ -110,14 +110,6 @@ def test_a_second_machine_by_the_same_code(store):
     assert valid(store, SECOND) == [box.key.id]
 
 
-def test_a_box_that_joins_anew(store):
-    """With a key of its own, by another code: the key before is valid no more, and what was said by it alone is taken back."""
-    first, second = a_box(), a_box("again")
-    store.joining.join(code_for(store, NIM), first.key.public, [NIM], NOW)
-    store.joining.join(code_for(store, NIM), second.key.public, [NIM], NOW + 1)
-    assert valid(store) == [second.key.id]
-
-
 def test_a_revoked_key(store):
     """It is not let in by any code, also by the one that it has joined with."""
     box, code = a_box(), code_for(store, NIM, SECOND)

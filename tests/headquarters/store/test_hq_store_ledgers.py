@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import MetaData, select, text
 from support.hq.first_version import make_tables, undo_names
-from support.hq.in_process import BASE, log_in, pages
+from support.hq.in_process import BASE, pages
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_word, take
 
@@ -144,8 +144,7 @@ async def test_a_new_ledger_before_its_first_z(store, box):
     say(store, box, LATER - DAY)
     new = another_ledger(box)
     say(store, new)
-    async with pages(store) as client:
-        log_in(client, store, "admin")
+    async with pages(store, role="admin") as client:
         assert new.ledger in (await client.get("/ui/shops/EL02000015-1/ledger")).text
         own = {"origin": BASE, "sec-fetch-site": "same-origin"}
         answer = await client.post("/ui/shops/EL02000015-1/ledger", data={"ledger": new.ledger}, headers=own)

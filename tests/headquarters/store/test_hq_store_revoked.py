@@ -2,10 +2,9 @@
 
 import threading
 
-import msgspec
 import pytest
 from support.hq.paper_box import DAY, EVENING, PaperBox
-from support.hq.store import NOW, copy_of, open_findings, presence_word, take
+from support.hq.store import NOW, copy_with_keys, open_findings, presence_word, take
 
 from common.wire.keys import PrivateKey
 from common.wire.presence import WantedClosures
@@ -87,12 +86,8 @@ def test_an_older_database_does_not_know_who_said_it(store, box, stolen):
 
 def test_a_database_that_was_put_back(store, box, stolen):
     """It is of the time before the key was revoked; the register's copy is newer, and takes back what that key said."""
-    rows = copy_of(store)
-    keys = [msgspec.json.decode(row) for row in rows.rows["box_key"]]
-    for key in keys:
-        key["revoked_at"] = LATER if key["key_id"] == stolen.id else None
-    rows.rows["box_key"] = [msgspec.Raw(msgspec.json.encode(key)) for key in keys]
-    assert store.register.from_copy(msgspec.structs.replace(rows, revision=rows.revision + 1), LATER + 1)
+    copy = copy_with_keys(store, lambda key: key | {"revoked_at": LATER if key["key_id"] == stolen.id else None})
+    assert store.register.from_copy(copy, LATER + 1)
     assert (open_findings(store), store.presences.latest()) == ([], {})
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from support.hq.paper_box import DAY, PaperBox
-from support.hq.store import NOW, copy_of, evidence_of, open_findings, presence_word, received, take
+from support.hq.store import NOW, copy_with_keys, evidence_of, open_findings, presence_word, received, take
 
 from common.wire.keys import PrivateKey
 from common.wire.presence import WantedClosures
@@ -143,20 +143,14 @@ def test_another_key_and_another_box_keep_theirs(store, box, forged):
 
 def test_a_database_that_was_put_back(store, box, forged):
     """It is of the time before the theft was known, and has the thief's closures again: the register's copy is newer, and withdraws them."""
-    rows = copy_of(store)
-    keys = [msgspec.json.decode(row) for row in rows.rows["box_key"]]
-    stolen = [{**key, "revoked_at": LATER, "stolen_since": STOLEN_AT} for key in keys]
-    rows.rows["box_key"] = [msgspec.Raw(msgspec.json.encode(key)) for key in stolen]
+    copy = copy_with_keys(store, lambda key: key | {"revoked_at": LATER, "stolen_since": STOLEN_AT})
     assert len(closures_of(store)) == 4
-    assert store.register.from_copy(msgspec.structs.replace(rows, revision=rows.revision + 1), LATER)
+    assert store.register.from_copy(copy, LATER)
     assert [z for z, _ in closures_of(store)] == [1, 2]
 
 
 def test_a_copy_of_an_older_version(store, box, forged):
     """It does not say that a key was stolen: nothing is withdrawn."""
-    rows = copy_of(store)
-    keys = [msgspec.json.decode(row) for row in rows.rows["box_key"]]
-    older = [{name: value for name, value in key.items() if name != "stolen_since"} for key in keys]
-    rows.rows["box_key"] = [msgspec.Raw(msgspec.json.encode(key)) for key in older]
-    assert store.register.from_copy(msgspec.structs.replace(rows, revision=rows.revision + 1), LATER)
+    without = copy_with_keys(store, lambda key: {name: key[name] for name in key if name != "stolen_since"})
+    assert store.register.from_copy(without, LATER)
     assert len(closures_of(store)) == 4

@@ -18,8 +18,8 @@ BASE = "http://hq.example"
 
 
 @contextlib.asynccontextmanager
-async def pages(store, zone=UTC, *, is_secure=False):
-    """A client without a session; `log_in` gives it a session, `key` a key of `/v1`. Budgets of logins stand still."""
+async def pages(store, zone=UTC, *, is_secure=False, role=""):
+    """A client without a session, or with one and a key of `/v1` in that role, as by `log_in`. Budgets of logins stand still."""
     threads = Threads()
     screens = Screens(store, threads, LoginGuard(RULES, lambda: 0.0), zone, "fr", is_secure=is_secure)
     with warnings.catch_warnings():
@@ -28,6 +28,8 @@ async def pages(store, zone=UTC, *, is_secure=False):
     transport = httpx.ASGITransport(service)
     try:
         async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
+            if role:
+                log_in(client, store, role)
             yield client
     finally:
         threads.close()

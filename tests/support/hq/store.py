@@ -138,6 +138,13 @@ def copy_of(store):
         return msgspec.json.decode(b"".join(pieces), type=RegisterContent)
 
 
+def copy_with_keys(store, change):
+    """The same, a revision later, with each key as `change` makes it."""
+    copy = copy_of(store)
+    keys = [msgspec.Raw(msgspec.json.encode(change(msgspec.json.decode(row)))) for row in copy.rows["box_key"]]
+    return msgspec.structs.replace(copy, rows={**copy.rows, "box_key": keys}, revision=copy.revision + 1)
+
+
 def evidence_of(store, id_):
     """As it came."""
     return store.database.scalar(select(tables.evidence.c.body).where(tables.evidence.c.id == id_))

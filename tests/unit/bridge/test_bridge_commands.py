@@ -1,5 +1,6 @@
 """Commands and replies: every A and B fact of the protocol page is read, anything else is Nonsense."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,6 +114,7 @@ def test_what_must_not_be_cut_is_not_sent_cut() -> None:
             add_item("A\nB", "A", 0, 1, 10, 10005, "IMPSER", "C,1", 33, 1),
             "A^xd;B\nC^x2c;1\tIMPSER,A0.00%1\t0.10*10.005;T0.33,1",
         ),
+        (msgspec.structs.replace(ITEM, amount=10, cents=99), "Riz 25kg\tLOCBIE,B18.00%10.99\t15000.00*1.000"),
         (AddComment("H", "x\ty"), "H,x y"),
         (ReadTaxpayer(5), "I5"),
     ],

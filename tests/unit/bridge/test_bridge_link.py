@@ -43,6 +43,15 @@ async def test_a_command_is_answered_and_counted() -> None:
     assert link.counters.bytes_received == len(reply(0x30, 0xC0, b"7,12"))
 
 
+async def test_a_link_without_a_log_of_its_own_writes_to_that_of_the_program(caplog: pytest.LogCaptureFixture) -> None:
+    """Its end and why, with no data."""
+    caplog.set_level("INFO", "bridge")
+    with pytest.raises(LineDown):
+        await Link(ScriptedPort(*[[]] * 3), QUICK).exchange(0xC1, b"Awa")
+    assert "line.ended" in caplog.messages[-1]
+    assert "Awa" not in caplog.text
+
+
 async def test_the_seq_of_each_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a restart the machine's last SEQ is not met on purpose: the first is drawn from all 96, by what cannot be foretold. It goes up by one for each new
     command, and 7Fh is followed by 20h."""

@@ -228,6 +228,19 @@ async def test_what_is_no_serial_port_is_told_from_one_that_is_missing(path: str
     assert os.listdir("/proc/self/fd") == before  # noqa: PTH208  # as above
 
 
+async def test_a_port_that_cannot_be_locked_is_free_again(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the next try, at once."""
+
+    def fails(_: int) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(port_module.os, "major", fails)
+        with pytest.raises(PortUnavailable, match="does not respond"):
+            open_port(terminal.path)
+    open_port(terminal.path).close()
+
+
 @pytest.mark.parametrize(
     ("error", "why"),
     [

@@ -64,6 +64,22 @@ async def test_nothing_is_written_to_a_device_that_is_gone(pair: Pair, writes: l
     assert (writes, pair.losses) == ([], ["the pair vanished: the line hung up"])
 
 
+async def test_what_a_full_device_does_not_take_is_written_later(pair: Pair, writes: list[int]) -> None:
+    """All of it, from its first byte."""
+    full = bytes(1 << 20)
+    taken = pair._ours.send(full)
+    pair.write(b"more")
+    assert writes == [4]
+    pair.theirs.recv(taken)
+    await turns()
+    assert len(writes) == 2
+    rest = bytearray()
+    with contextlib.suppress(BlockingIOError):
+        while found := pair.theirs.recv(1 << 20):
+            rest += found
+    assert rest.endswith(b"\0more") or rest == b"more"
+
+
 async def test_a_device_that_takes_no_more_is_gone(pair: Pair, writes: list[int]) -> None:
     """Although it hangs up on nobody: noticed when something is written, and told in the next turn."""
     pair.theirs.shutdown(socket.SHUT_RD)

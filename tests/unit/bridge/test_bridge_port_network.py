@@ -212,12 +212,18 @@ async def test_an_rfc2217_server_that_hangs_up_is_a_loss(tmp_path, machine):
     gc.collect()  # what pyserial dropped is told here, and not in the next test
 
 
+def sockets():
+    """How many this process has open."""
+    return sum(Path("/proc/self/fd", each).is_socket() for each in os.listdir("/proc/self/fd"))  # noqa: PTH208  names are all that is needed
+
+
 @pytest.mark.parametrize("scheme", ["tcp", "rfc2217"])
 async def test_nobody_listens(scheme):
-    """Or nobody knows the name; what is a path is no place of the network."""
+    """Or nobody knows the name; what is a path is no place of the network. No socket stays open."""
+    before = sockets()
     with pytest.raises(PortUnavailable, match="connection refused") as caught:
         await open_line(f"{scheme}://127.0.0.1:{free_port()}")
-    assert caught.value.why == "missing"
+    assert (caught.value.why, sockets()) == ("missing", before)
     with pytest.raises(PortUnavailable, match="unknown host name"):
         await open_line(f"{scheme}://no-such-machine.invalid:4001")
     assert [is_network(place) for place in (f"{scheme}://a:1", "/dev/ttyS0", "http://a:1")] == [True, False, False]
@@ -232,8 +238,10 @@ async def test_a_server_that_never_takes_us(monkeypatch):
         for filling in (one, two):
             filling.setblocking(False)
             filling.connect_ex(deaf.getsockname())
-        with pytest.raises(PortUnavailable, match="does not answer"):
+        before = sockets()
+        with pytest.raises(PortUnavailable, match="does not answer") as caught:
             await open_line(f"tcp://127.0.0.1:{deaf.getsockname()[1]}")
+        assert (caught.value.why, sockets()) == ("missing", before)
 
 
 async def test_a_raw_server_is_no_rfc2217(tmp_path, machine):

@@ -1,11 +1,13 @@
-"""A server that ends by itself ends its program with an error, so that systemd starts it again."""
+"""A server that ends by itself ends its program with an error; a certificate that it cannot use is named."""
 
 import asyncio
 import socket
+from pathlib import Path
 
 import pytest
 import uvicorn
 
+from common.front import BadCertificate, check_pair
 from common.http_server import HttpServer, ServerConfig
 
 
@@ -53,3 +55,17 @@ async def test_a_server_has_started_when_its_start_returns(monkeypatch):
     await server.start()
     assert started.is_set()
     await server.stop()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(None, "there is no such file"), (b"x\n", "no certificate with its private key")]
+)
+def test_a_certificate_that_cannot_be_used_is_named_with_the_reason(
+    tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    pem = tmp_path / "box.pem"
+    if content is not None:
+        pem.write_bytes(content)
+    with pytest.raises(BadCertificate) as error:
+        check_pair(pem, pem)
+    assert str(error.value).startswith(f"{pem} with {pem}: {why}")

@@ -15,9 +15,10 @@ from support.receivers.authority import Authority
 from daemon import owner
 from daemon.cli.commands import doctor
 from daemon.core.delivery import Backlog
+from daemon.core.ledger.outage import Outage
 from daemon.doctor import wording
 from daemon.doctor.box import check_box_clock, check_certificate, check_company, check_disk, check_secrets
-from daemon.doctor.ledger import check_keys, check_owner, check_upstream
+from daemon.doctor.ledger import check_keys, check_outage, check_owner, check_upstream
 from daemon.doctor.line import check_clock, check_permissions, check_port, check_tax_server
 from daemon.doctor.service import Service, check_front, check_service
 from daemon.doctor.wording import NAMES
@@ -40,7 +41,7 @@ def settings(folder: Path, text: str = "") -> Settings:
 
 
 def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than the reserve fails, less than ten times that warns; a disk that went read-only fails whatever its room."""
+    """Less than the reserve fails, less than ten times that warns; a disk that went read-only fails whatever its room, and so does a ledger that may grow no more."""
     box = settings(tmp_path)
     for megabytes, state in ((31, "fail"), (33, "warn"), (321, "ok")):
         usage = SimpleNamespace(free=megabytes * 1024 * 1024)
@@ -49,6 +50,11 @@ def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
     assert "read-only" in check_disk(box).found
     monkeypatch.undo()
+    limited = load(box.file, {"MCFD_STORAGE_MAX_SIZE_MB": "34"})
+    box.storage.path.write_bytes(b"")
+    for megabytes, state in ((1, "ok"), (2, "fail")):
+        os.truncate(box.storage.path, megabytes * 1024 * 1024)
+        assert check_disk(limited).state == state
     gone = load(box.file, {"MCFD_STORAGE_PATH": str(tmp_path / "gone/mcfd.sqlite3")})
     assert check_disk(gone).state == "fail"
 
@@ -222,6 +228,21 @@ def test_clock_and_tax_server() -> None:
         "the box's clock is synchronised: have the machine's set by its supplier"
     )
     assert [check_tax_server(NIM, days, 0, "").state for days in (0, 4, 5, None)] == ["ok", "ok", "warn", "warn"]
+
+
+def test_the_remedy_for_an_outage_is_that_of_its_reason() -> None:
+    """The machine is repaired only where it is at fault; who has to be notified is named for each."""
+    todos = {
+        reason: check_outage(Outage(1, NIM, reason, since=1, until=0, refused=True), HOUR).todo
+        for reason in ("no_answer", "attention", "disk")
+    }
+    remedies = {reason: todo.partition(";")[0] for reason, todo in todos.items()}
+    assert remedies == {
+        "no_answer": "repair the machine or take another one into use",
+        "attention": "decide what was found at the machine: mcfd machine settle",
+        "disk": "see the check of the disk, above",
+    }
+    assert all("the distributor" in todo for todo in todos.values())
 
 
 def test_closures_on_their_way(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """The person's password; a shared duplicate (a PDF by a link without login, as QR code, in the shop's network); the
 card of a till (address, machine and key as QR code, shown once, also as PDF)."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """What a technician has to decide: findings, ledger and machine compared, possible decisions; and the last Z on paper,
 where nothing knows it after a restore."""
 
-from __future__ import annotations
-
 from typing import Final, cast
 
 from common.language import Text, translate

@@ -1,7 +1,5 @@
 """The box: health (doctor, lines, disk, upstream), tills and keys, people, backups, audit log, version."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from contextlib import suppress

@@ -1,8 +1,6 @@
 """Closures and periods; cash movements beside sales (decision 34); VAT of a month for its declaration, as screen, PDF
 and CSV."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence

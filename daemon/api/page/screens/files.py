@@ -1,8 +1,6 @@
 """Backups, archives and exports; the log in words, newest first; restoring a copy of the ledger: explanation,
 confirmation, and waiting for the restart."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable, Iterable
 from datetime import date
 from typing import Any, Final

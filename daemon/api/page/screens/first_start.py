@@ -2,8 +2,6 @@
 
 Same steps as `mcfd setup`: search, decide, write, start. The last step is idempotent."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable

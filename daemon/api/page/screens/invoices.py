@@ -1,7 +1,5 @@
 """The journal: search, and the details of one invoice."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta

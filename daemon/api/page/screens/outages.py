@@ -1,8 +1,6 @@
 """Register of outages: declarations to print, and notifications (arrêté 2025-0049, articles 6 and 7). Decision that the
 spare takes over from a failed machine, or that the machine is taken back."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Final
 

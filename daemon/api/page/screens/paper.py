@@ -1,7 +1,5 @@
 """Documents to be printed by the browser or by the shop's receipt printer."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Final, get_args

@@ -1,8 +1,6 @@
 """Manual invoices, for a shop without a working till, and credit notes from an invoice's screen: certified like
 others, once per form. Also sales that wait for certification, and decisions on them."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections import Counter

@@ -1,8 +1,6 @@
 """The start screen: today's sales, X and Z. After the first start: whether the machine answers, and a free test
 invoice."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from heapq import merge
@@ -258,12 +256,6 @@ async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
     period = await report.x_report(other)
     has_worked = period.certs_count or (period.cash and (period.cash.deposits or period.cash.withdrawals))
     return other if has_worked else None
-
-
-@screen("/ui/{rest:path}", "look", whole=False)
-async def nowhere(_visit: Visit) -> Reply:
-    """A page with the menu for an unknown address, mistyped or of another version."""
-    raise NotFound("there is no such screen")
 
 
 @screen("/ui/live", "look", whole=False)

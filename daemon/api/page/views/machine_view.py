@@ -1,8 +1,6 @@
 """State of a machine for people: word and colour, the finding if it needs attention, and charts of its line over the
 last day, ten minutes per bar."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from collections.abc import Sequence

@@ -36,8 +36,8 @@ def begin(
     reason: OutageReason,
     *,
     at: int,
-    lasted: int = 0,
-    refused: bool = False,
+    lasted: int,
+    refused: bool,
     incident: str = "",
 ) -> Outage | None:
     """Begins an outage of `lasted` ms at `at`, but not from before the last one's end; None if one is open. What the
@@ -128,7 +128,7 @@ def outages_between(
 def newest_outages(connection: sqlite3.Connection, book: Book, *, start: int, end: int, limit: int) -> list[Outage]:
     """Those of that time among the `limit` newest of all, the newest first."""
     last = last_outage(connection, book)
-    after = max(0, last.number - limit) if last else 0
+    after = last.number - limit if last else -limit
     return outages_between(connection, book, start=start, end=end, after=after, limit=limit)[::-1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,7 +14,6 @@ from daemon.store.sqlite.file import load
 
 COLUMNS = "book_id, nim, mode, spare_id, spare_nim, spare_mode, began_at, coalesce(ended_at, 0), reason"
 _SQL = load(__name__, columns=COLUMNS)
-_NEVER = 1 << 62
 
 
 def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
@@ -67,7 +67,7 @@ def end(connection: sqlite3.Connection, first: Book, *, at: int) -> None:
 
 def lasting(connection: sqlite3.Connection, book: Book) -> TakeOver | None:
     """Of that machine or by that spare."""
-    return since(connection, book, _NEVER)
+    return since(connection, book, sys.maxsize)
 
 
 def since(connection: sqlite3.Connection, book: Book, begun_at: int) -> TakeOver | None:

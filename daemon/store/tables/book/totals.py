@@ -6,6 +6,7 @@ local day. The time zone only decides where the day's checkpoints are, not the r
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
@@ -28,7 +29,7 @@ STRIDE = 64
 BATCH = 2000
 """Entries brought in by one transaction of the tick, so that a long absence does not hold up the writer."""
 
-_NEVER = 1 << 62
+_NEVER = sys.maxsize
 
 
 class TotalRow(msgspec.Struct):

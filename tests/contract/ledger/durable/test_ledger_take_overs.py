@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 from support.ledgers.filled import filled
 from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, opened_till, query, tamper
 
-from daemon.core.clock import HOUR
+from daemon.core.clock import DAY, HOUR, millis
 from daemon.core.errors import MachineOffline
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.verify import verify
@@ -117,12 +118,24 @@ def test_the_year_of_a_number_is_that_of_its_invoice(path: Path, year: int) -> N
     assert "record 1 (invoice 'F-1') holds its number in another year" in problems
 
 
-@pytest.mark.parametrize(("year", "is_clean"), [(0, True), (2025, True), (2024, False)])
-async def test_the_year_of_a_number_of_before_is_not_before_its_sale(tmp_path: Path, year: int, is_clean: bool) -> None:
-    """An invoice of 0.5 does not say it."""
+NEW_YEAR = millis(datetime(2026, 1, 1, 8, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("at", "year", "is_clean"),
+    [
+        *((NEW_YEAR - 30 * DAY, year, is_clean) for year, is_clean in ((0, True), (2025, True), (2024, False))),
+        *((NEW_YEAR, year, is_clean) for year, is_clean in ((2026, True), (2025, True), (2024, False))),
+    ],
+)
+async def test_the_year_of_a_number_of_before_is_not_before_its_sale(
+    tmp_path: Path, at: int, year: int, is_clean: bool
+) -> None:
+    """An invoice of 0.5 does not say it. On the first day it may be the year before, by the zone."""
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        await (await Till.of(store)).certify(invoice("F-1"))
+    async with opened_till(path) as (_, till):
+        till.at = at
+        await till.certify(invoice("F-1"))
     tamper(path, YEARS.format(year=year))
     assert verify(path).clean is is_clean
 

@@ -225,6 +225,15 @@ async def test_totals_without_a_record_are_nought(tmp_path: Path) -> None:
     assert any("totals are not the sum of the records up to 0" in problem for problem in verify(path).problems)
 
 
+@pytest.mark.parametrize(("first", "last"), [(64, 64), (60, 64), (64, 70)])
+def test_a_checkpoint_at_a_lost_record_is_no_finding_of_its_own(path: Path, first: int, last: int) -> None:
+    """Nor hides the next one."""
+    tamper(path, "DELETE FROM certification WHERE seq BETWEEN ? AND ? AND book_id = 1", first, last)
+    assert [word for problem in verify(path).problems if (word := problem.partition("checkpoint at record ")[2])] == [
+        "128 is not the sum of what came before it"
+    ]
+
+
 def test_the_first_bad_record_is_named_first(path: Path) -> None:
     """One changed record is one finding: the chain goes on from what the next one was chained to."""
     tamper(path, "UPDATE certification SET line_ms = line_ms + 1 WHERE seq = 70 AND book_id = 1")

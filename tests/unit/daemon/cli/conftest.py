@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 from support.cli.command import Command
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import opened_till
 
 
 @pytest.fixture
 async def mcfd(tmp_path: Path) -> Command:
     """A ledger with two sales, a Z and another sale in it."""
     command = Command(tmp_path)
-    async with opened(command.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(command.ledger) as (store, till):
         await till.sell()
         await till.sell(600, "A")
         await store.ledger.aggregate(till.book)

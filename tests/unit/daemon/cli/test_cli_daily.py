@@ -59,7 +59,7 @@ async def test_a_range_up_to_now_holds_what_a_fast_clock_wrote(tmp_path):
 
 
 async def test_the_journal_as_a_file(mcfd):
-    """The whole range, oldest first, in each form; a file that is there stays, and of one that could not be made nothing is left."""
+    """The whole range, oldest first, in each form, or the attempts of one number, of any time; a file that is there stays, and of one that could not be made nothing is left."""
     for form, first in (("csv", "seq,state"), ("excel-fr", "\ufeffN° d'ordre;État"), ("jsonl", '{"seq":1,')):
         target = mcfd.folder / f"journal.{form}"
         output = mcfd.ok("journal", "--from", "2020-01-01", "--output", str(target), "--format", form)
@@ -67,6 +67,9 @@ async def test_the_journal_as_a_file(mcfd):
         assert target.read_text("utf-8").startswith(first)
         assert target.stat().st_mode & 0o777 == 0o600  # it names customers
         assert mcfd.refused(1, "journal", "--output", str(target)) == f"{target} exists already"
+    one = mcfd.json("journal", "--from", "2020-01-01")[0]["invoiceNumber"]
+    for_one = ("journal", "--number", one, "--output", str(mcfd.folder / "one.jsonl"), "--format", "jsonl")
+    assert mcfd.ok(*for_one) == f"written: {mcfd.folder}/one.jsonl (1 line)\n"
     missing = mcfd.folder / "none" / "journal.csv"
     assert mcfd.refused(1, "journal", "--output", str(missing)).startswith(f"{missing} cannot be written")
     mcfd.refused(1, "journal", "--nim", "EL99999999", "--output", str(mcfd.folder / "half"))

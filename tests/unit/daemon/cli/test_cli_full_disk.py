@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.box.mounts import fill, read_only, small_disk
 from support.cli.command import CONFIG, Command, audited
-from support.ledgers.ledger import Till, invoice, opened, query, tamper
+from support.ledgers.ledger import Till, invoice, opened, opened_till, query, tamper
 
 from daemon.owner import LEFT
 
@@ -29,8 +29,7 @@ async def box(tmp_path: Path) -> AsyncIterator[Command]:
     """A box whose ledger, of one closure, is on a small disk of its own."""
     with small_disk(tmp_path / "disk", 8) as disk:
         box = command_on(tmp_path, disk)
-        async with opened(box.ledger) as store:
-            till = await Till.of(store)
+        async with opened_till(box.ledger) as (_, till):
             await till.sell()
             await till.close()
         yield box
@@ -65,8 +64,7 @@ async def test_a_restore_that_takes_rows_over_takes_all_or_none(box: Command, tm
     """A disk that is full is no page that cannot be read: nothing is left out for want of room."""
     copy = tmp_path / "copy.sqlite3"
     box.ok("backup", str(copy))
-    async with opened(box.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(box.ledger) as (_, till):
         for number in range(800):
             await till.certify(invoice(f"F-{number}"), key=f"{number}".encode())
     tamper(box.ledger, "UPDATE certification SET payload = x'00' WHERE seq = 1")

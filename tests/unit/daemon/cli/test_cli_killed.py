@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.cli.command import CONFIG, Command
-from support.ledgers.ledger import Till, invoice, opened
+from support.ledgers.ledger import invoice, opened_till
 from support.ports import free_port
 from support.shop import BIN
 
@@ -30,8 +30,7 @@ WRITING = (
 @pytest.fixture
 async def mcfd(tmp_path: Path) -> Command:
     mcfd = Command(tmp_path, CONFIG)
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (_, till):
         for number in range(3):
             await till.certify(invoice(f"F-{number}"), key=f"{number}".encode())
     mcfd.ok("tls", "init")

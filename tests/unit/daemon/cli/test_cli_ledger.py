@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from support.cli.command import CONFIG, NIM, Command, terminal_output
-from support.ledgers.ledger import Till, opened, tamper
+from support.ledgers.ledger import Till, opened, opened_till, tamper
 from support.shop import BIN
 
 from common.language.reasons import WRITES_LOST, to_stored
@@ -127,13 +127,11 @@ def test_at_a_terminal_it_asks_first(mcfd):
 
 async def test_it_says_which_certifications_the_copy_lacks(mcfd):
     """How many, first and last; with `--keep-newer` a damaged ledger is mended, and one that cannot be is not replaced."""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (_, till):
         await till.sell()
     copy, again = mcfd.folder / "copy.sqlite3", mcfd.folder / "again.sqlite3"
     mcfd.ok("backup", str(copy))
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (_, till):
         lacks = [(await till.sell()).number for _ in range(3)]
     mcfd.ok("backup", str(again))
     keeping = ("restore", str(copy), "--yes", "--keep-newer")
@@ -160,8 +158,7 @@ async def test_what_a_mended_ledger_has_lost_is_named(mcfd):
     """A sale since the copy whose invoice cannot be read."""
     copy = mcfd.folder / "copy.sqlite3"
     mcfd.ok("backup", str(copy))
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (_, till):
         damaged, _ = [await till.sell() for _ in range(2)]
     tamper(mcfd.ledger, "UPDATE certification SET payload = x'00' WHERE id = ?", damaged.id)
     done = mcfd.run("restore", str(copy), "--yes", "--keep-newer")
@@ -170,8 +167,7 @@ async def test_what_a_mended_ledger_has_lost_is_named(mcfd):
 
 async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     """`mcfd time show` names the book; `repair` is refused beside a daemon, says what it did, and the ledger verifies."""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (_, till):
         till.at += 20 * 365 * 86_400_000
         await till.sell()
     assert f"mcfd time repair {NIM}" in mcfd.ok("time", "show")

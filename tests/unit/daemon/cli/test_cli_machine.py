@@ -4,7 +4,7 @@ import re
 
 import pytest
 from support.cli.command import NIM, Command, audited
-from support.ledgers.ledger import START, Till, invoice, opened, settlements, tamper
+from support.ledgers.ledger import START, Till, invoice, opened, opened_till, settlements, tamper
 from support.shop import Machine
 
 from bridge.port import open_port
@@ -26,8 +26,7 @@ def mcfd(tmp_path):
 
 async def test_the_machines_and_what_the_ledger_knows(mcfd):
     """One line for each, configured or only in the ledger; of one in attention what was found, and the command that settles it."""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (store, till):
         await till.sell()
         await till.close()
         other = await store.ledger.write(open_book, OTHER, "live")
@@ -173,8 +172,7 @@ def test_ports_need_no_configuration(mcfd):
 
 async def in_dispute(mcfd, *behind) -> str:
     """38h of D-1 went out, and was certified, with those invoices `behind` it: what the machine says fits no story. Its time."""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger) as (store, till):
         await till.sell()
         attempt_id = await till.begin(invoice("D-1"))
         await store.ledger.dispute(till.book, attempt_id, "D-1 has no known outcome", at=till.at)

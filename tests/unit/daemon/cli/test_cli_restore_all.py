@@ -13,7 +13,7 @@ import pytest
 from support.archives import box as box_of
 from support.archives import members, packed, seal, tampered
 from support.cli.command import CONFIG, Command, audited
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import opened_till
 from support.tools import folder_for_all
 
 from daemon.whole_box.archive import CONFIG as CONFIG_NAME
@@ -54,8 +54,7 @@ class Bench:
 @pytest.fixture
 async def bench(tmp_path: Path) -> Bench:
     ledger = tmp_path / "some.sqlite3"
-    async with opened(ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(ledger) as (_, till):
         await till.sell()
         await till.close()
     return Bench(tmp_path, *new_identity(), ledger.read_bytes())
@@ -246,8 +245,7 @@ async def box(bench: Bench) -> Command:
     """A box in use, and the backup of it that it has signed: `own.age`."""
     (bench.folder / "box").mkdir()
     box = Command(bench.folder / "box", CONFIG)
-    async with opened(box.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(box.ledger) as (_, till):
         await till.sell()
     box.ok("backup", "--all", str(bench.folder / "own.age"), "--recipient", bench.recipient)
     return box

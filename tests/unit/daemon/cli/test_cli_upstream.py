@@ -2,7 +2,7 @@ import json
 
 import pytest
 from support.cli.command import CONFIG, NIM, Command, audited
-from support.ledgers.ledger import Till, opened, tamper
+from support.ledgers.ledger import Till, opened_till, tamper
 from support.receivers.hooks import Receiver
 
 from daemon.store.tables.book.books import open_book
@@ -15,8 +15,7 @@ UPSTREAM = '[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file 
 async def mcfd(tmp_path):
     """Three closures on their way: the first sent, the second parked, the third waiting."""
     command = Command(tmp_path, CONFIG + UPSTREAM)
-    async with opened(command.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(command.ledger) as (store, till):
         for _ in range(3):
             await till.close()
         first, second, third = await store.outbox.waiting(NIM, "live", 10)
@@ -49,10 +48,12 @@ def test_what_waits_and_what_is_parked(mcfd):
 
 
 def test_parked_ones_again(mcfd):
-    """Without a number only what was parked waits again; with one, everything from there on."""
+    """Without a number only what was parked waits again; with one, everything from there on. A machine that there is not is named."""
     assert mcfd.json("upstream", "replay") == {"replayed": 1}
     assert mcfd.json("upstream", "status")["machines"][0]["waiting"] == 2
-    assert mcfd.json("upstream", "replay", "--nim", "EL02000099-1", "--from", "1") == {"replayed": 0}
+    done = mcfd.run("upstream", "replay", "--nim", "EL02000099-1", "--from", "1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"mcfd: EL02000099-1 is not in the configuration; there is {NIM}\n"
     assert mcfd.ok("upstream", "replay", "--nim", NIM, "--from", "1") == "1 closure to be sent again\n"
     assert mcfd.json("upstream", "status")["machines"][0]["waiting"] == 3
     assert [(entry["subject"], entry["detail"]) for entry in audited(mcfd, "outbox.replayed")] == [
@@ -77,8 +78,7 @@ HOOK = '[[webhook]]\nurl = "https://till.example/x"\nsecret_file = "s"\nname = "
 async def test_a_webhook_s_queue_is_one_like_the_others(mcfd):
     """Its figures stand beside those of the way upstream, and what is parked in it is sent again by its name."""
     mcfd.config.write_text(mcfd.config.read_text() + HOOK)
-    async with opened(mcfd.ledger, destinations={"till": frozenset({"cert.issued"})}) as store:
-        till = await Till.of(store)
+    async with opened_till(mcfd.ledger, destinations={"till": frozenset({"cert.issued"})}) as (store, till):
         await till.sell()
         (event,) = await store.outbox_for("till").waiting_events(till.book, 10)
         await store.outbox_for("till").park(event.id, "answered 422 what is this", at=till.at)

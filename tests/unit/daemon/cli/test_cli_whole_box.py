@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.cli.command import CONFIG, NIM, Command, audited
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import Till, opened, opened_till
 from support.tools import folder_for_all
 
 from daemon.core.clock import DAY
@@ -38,8 +38,7 @@ async def box(tmp_path: Path) -> Command:
     (folder / "credentials" / "upstream.secret").write_text(SECRET + "\n")
     (folder / "passphrase").write_text("six mots\n")
     box = Command(folder, CONFIG + MORE)
-    async with opened(box.ledger) as store:
-        till = await Till.of(store)
+    async with opened_till(box.ledger) as (store, till):
         for _ in range(2):
             await till.sell()
             await till.close()

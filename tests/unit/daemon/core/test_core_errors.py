@@ -25,6 +25,7 @@ SOCKET = Path("/run/control")
         (errors.RequestExpired(), ()),
         (errors.OutcomeNotStored(), ()),
         (errors.ZNumberUnknown(NIM), (NIM,)),
+        (errors.PeriodEnded(7), ("the last Z is number 7",)),
         (errors.PeriodNotOver("2026-03", "2026-01"), ("2026-03 is not over",)),
         (errors.PeriodNotOver("", "2026-01"), ("since 2026-01",)),
         (errors.PeriodNotOver("", ""), ("nothing is over yet",)),

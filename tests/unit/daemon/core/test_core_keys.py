@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from common.wire.keys import PRIVATE, PUBLIC, PrivateKey, decode, encode
 from daemon.core import keys
+from daemon.core.errors import InvalidRequest
 
 
 @pytest.mark.parametrize("mode", ["live", "test"])
@@ -60,3 +61,29 @@ def test_one_mistyped_character_is_noticed(at):
 def test_any_text_can_be_inspected(text):
     """Nothing a client sends makes the inspection fail, and a text of another shape has no mode: the whole text has to match."""
     assert keys.inspect(text) is None
+
+
+@pytest.mark.parametrize(
+    ("terms", "fault"),
+    [
+        ({}, None),
+        ({"lane": "relay", "rate": 6000, "signed": True}, None),
+        ({"lane": "relay", "rate": 1}, None),
+        ({"lane": "relay", "rate": 6001}, "rate: has to be a whole number from 0 to 6000"),
+        ({"lane": "relay", "rate": -1}, "rate: has to be a whole number from 0 to 6000"),
+        ({"rate": 1}, "rate: a key with a rate is for the relay"),
+        ({"signed": True}, "signed: a key that signs is for the relay"),
+        ({"lane": "relay", "role": "technician"}, "role: a key for the relay is one of"),
+    ],
+)
+def test_the_terms_of_a_key(terms, fault):
+    """Whoever makes one without saying more gets one that never ends, for the shop's network, sent with each request, with no limit; fields that
+    mcfd does not know are taken."""
+    found = keys.KeyTerms(**terms)
+    if fault is None:
+        keys.check_terms(found)
+    else:
+        with pytest.raises(InvalidRequest, match=fault):
+            keys.check_terms(found)
+    usual = ("lan", False, 0, False, 0)
+    assert (keys.USUAL_TERMS.lane, *keys.USUAL_TERMS[4:], keys.USUAL_TERMS.strict, keys.USUAL_TERMS.expires_at) == usual

@@ -28,6 +28,12 @@ TICKETS = Path(__file__).parent / "tickets"
 NAMES = tuple(documents("fr"))
 
 
+def ticket(certified, owner=None, width=48):
+    """As text, in French, with blanks for no-break spaces."""
+    document = invoice_document(certified, owner or shop(), Style("fr"))
+    return as_text(document, width).replace("\N{NO-BREAK SPACE}", " ")
+
+
 def compare(name, expected):
     file = TICKETS / name
     if os.environ.get("MCFD_WRITE_TICKETS"):
@@ -133,14 +139,13 @@ def test_a_machine_s_cents_are_printed_as_it_told_them():
     certified = record(CREDIT, credit=True)
     line = msgspec.structs.replace(certified.invoice.taxes[0], tva_hundredths=228_814)
     result = msgspec.structs.replace(certified, invoice=msgspec.structs.replace(certified.invoice, taxes=(line,)))
-    text = as_text(invoice_document(result, shop(), Style("fr")), 48).replace("\N{NO-BREAK SPACE}", " ")
-    assert "12 711,86   2 288,14   15 000" in text
+    assert "12 711,86   2 288,14   15 000" in ticket(result)
 
 
 def test_what_was_taken_over_from_the_machine_says_no_more_than_that_told():
     """A credit note whose lines, nature and customer no one knows: no amount of its taxes stands there, not even nought."""
     certified = record(CREDIT, credit=True, invoice=invoice_without_lines("FA-9", "FA", 15_000))
-    text = as_text(invoice_document(certified, shop(), Style("fr")), 48)
+    text = ticket(certified)
     assert ("FACTURE D'AVOIR" in text, "TOTAL TTC" in text) == (True, True)
     assert not re.search("Nature|Origin|Client|Total HT|TVA|Opérateur", text)
 
@@ -152,11 +157,9 @@ def test_the_lines_of_a_slip_have_the_cents_of_the_invoice():
     defaults = Defaults("7", "Awa", "ISF1", line_cents=True)
     certified = record(body, invoice=read_invoice(body, defaults=defaults, rates=RATES))
     sale = DeferredSale(1, "k", b"", "r", certified.number, "FV", 1186, certified.begun_at, "a")
-    for document in (
-        invoice_document(certified, shop(), Style("fr")),
-        waiting_document(sale, certified.invoice, shop(), Style("fr"), ""),
-    ):
-        assert "1 004,7" in as_text(document, 48).replace("\N{NO-BREAK SPACE}", " ")
+    slip = as_text(waiting_document(sale, certified.invoice, shop(), Style("fr"), ""), 48)
+    for text in (ticket(certified), slip.replace("\N{NO-BREAK SPACE}", " ")):
+        assert "1 004,7" in text
 
 
 @pytest.mark.parametrize(
@@ -171,10 +174,8 @@ def test_a_price_before_a_rise_is_no_price_before_a_reduction(before, line):
     """SFE 3 n: a reduction or any other change of the price; a price that has not changed stands there once."""
     item = {"name": "Article", "taxGroup": "B", "unitPrice": 1000, "originalPrice": before}
     certified = record({**SALE, "items": [item], "payments": [{"method": "E", "amount": 1000}], "psvbGroup": None})
-    lines = (
-        as_text(invoice_document(certified, shop(), Style("fr")), 48).replace("\N{NO-BREAK SPACE}", " ").splitlines()
-    )
-    assert [text.strip() for text in lines if "Prix avant" in text] == ([line] if line else [])
+    lines = [text.strip() for text in ticket(certified).splitlines() if "Prix avant" in text]
+    assert lines == ([line] if line else [])
 
 
 def test_a_sandbox_ticket_is_no_invoice():

@@ -51,7 +51,7 @@ async def test_live_only_means_no_sandbox(store: Store, path: Path) -> None:
     await sandbox.close()
     assert await store.outbox_for(HOOK).waiting_events(sandbox.book, 10) == []
     assert query(path, "SELECT destination FROM outbox") == [("upstream",)]
-    assert len(store.events.peek(events_after, sandbox.book, 0)) == 2
+    assert len(store.events.peek(events_after, sandbox.book, 0, 100)) == 2
 
 
 async def test_destinations_change_while_it_runs(store: Store) -> None:

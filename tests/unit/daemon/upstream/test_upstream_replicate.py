@@ -1,6 +1,7 @@
 """The order of things between outbox and headquarters, with a clock and sleeps of the test's own."""
 
 import asyncio
+import contextlib
 from collections import Counter
 
 import pytest
@@ -9,13 +10,13 @@ from support.ledgers.outbox import START, LedgerOutbox
 from support.receivers.headquarters import until
 
 from common.language.reasons import from_stored
+from common.turns import ended
 from daemon.core.clock import DAY, HOUR
 from daemon.core.delivery import Delivered, DeliveryRefused, RetryLater
 from daemon.core.errors import StorageFull
 from daemon.usecases.delivery.replicate import LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff, Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
-SEED = 15
 ENDS = ("closure.delivered", "closure.parked")
 
 
@@ -70,13 +71,17 @@ class Rig:
         self.now += round(seconds * 1000)
         await asyncio.sleep(0)
 
-    async def until(self, condition):
+    @contextlib.asynccontextmanager
+    async def running(self):
         task = asyncio.create_task(self.replicator.run())
         try:
-            await until(condition, deadline=30, every=0)
+            yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await ended(task)
+
+    async def until(self, condition):
+        async with self.running():
+            await until(condition, deadline=30, every=0)
 
     async def drain(self):
         """Until all that waits now has had its end, which the log tells last."""
@@ -137,7 +142,6 @@ async def test_what_was_refused_is_offered_again_after_a_delivery(ledger):
     await ledger.add(NIM, 2)
     receiver = Scripted(answers=[DeliveryRefused("a fault over there")])
     rig = Rig(ledger, receiver)
-    task = asyncio.create_task(rig.replicator.run())
 
     async def after(pause, expected):
         rig.now += pause
@@ -146,14 +150,11 @@ async def test_what_was_refused_is_offered_again_after_a_delivery(ledger):
         await until(lambda: ledger.states().count("sent") == len(expected), deadline=30, every=0)
         assert sorted(number for _, number in receiver.taken) == expected
 
-    try:
+    async with rig.running():
         await until(lambda: ledger.states() == ["parked", "sent"], deadline=30, every=0)
         await after(HOUR // 2, [2, 3])
         assert ledger.states() == ["parked", "sent", "sent"]
         await after(HOUR, [1, 2, 3, 4])
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
     assert ledger.states() == ["sent"] * 4
 
 
@@ -174,8 +175,7 @@ async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledg
     counted("waiting")
     await ledger.add(NIM)
     rig = Rig(ledger, Scripted(other=[DeliveryRefused("unknown shop")]), poll=float(HOUR))
-    task = asyncio.create_task(rig.replicator.run())
-    try:
+    async with rig.running():
         await until(lambda: ledger.states() == ["sent"], deadline=5, every=0)
         await asyncio.sleep(0.05)
         assert (looks["backlog"], looks["waiting"]) == (1, 2)
@@ -189,9 +189,6 @@ async def test_a_wake_of_all_is_heard_at_once_and_nothing_is_read_before_it(ledg
         assert looks["waiting"] == reads
         rig.replicator.offer_parked()
         await until(lambda: ledger.states() == ["sent"] * 3, deadline=5, every=0)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_try_knows_when_its_event_was_made(ledger):
@@ -302,7 +299,6 @@ async def test_an_hour_and_a_day_behind(ledger, monkeypatch):
         await asyncio.Event().wait()
 
     rig.replicator.sleep = hold
-    task = asyncio.create_task(rig.replicator.run())
 
     async def reports(age):
         rig.now = entry.created_at + age
@@ -312,10 +308,9 @@ async def test_an_hour_and_a_day_behind(ledger, monkeypatch):
         return [line["oldest_hours"] for line in logs if line["event"] == "closure.behind"]
 
     ages = (0, HOUR - 1, HOUR, 2 * HOUR, DAY - 1, DAY, 9 * DAY)
-    assert [await reports(age) for age in ages] == [[], [], [1], [], [], [24], []]
-    await ledger.outbox.mark_sent(entry.id, at=START)
-    assert await reports(DAY) == []
-    await ledger.outbox.replay(nim=None, from_z=1, at=START)
-    assert await reports(HOUR) == [1]
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with rig.running():
+        assert [await reports(age) for age in ages] == [[], [], [1], [], [], [24], []]
+        await ledger.outbox.mark_sent(entry.id, at=START)
+        assert await reports(DAY) == []
+        await ledger.outbox.replay(nim=None, from_z=1, at=START)
+        assert await reports(HOUR) == [1]

@@ -59,6 +59,9 @@ async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
     private = await preflight(allowing, ORIGIN, **{"Access-Control-Request-Private-Network": "true"})
     assert cors_headers(private) == {**expected, "access-control-allow-private-network": "true"}
     assert (await preflight(allowing, ORIGIN, Host="evil.example")).status_code == 421
+    for method, headers in (("OPTIONS", {}), ("GET", PREFLIGHT_HEADERS)):  # neither is a preflight
+        plain = await allowing.client.request(method, CERTIFY, headers={"Origin": ORIGIN, **headers})
+        assert "access-control-allow-methods" not in plain.headers
     assert usecases.calls == []
 
 

@@ -97,22 +97,25 @@ def test_lines_that_are_credited_one_by_one_come_to_the_invoice(sale: Record) ->
     assert sum(note.total_ttc for note in notes) == sale.total_ttc
 
 
+def by_pieces(count: int, total: int) -> tuple[Record, list[Record]]:
+    """A sale of so many pieces, and a credit note of each."""
+    sale = record(body({"name": "Riz", "taxGroup": "B", "quantity": count, "amountTtc": total}, pay=total))
+    notes: list[Record] = []
+    for _ in range(count):
+        notes.append(credited(sale, {"line0": "1", "quantity0": "1"}, *notes))
+    return sale, notes
+
+
 def test_pieces_that_are_credited_one_by_one_come_to_the_line() -> None:
     """Three for 2 000 F: what rounding gave too much is taken off the last one; more than was sold is not reduced."""
-    sale = record(body({"name": "Riz", "taxGroup": "B", "quantity": 3, "amountTtc": 2000}, pay=2000))
-    notes: list[Record] = []
-    for _ in range(3):
-        notes.append(credited(sale, {"line0": "1", "quantity0": "1"}, *notes))
+    sale, notes = by_pieces(3, 2000)
     assert [note.total_ttc for note in notes] == [667, 667, 666]
     assert credited(sale, {"line0": "1", "quantity0": "2"}, *notes[:2]).total_ttc == 1333
 
 
 def test_the_last_piece_of_an_invoice_takes_what_rounding_has_left() -> None:
     """Four pieces for 2 001 F: three at 500 F leave 501; a franc of the sale could be credited by no form."""
-    sale = record(body({"name": "Riz", "taxGroup": "B", "quantity": 4, "amountTtc": 2001}, pay=2001))
-    notes: list[Record] = []
-    for _ in range(4):
-        notes.append(credited(sale, {"line0": "1", "quantity0": "1"}, *notes))
+    _, notes = by_pieces(4, 2001)
     assert [note.total_ttc for note in notes] == [500, 500, 500, 501]
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import opened_till
 
 from daemon.api.page.jobs import Job, Jobs
 from daemon.api.page.screens import files
@@ -36,8 +36,7 @@ async def test_a_job_that_ends_while_a_screen_is_made_is_shown_as_running() -> N
 async def test_closures_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """All of them stand in the file, in order and each as it was stored, and no more than a batch is in memory."""
     monkeypatch.setattr(files, "BATCH", 2)
-    async with opened(tmp_path / "mcfd.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "mcfd.sqlite3") as (store, till):
         for _ in range(count):
             await till.sell()
             await till.close()

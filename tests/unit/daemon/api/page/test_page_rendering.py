@@ -1,4 +1,4 @@
-"""A screen lets others at the loop between its pieces."""
+"""A screen lets others at the loop between its pieces; templates compile, and find their classes and icons."""
 
 import re
 from datetime import date
@@ -153,3 +153,35 @@ def test_a_port_that_another_program_has_is_no_fault_of_the_cable() -> None:
         PORT_VANISHED(port="/dev/ttyUSB0", cause=HUNG_UP),
     )
     assert [_is_present(reason) for reason in reasons] == [True, False]
+
+
+ROOT = Path(__file__).parents[5]
+FOLDERS = ("common/web/templates", "daemon/api/page/templates", "headquarters/page/templates")
+
+
+def named(pattern: str) -> set[str]:
+    """Whatever a template has of that."""
+    files = (file for folder in FOLDERS for file in (ROOT / folder).glob("*.html"))
+    return {found for file in files for found in re.findall(pattern, file.read_text())}
+
+
+def test_no_class_is_without_its_rules() -> None:
+    """After a change of a template's classes `make web` is to be run: whatever begins as Tabler's classes do stands in the sheet."""
+    sheet = (ROOT / "common/web/static/tabler.css").read_text() + (ROOT / "common/web/static/kit.css").read_text()
+    expected = set(re.findall(r"\.([a-zA-Z][\w-]*)", sheet))
+    used = {name for attribute in named(r'class="([^"{]*)') for name in attribute.split()}
+    tablers = {
+        name
+        for name in used
+        if re.match(
+            r"(btn|card|table|form|badge|alert|nav-(?:link|tabs)|m[btxy]?-\d|p-\d|w-|text-|bg-|container|visually)",
+            name,
+        )
+    }
+    assert tablers - expected == set()
+
+
+def test_every_icon_that_is_named_is_there() -> None:
+    """`make web` takes them from Tabler by their names in templates."""
+    shapes = (ROOT / "common/web/static/icons.json").read_text()
+    assert {name for name in named(r'icon\("([a-z0-9-]+)"') if f'"{name}":' not in shapes} == set()

@@ -1,4 +1,4 @@
-"""Readiness as strangers and tills see it, and what a path takes."""
+"""Readiness and metrics as strangers and tills see them, and what a path takes."""
 
 import asyncio
 from typing import Any
@@ -122,3 +122,16 @@ async def test_a_certification_is_answered_without_the_paper_that_could_not_be_m
         False,
     )
     assert answer.json()["warnings"][-1]["code"] == "DOCUMENT_FAILED"
+
+
+@pytest.mark.parametrize(
+    ("disabled", "modes"),
+    [(frozenset(), {"live", "test"}), (frozenset({NIM}), {"test"}), (frozenset({"EL09999999-1"}), {"live", "test"})],
+)
+async def test_a_machine_switched_off_is_none_that_fails(
+    serve: Serve, disabled: frozenset[str], modes: set[str]
+) -> None:
+    """It is left out; its sandbox, which goes on, and the other machines are there."""
+    served = await serve(disabled=disabled)
+    text = (await served.client.get("/metrics")).text
+    assert {mode for mode in ("live", "test") if f'mode="{mode}"' in text} == modes

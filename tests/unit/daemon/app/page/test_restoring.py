@@ -44,7 +44,7 @@ def deeds(settings: Settings) -> list[str]:
 
     async def read() -> list[str]:
         async with opened(settings.storage.path) as store:
-            return [entry.action for entry in await store.ledger.read(newest_entries)]
+            return [entry.action for entry in await store.ledger.read(newest_entries, 100)]
 
     return asyncio.run(read())
 

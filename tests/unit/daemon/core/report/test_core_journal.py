@@ -168,7 +168,7 @@ def test_csv_takes_any_text():
 def sold(*requests):
     articles = Articles()
     articles.add(record(request, credit="creditNoteRef" in request) for request in requests)
-    return as_sent(articles.report(BOOK, AT - 1000, AT))
+    return as_sent(articles.report(BOOK, AT - 1000, AT, at=AT))
 
 
 def test_a_report_of_articles_of_an_earlier_version_is_read():
@@ -255,8 +255,8 @@ def test_a_report_holds_so_many_articles_and_no_more(monkeypatch):
     monkeypatch.setattr(sums, "MAX_ARTICLES", 3)
     found = Articles()
     found.add([record(state="refused", counters=None), record(state="abandoned", counters=None)])
-    assert (found.report(BOOK, 0, AT).articles, found.certs_count) == ((), 0)
+    assert (found.report(BOOK, 0, AT, at=AT).articles, found.certs_count) == ((), 0)
     found.add([record(body(*(item(name=f"A{number}", amountTtc=10) for number in range(3))))])
-    assert len(found.report(BOOK, 0, AT).articles) == 3
+    assert len(found.report(BOOK, 0, AT, at=AT).articles) == 3
     with pytest.raises(InvalidRequest, match="from: more than 3 different articles"):
         found.add([record(body(item(name="A3", amountTtc=10)))])

@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 async def test_only_the_writer_writes(path: Path) -> None:
     """A look-up on the loop's thread and a long reading are refused by SQLite itself. A file that cannot be opened is a translated error, and its thread is gone by then, which the
-    suite watches. No thread of an open one stands in the way of a process that ends by a mistake of ours."""
+    suite watches, as once it is closed, where what is started is told so. No thread of an open one stands in the way of a process that ends by a mistake of ours."""
     writer, reader, snapshot = await connect_writer(path), await connect_reader(path), connect_snapshot(path)
     with pytest.raises(StorageFull, match="read-only"):
         await reader.run(lambda each: each.execute(INSERT))
@@ -44,6 +44,9 @@ async def test_only_the_writer_writes(path: Path) -> None:
     assert snapshot.execute("SELECT * FROM cat").fetchall() == [("Minou",)]
     for each in (reader, writer):
         await each.close()
+        late: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        each.start(lambda each: each.execute(INSERT), lambda _, error, late=late: late.set_result(error))
+        assert str(await late) == "the ledger is closed"
     snapshot.close()
     with pytest.raises(StorageFull, match="cannot be opened"):
         await connect_reader(path.parent / "nothing")

@@ -67,6 +67,7 @@ async def test_a_failing_job_fails_alone(writer: Writer, connection: SqliteConne
     assert await words(connection) == ["a", "b"]
 
 
+@pytest.mark.logs("ledger.write_failed")
 async def test_a_failed_commit_fails_everyone_and_is_told(writer: Writer, connection: SqliteConnection) -> None:
     """A full disk: nobody is told that it was stored, the ledger's room hears of it, and later writes go on."""
     heard: list[StorageError | None] = []
@@ -107,6 +108,7 @@ async def test_the_wal_is_brought_in_after_so_many_jobs_and_not_before(
     assert checkpoints == 2
 
 
+@pytest.mark.logs("ledger.checkpoint_failed")
 async def test_a_checkpoint_that_finds_the_disk_full_is_told(
     writer: Writer, connection: SqliteConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import Till, invoice, opened
+from support.ledgers.ledger import Till, invoice, opened, opened_till
 from support.ledgers.worker import worker_of
 
 from daemon.core.audit import Call
@@ -17,8 +17,7 @@ from daemon.usecases.worker.machine_worker import Limits
 
 async def test_an_outcome_is_waited_for_as_long_as_there_is_time(tmp_path: Path) -> None:
     """Until it is known; when the patience is over, or the daemon stops, the till is told to come again; an operator who has to tell is named."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (_, till):
         worker = worker_of(till)
         attempt_id = await till.begin(invoice("A"))
         worker.limits = Limits(doubt_patience=0.02)

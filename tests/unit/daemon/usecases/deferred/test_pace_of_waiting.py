@@ -125,6 +125,7 @@ def test_the_law_gives_two_days_and_people_are_warned_before() -> None:
     )
     urgencies = [backlog.urgency(1 + age) for age in (24 * HOUR - 1, 24 * HOUR, 40 * HOUR - 1, 40 * HOUR)]
     assert urgencies == ["", "amber", "amber", "red"]
+    assert DeferredBacklog(0, 0, oldest_at=0, doubtful=0).urgency(50 * HOUR) == ""
 
 
 @settings(max_examples=8, deadline=None)
@@ -183,7 +184,13 @@ def run(policy: Looking, is_over: Callable[[FakeShop], bool]) -> FakeShop:
     return asyncio.run(policy.look_until(is_over))
 
 
-@pytest.mark.parametrize(("error", "rest"), [(MachineOffline("gone"), 5.0), (ZeroDivisionError(), 60.0)])
+@pytest.mark.parametrize(
+    ("error", "rest"),
+    [
+        pytest.param(MachineOffline("gone"), 5.0, marks=pytest.mark.logs("sale.put_off")),
+        pytest.param(ZeroDivisionError(), 60.0, marks=pytest.mark.logs("sale.failed")),
+    ],
+)
 async def test_after_an_error_none_is_tried_for_a_while(
     monkeypatch: pytest.MonkeyPatch, error: Exception, rest: float
 ) -> None:

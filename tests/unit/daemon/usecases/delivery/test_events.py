@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from structlog.testing import capture_logs
-from support.ledgers.ledger import START, Till, invoice, opened, tamper
+from support.ledgers.ledger import START, Till, invoice, opened, opened_till, tamper
 
 from daemon.core import events as kinds
 from daemon.core.clock import millis_text
@@ -62,7 +62,9 @@ async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
     await store.events.add(till.book, "mcf.disconnected", at=START, detail="the port /dev/ttyACM0 is gone")
     await store.ledger.set_attention(till.book, "another machine", at=START)
     await store.events.add(till.book, "taxserver.alert", at=START, detail="9")
-    await store.ledger.begin_outage(till.book, "no_answer", at=till.at, lasted=0, refused=True, incident="")
+    await store.ledger.begin_outage(
+        till.book, "no_answer", at=till.at, lasted=0, refused=True, incident="", is_over=False
+    )
     await store.ledger.end_outage(till.book, at=till.at + 1000, until=till.at + 1000)
     events = await events_for(store.events, store.ledger, till.book, 0)
     assert [event.type for event in events] == [
@@ -154,14 +156,12 @@ async def test_a_stream_cannot_go_on_in_a_ledger_that_was_put_back(tmp_path: Pat
     async with opened(path) as store:
         await (await Till.of(store)).sell()
     backup(path, copy, at=START)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await till.sell()
         seen = LastEventId(0, (store.events.peek(event_span)).newest)
         assert (await starting_point(store.events, LastEventId(0, seen.id + 1000))).reset == "restored"
     restore(copy, path, at=START)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await till.sell()
         assert (store.events.peek(event_span)).newest == seen.id
         start = await starting_point(store.events, seen)

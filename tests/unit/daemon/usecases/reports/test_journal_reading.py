@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from support.ledgers.ledger import MINUTE, ZONE, Till, invoice, opened
+from support.ledgers.ledger import MINUTE, ZONE, Till, invoice, opened, opened_till
 from support.ledgers.worker import worker_of
 
 from daemon.core.report.journal import Page
@@ -144,8 +144,7 @@ async def test_a_file_is_the_book_as_it_was_when_it_was_begun(
     """A Z, sales and cash of the time in which it is read: no row of the open period has that Z, and nothing newer is in it."""
     for module in (journal, journal_files):
         monkeypatch.setattr(module, "BATCH", 2)
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
+    async with opened_till(ledger.path) as (_, till):
         worker, ways = worker_of(till), 0
 
         async def make_way(_: MachineWorker) -> None:
@@ -167,8 +166,7 @@ async def test_a_file_is_the_book_as_it_was_when_it_was_begun(
 
 async def test_pages_show_the_journal_as_the_first_of_them(ledger: Filled) -> None:
     """Who walks on after a Z sees the period of the first page as still open on the others too."""
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
+    async with opened_till(ledger.path) as (_, till):
         worker, found = worker_of(till), []
         page = await read_page(worker, Page(0, EVER, limit=2))
         await till.close()
@@ -183,8 +181,7 @@ async def test_pages_show_the_journal_as_the_first_of_them(ledger: Filled) -> No
 
 async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only attempts have those; a credit note is of the sale it names; what has not ended comes on one page."""
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
+    async with opened_till(ledger.path) as (_, till):
         worker = worker_of(till)
         for page, lines in (
             (Page(0, EVER, number="S-1"), 1),
@@ -226,8 +223,7 @@ async def test_tills_go_first_also_where_nothing_is_found(
     for name in ("STRETCH", "BATCH", "SEARCH_SLICE"):
         monkeypatch.setattr(journal, name, 3)
     looks: list[bool] = []
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (_, till):
         for _ in range(9):
             await till.sell()
         worker = worker_of(till)

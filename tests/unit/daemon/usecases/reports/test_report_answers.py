@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, opened
+from support.ledgers.ledger import MINUTE, START, opened_till
 from support.ledgers.worker import worker_of
 
 from daemon.core.audit import INTERNAL
@@ -17,8 +17,7 @@ EVER = START + 365 * 24 * 60 * MINUTE
 
 async def test_each_report_has_what_is_its_own(tmp_path: Path) -> None:
     """X the open period as of the last tick; a look at a range whatever Z lie in it; A with the Z that were made in the range."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         worker = worker_of(till)
         first = await till.sell(1000)
         await till.close()

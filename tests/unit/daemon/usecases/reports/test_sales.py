@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import START, Till, invoice, opened
+from support.ledgers.ledger import START, invoice, opened_till
 from support.ledgers.worker import worker_of
 
 from daemon.core.clock import DAY
@@ -24,8 +24,7 @@ def figures(found: Sales) -> tuple[int, ...]:
 @pytest.mark.parametrize("is_brought_in", [True, False])
 async def test_sales_to_the_last_one_whether_or_not_a_tick_has_come(tmp_path: Path, is_brought_in: bool) -> None:
     """Net of credit notes; what failed is nothing; the average is of what was sold, halves up, and none of nothing."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         worker = worker_of(till)
         assert figures(await sales_between(worker, 0, EVER)) == (0, 0, 0, 0, 0)
         first = await till.sell(1000)
@@ -46,8 +45,7 @@ async def test_sales_to_the_last_one_whether_or_not_a_tick_has_come(tmp_path: Pa
 @pytest.mark.parametrize("is_brought_in", [True, False])
 async def test_what_was_taken_over_from_the_machine_is_in_no_report(tmp_path: Path, is_brought_in: bool) -> None:
     """Its lines are not known: the screen does not show it until the tick, and the report of articles counts what X counts."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         await till.sell(1000)
         foreign = invoice("FOREIGN-1")
         till.word(foreign)
@@ -66,8 +64,7 @@ async def test_what_was_taken_over_from_the_machine_is_in_no_report(tmp_path: Pa
 @pytest.mark.parametrize("is_brought_in", [True, False])
 async def test_hour_by_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_brought_in: bool) -> None:
     """Each in its own; what is to come is not asked for, and what is not long over or has no tick yet is looked at again."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         worker = worker_of(till)
         expected: dict[tuple[int, int], int] = {}
         for total, hours in ((100, 1), (20, 2), (3, 0)):

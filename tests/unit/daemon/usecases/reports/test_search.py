@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.ledgers.ledger import Till, code_of, invoice, opened
+from support.ledgers.ledger import code_of, invoice, opened_till
 from support.ledgers.worker import worker_of
 
 from daemon.core.invoice.invoice import Customer
@@ -48,8 +48,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
     """Every entry of that amount, customer and both, newest first, each once; no answer goes through more than its share."""
     for name, most in {"STRETCH": stretch, "SEARCH_SLICE": stretch, "SIFTED": 2, "BUDGET": 2 * stretch}.items():
         monkeypatch.setattr(journal, name, most)
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (_, till):
         wanted = []
         for at in range(entries):
             sale = invoice(f"N-{at:02d}", amounts=(("B", AMOUNT if at % 5 == 0 else 1000 + at),))
@@ -77,8 +76,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
 
 async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
     """However it is written, whole or in part, and only within the range; what has not ended by its customer too."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (_, till):
         records = [await till.certify(invoice(number)) for number in ("A-1", "A-12", "B-1")]
         worker = worker_of(till)
         code = code_of("A-12")

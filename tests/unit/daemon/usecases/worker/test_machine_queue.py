@@ -16,7 +16,7 @@ def _soon() -> float:
 
 async def test_turns_come_in_the_order_of_joining():
     """First come, first served: the entry that joined first has the machine first, one at a time."""
-    queue, order = MachineQueue(), []
+    queue, order = MachineQueue(999), []
 
     async def work(name: int) -> None:
         with queue.join() as entry:
@@ -47,7 +47,7 @@ async def test_a_full_line_refuses_at_once():
 
 async def test_patience_ends_and_the_place_is_given_up():
     """Who waits longer than the deadline is told so, and those behind move up."""
-    queue = MachineQueue()
+    queue = MachineQueue(999)
     first, second, third = queue.join(), queue.join(), queue.join()
     with pytest.raises(MachineBusy):
         await second.wait_turn(asyncio.get_running_loop().time() + 0.01)
@@ -59,7 +59,7 @@ async def test_patience_ends_and_the_place_is_given_up():
 
 async def test_only_a_few_prepare_ahead():
     """`ahead` of those in line may write their intent before their turn; the next ones when they have moved up; once each."""
-    queue, near = MachineQueue(ahead=2), []
+    queue, near = MachineQueue(999, ahead=2), []
     tickets = [queue.join(partial(near.append, name)) for name in range(4)]
     assert near == [0, 1]
     tickets[0].leave()
@@ -74,7 +74,7 @@ def test_whoever_joins_and_leaves_the_intents_are_in_the_order_of_the_turns(step
     """An intent that overtook the one before it was taken, after a crash, for the one that had been on the line: certified twice (seed 3101491)."""
 
     async def history() -> None:
-        queue, near, waiting, names = MachineQueue(ahead=ahead), [], [], count()
+        queue, near, waiting, names = MachineQueue(999, ahead=ahead), [], [], count()
         for step in steps:
             if step < 0:
                 waiting.append(queue.join(partial(near.append, next(names))))
@@ -89,7 +89,7 @@ def test_whoever_joins_and_leaves_the_intents_are_in_the_order_of_the_turns(step
 
 async def test_who_is_sent_away_at_a_stop_prepares_nothing():
     """No intent is begun that nobody will bring to its end."""
-    queue, near = MachineQueue(ahead=1), []
+    queue, near = MachineQueue(999, ahead=1), []
     holder, waiter = queue.join(), queue.join(partial(near.append, "waiter"))
     queue.close("stopping")
     holder.leave()
@@ -99,7 +99,7 @@ async def test_who_is_sent_away_at_a_stop_prepares_nothing():
 
 async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
     """At the stop the one at the machine keeps its turn; those who wait get MachineBusy, and so does each new one."""
-    queue = MachineQueue()
+    queue = MachineQueue(999)
     holder, waiter = queue.join(), queue.join()
     queue.close("stopping")
     await holder.wait_turn(_soon())
@@ -117,7 +117,7 @@ async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
 async def test_who_asks_what_became_of_an_invoice_goes_first(on_hold: bool):
     """Held turns, while the machine is away, are given to `join_first` alone, before all who wait; they go on in order once released. No holder is interrupted: one that has a turn
     finishes, then the first comes, then the others."""
-    queue = MachineQueue()
+    queue = MachineQueue(999)
     if on_hold:
         queue.pause()
     one, two = queue.join(), queue.join()
@@ -140,7 +140,7 @@ async def test_who_asks_what_became_of_an_invoice_goes_first(on_hold: bool):
 
 async def test_a_turn_that_cannot_be_used_is_given_back():
     """The machine went away in between: the place is kept, and the turn comes again."""
-    queue = MachineQueue()
+    queue = MachineQueue(999)
     one = queue.join()
     queue.pause()
     one.step_back()
