@@ -225,6 +225,18 @@ async def test_totals_without_a_record_are_nought(tmp_path: Path) -> None:
     assert any("totals are not the sum of the records up to 0" in problem for problem in verify(path).problems)
 
 
+@pytest.mark.parametrize(("seq", "follows"), [(3, "Z 1"), (5, "entry 1")])
+async def test_a_record_lost_before_a_z_or_an_entry_is_found_there(tmp_path: Path, seq: int, follows: str) -> None:
+    """What follows it is in its place, and lacks its link alone."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened_till(path) as (_, till):
+        for step in (till.sell, till.sell, till.sell, till.close, till.sell, till.sell, till.move_cash, till.sell):
+            await step()
+    tamper(path, "DELETE FROM certification WHERE seq = ?", seq)
+    found = [problem.partition(": ")[2] for problem in verify(path).problems]
+    assert found == [f"records {seq} to {seq} are missing", f"{follows} does not continue the chain"]
+
+
 @pytest.mark.parametrize(("first", "last"), [(64, 64), (60, 64), (64, 70)])
 def test_a_checkpoint_at_a_lost_record_is_no_finding_of_its_own(path: Path, first: int, last: int) -> None:
     """Nor hides the next one."""
