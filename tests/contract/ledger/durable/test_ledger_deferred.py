@@ -127,9 +127,9 @@ OF_STATE = {
     "waiting": ("W-3", "C-1", "R-1"),
 }
 COLUMNS = "book_id, fingerprint, request_id, type, total_ttc, sold_at, state, payload"
-NOBODY_SOLD = f"""INSERT INTO deferred (number, number_key, key, key_hash, address, {COLUMNS})
+INVENTED = f"""INSERT INTO deferred (number, number_key, key, key_hash, address, {COLUMNS})
     SELECT 'W-9', 'W-9', 'k', x'01', 'a', {COLUMNS} FROM deferred WHERE number = 'W-1'"""  # noqa: S608  names of ours
-ANOTHER_ATTEMPT = "attempt_id = (SELECT attempt_id FROM deferred WHERE number = 'R-1')"
+FOREIGN_ATTEMPT = "attempt_id = (SELECT attempt_id FROM deferred WHERE number = 'R-1')"
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ ANOTHER_ATTEMPT = "attempt_id = (SELECT attempt_id FROM deferred WHERE number = 
         *((SET.format(each, number), ANOTHER.format(number)) for each, number in OF_ROW),
         *((SET.format(f"state = '{state}'", n), STATE.format(n, state)) for state, ns in OF_STATE.items() for n in ns),
         (SET.format("state = 'refused'", "B-1") + " AND state = 'withdrawn'", STATE.format("B-1", "refused")),
-        (SET.format(ANOTHER_ATTEMPT, "C-1"), STATE.format("C-1", "certified")),
+        (SET.format(FOREIGN_ATTEMPT, "C-1"), STATE.format("C-1", "certified")),
         ("DELETE FROM deferred WHERE number = 'W-1'", ANOTHER.format("W-1")),
         ("DELETE FROM deferred WHERE number = 'C-1'", ANOTHER.format("C-1")),
-        (NOBODY_SOLD, ANOTHER.format("W-9")),
+        (INVENTED, ANOTHER.format("W-9")),
     ],
 )
 def test_what_was_changed_of_a_sale_is_found(path: Path, change: str, problem: str) -> None:
