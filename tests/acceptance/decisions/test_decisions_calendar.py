@@ -1,19 +1,17 @@
 """Months and years over HTTP (arrêté 0047, art. 23; decision 42), on the sandbox, whose time can be moved."""
 
 import httpx
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import Shop, invoice, wait_for
 from support.till import problem
 
 
 def move(shop: Shop, days: int) -> str:
     """The month that it is then."""
-    moved = shop.http.post(f"/v1/mcf/{NIM}/test/clock", json={"days": days}, headers=shop.headers("test"))
-    return str(moved.json()["now"])[:7]
+    return str(shop.certify({"days": days}, mode="test", path="test/clock").json()["now"])[:7]
 
 
 def close(shop: Shop, kind: str, key: str = "", **body: object) -> httpx.Response:
-    headers = shop.headers("test", **({"key": key} if key else {}))
-    return shop.http.post(f"/v1/mcf/{NIM}/reports/{kind}", json=body, headers=headers)
+    return shop.certify(body, key=key, mode="test", path=f"reports/{kind}")
 
 
 def test_months_are_closed_by_themselves_or_at_once_and_never_early(own_shop: Shop) -> None:

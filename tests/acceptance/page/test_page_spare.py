@@ -97,9 +97,8 @@ def test_sales_that_wait_are_named_where_the_day_is_closed(paired: tuple[Shop, M
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         spare.kill()
         wait_for(lambda: "ne répond pas" in technician.look("/ui/state"), "the spare away")
-        later = shop.headers() | {"Prefer": "respond-async", "Idempotency-Key": "later-1"}
-        path = f"/v1/mcf/{NIM}/certify"
-        assert shop.http.post(path, json=invoice(fresh(), 700), headers=later).status_code == 202
+        later = {"Prefer": "respond-async"}
+        assert shop.certify(invoice(fresh(), 700), key="later-1", headers=later).status_code == 202
         dialogues = [technician.look(f"/ui/z?m={nim}").replace("\N{NO-BREAK SPACE}", " ") for nim in (NIM, SPARE)]
         assert ["1 vente attend sa certification" in dialogue for dialogue in dialogues] == [True, True]
         spare.start()
@@ -138,7 +137,7 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         technician.submit("/ui/z", key=fresh(), m=SPARE)
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         deposit = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
-        moved = shop.http.post(f"/v1/mcf/{NIM}/cash", json=deposit, headers=shop.headers())
+        moved = shop.certify(deposit, path="cash")
         assert (moved.status_code, moved.json()["nim"]) == (201, SPARE)
         technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         certified(shop.certify(invoice(fresh(), 1000)))

@@ -14,29 +14,12 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import recompute, sandbox
-from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
+from daemon.store.maintenance.verify import examine_shape, verify
 from daemon.store.store import Store
 from daemon.store.tables.book import totals
 from daemon.store.tables.book.entries import repair_time
 
 SECOND, THIRD = "EL02000015-2", "EL02000015-3"
-
-
-async def test_how_far_it_has_come_is_told_now_and_then(
-    store: Store, till: Till, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of all records of all books; each book is counted from its own beginning."""
-    monkeypatch.setattr(recompute, "_STEP", 2)
-    other = await Till.of(store, "EL02000099-1")
-    for _ in range(5):
-        await till.sell()
-    for _ in range(3):
-        await other.sell()
-    await till.close()
-    messages: list[tuple[int, int]] = []
-    found = verify(path, lambda done, total: messages.append((done, total)))
-    assert found == VerifyResult((), books=2, records=8, closures=1)
-    assert messages == [(2, 8), (4, 8), (7, 8)]
 
 
 async def test_it_sees_the_ledger_as_it_was_when_it_began(

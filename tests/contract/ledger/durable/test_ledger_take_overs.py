@@ -1,14 +1,13 @@
 """`mcfd verify` compares the take-overs of the ledger with the chains of both machines, and the year of a number with its invoice."""
 
-import asyncio
 import contextlib
-import shutil
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pytest
+from support.ledgers.filled import filled
 from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.clock import DAY, HOUR, millis
@@ -23,15 +22,8 @@ DIFFERS = f"the take-overs of {NIM[:-2]} by {SPARE[:-2]} are not those of the ch
 STEP = next(step.number for step in migrations() if step.name == "take_over_times")
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A spare has stood for a machine, and does so again; a sale in each book is newer than the decisions that were taken meanwhile."""
-    path = tmp_path_factory.mktemp("pair") / "ledger.sqlite3"
-    asyncio.run(fill(path))
-    return path
-
-
 async def fill(path: Path) -> None:
+    """A spare has stood for a machine, and does so again; a sale in each book is newer than the decisions that were taken meanwhile."""
     async with opened(path) as store:
         first, spare = await Till.of(store), await Till.of(store, SPARE)
         await sell(first, "F-1")
@@ -41,13 +33,11 @@ async def fill(path: Path) -> None:
         await store.decisions.take_over(first.book, spare.book, reason="burnt again", at=first.at + HOUR)
 
 
+original, path = filled(fill)
+
+
 async def sell(till: Till, number: str) -> None:
     await till.certify(msgspec.structs.replace(invoice(number), number_year=2025))
-
-
-@pytest.fixture
-def path(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
 
 
 async def test_a_ledger_with_take_overs_is_clean(path: Path) -> None:

@@ -1,31 +1,21 @@
 """`mcfd verify` finds what was changed behind the ledger's back, and names the first of it."""
 
-import asyncio
-import contextlib
-import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
+from support.ledgers.filled import filled
 from support.ledgers.ledger import NIM, START, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance import recompute
-from daemon.store.maintenance.recompute import count_records
 from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
 
 RECORDS = 150
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two books, 150 records, four Z (one of an empty period), two movements of cash, a failure, a credit note, a disputed attempt."""
-    path = tmp_path_factory.mktemp("verify") / "ledger.sqlite3"
-    asyncio.run(fill(path))
-    return path
-
-
 async def fill(path: Path) -> None:
+    """Two books, 150 records, four Z (one of an empty period), two movements of cash, a failure, a credit note, a disputed attempt."""
     async with opened_till(path) as (store, till):
         for number in range(RECORDS - 2):
             await till.sell(1000 + number)
@@ -44,9 +34,7 @@ async def fill(path: Path) -> None:
         await store.ledger.aggregate(other.book)
 
 
-@pytest.fixture
-def path(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+original, path = filled(fill)
 
 
 def test_an_untouched_ledger_is_clean(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,12 +44,6 @@ def test_an_untouched_ledger_is_clean(path: Path, monkeypatch: pytest.MonkeyPatc
     found = verify(path, lambda done, of: steps.append((done, of)))
     assert found == VerifyResult((), books=2, records=RECORDS + 1, closures=4)
     assert steps == [(done, RECORDS + 1) for done in range(1, RECORDS + 2)]
-
-
-def test_how_much_there_is_to_verify(path: Path) -> None:
-    """Known before it begins: the records of all books, as far as their heads go."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert count_records(connection) == RECORDS + 1
 
 
 CHANGES = [
