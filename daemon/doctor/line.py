@@ -104,8 +104,12 @@ def check_port(machine: Machine) -> CheckResult:
 
 def check_permissions(machine: Machine, settings: Settings) -> Iterator[CheckResult]:
     port = machine.port.path
-    if machine.port.is_network or not port.exists():
-        return  # `check_port` reports a missing one
+    if machine.port.is_network:
+        return
+    try:
+        mode = stat.filemode(port.stat().st_mode)
+    except OSError:
+        return  # reported by `check_port`
     with as_owner(settings.storage.path.parent):
         may_open = os.access(port, os.R_OK | os.W_OK, effective_ids=True)
     if may_open:
@@ -118,7 +122,7 @@ def check_permissions(machine: Machine, settings: Settings) -> Iterator[CheckRes
             "sudo usermod -aG dialout {user}, then plug the cable in again and sudo systemctl restart mcfd",
             user=daemon_user(settings),
             port=machine.port,
-            mode=stat.filemode(port.stat().st_mode),
+            mode=mode,
         )
 
 

@@ -52,7 +52,7 @@ async def test_one_invoice_from_customer_to_certification() -> None:
     result = await replies_of(machine, AddComment("A", "Merci"), ReadSubtotal())
     assert result == SubtotalReply(59000, (0, 59000, *[0] * 14), (0, 9000, *[0] * 14), 0)
     assert await replies_of(machine, Pay("E", 590)) == Balance(0, 0)
-    closed = await machine.close_invoice(590)
+    closed = await machine.close_invoice(590, credit=False)
     assert closed == Closed(8, 14, "FV", "20260731093001", "EL02000015-1", "00084440Y", CODE, "F1")
     assert port.requests == [
         (0x20, 0xC3, b""),
@@ -131,7 +131,7 @@ async def test_a_certification_that_cannot_be_read_is_nonsense_and_keeps_the_lin
     port = ScriptedPort(answer(b"8,14"), answer(STATE))
     machine = machine_over(port)
     with pytest.raises(Nonsense):
-        await machine.close_invoice(590)
+        await machine.close_invoice(590, credit=False)
     assert (await machine.ask(ReadState())).tc == 13
 
 

@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+import sqlite3
 import stat
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,10 +53,15 @@ def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "read-only" in check_disk(box).found
     monkeypatch.undo()
     limited = load(box.file, {"MCFD_STORAGE_MAX_SIZE_MB": "34"})
-    box.storage.path.write_bytes(b"")
-    for megabytes, state in ((1, "ok"), (2, "fail")):
-        os.truncate(box.storage.path, megabytes * 1024 * 1024)
-        assert check_disk(limited).state == state
+    with closing(sqlite3.connect(box.storage.path)) as ledger:
+        for change, state in (
+            ("CREATE TABLE filler AS SELECT zeroblob(1000000)", "ok"),
+            ("INSERT INTO filler VALUES (zeroblob(1100000))", "fail"),
+            ("DROP TABLE filler", "ok"),  # the file is as large, and its pages are used again
+        ):
+            ledger.execute(change)
+            ledger.commit()
+            assert check_disk(limited).state == state, change
     gone = load(box.file, {"MCFD_STORAGE_PATH": str(tmp_path / "gone/mcfd.sqlite3")})
     assert check_disk(gone).state == "fail"
 
@@ -181,15 +188,22 @@ def in_the_daemons_hands(place: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "state"), [(0o600, "ok"), (0o400, "fail"), (0o200, "fail")])
-def test_who_may_open_a_port(folder: Path, mode: int, state: str) -> None:
-    """As the kernel decides it for the daemon's user; to read alone, or to write alone, is not enough."""
+def test_who_may_open_a_port(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: int, state: str) -> None:
+    """As the kernel decides it for the daemon's user; to read alone, or to write alone, is not enough. Who may not look has no finding."""
     port = folder / "port"
     port.touch(mode)
     for place in (folder, port):
         in_the_daemons_hands(place)
     machine = SimpleNamespace(nim=NIM, port=Place(str(port)))
-    (found,) = check_permissions(machine, settings(folder))  # type: ignore[arg-type]  # by shape
+    box = settings(folder)
+    (found,) = check_permissions(machine, box)  # type: ignore[arg-type]  # by shape
     assert found.state == state
+
+    def shut(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "stat", shut)
+    assert list(check_permissions(machine, box)) == []  # type: ignore[arg-type]  # by shape
 
 
 def test_a_ledger_that_another_wrote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
