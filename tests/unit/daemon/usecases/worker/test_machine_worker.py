@@ -260,9 +260,9 @@ async def test_a_turn_that_was_not_used_before_the_machine_was_lost_comes_again(
 
 async def test_a_machine_in_test_mode_is_told_once(worker: MachineWorker) -> None:
     """When its first code shows it, and again only after a code that counts."""
-    told = []
+    events = []
     for code in ("", "ABCDEFGHIJKLMNOPQRSTUVWX", "TESTFACT1", "", "TESTFACT2", "ABCDEFGHIJKLMNOPQRSTUVWX", "TESTFACT3"):
         with capture_logs() as logs:
             worker.apply_code(code)
-        told.append([each["event"] for each in logs])
-    assert told == [[], [], ["machine.test_mode"], [], [], [], ["machine.test_mode"]]
+        events.append([each["event"] for each in logs])
+    assert events == [[], [], ["machine.test_mode"], [], [], [], ["machine.test_mode"]]
