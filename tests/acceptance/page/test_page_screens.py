@@ -305,6 +305,14 @@ def test_every_screen_can_be_used_by_everybody(person: People, view: View) -> No
 
 
 @pytest.mark.long
+def test_the_banner_stays_on_a_long_screen(person: People) -> None:
+    """Whether the tills can sell is seen at the end of the screen too."""
+    page = person("technician", FRENCH_PHONE).go("/ui/")
+    page.evaluate("document.querySelector('main').style.paddingBottom = '3000px'; scrollTo(0, 2500)")
+    assert page.get_by_test_id("state").evaluate("banner => banner.getBoundingClientRect().top") == 0
+
+
+@pytest.mark.long
 def test_the_longest_names_fit(person: People, shop: Shop) -> None:
     """On a phone, a person's name, an invoice's number, an article and a reason of as many letters as they may have, without a space, make no screen wider than it is;
     the head keeps its two lines, and the amount of every line is in sight."""

@@ -297,16 +297,3 @@ def test_an_unreadable_or_foreign_file_is_refused(tmp_path: Path) -> None:
     empty.write_bytes(b"")
     with pytest.raises(LedgerUnusable, match="older version"):
         verify(empty)
-
-
-async def test_a_period_that_begins_with_a_credit_note_is_sound(tmp_path: Path) -> None:
-    """The first FVC of a period is that of its first sale, also where a credit note came before it."""
-    path = tmp_path / "ledger.sqlite3"
-    async with opened_till(path) as (_, till):
-        await till.sell()
-        await till.close()
-        await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-1"))
-        await till.sell()
-        await till.close()
-        await till.certify(invoice("C-2", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-1"))
-    assert verify(path).problems == ()
