@@ -21,8 +21,8 @@ from daemon.core.ledger.outage import Outage
 from daemon.doctor import wording
 from daemon.doctor.box import check_box_clock, check_certificate, check_company, check_disk, check_secrets
 from daemon.doctor.ledger import check_keys, check_outage, check_owner, check_upstream
-from daemon.doctor.line import check_clock, check_permissions, check_port, check_tax_server
-from daemon.doctor.service import Service, check_front, check_service
+from daemon.doctor.line import check_clock, check_line, check_permissions, check_port, check_tax_server
+from daemon.doctor.service import MachineHealth, Service, check_front, check_service
 from daemon.doctor.wording import NAMES
 from daemon.paper.shop import cadastral
 from daemon.settings import Place, Settings, load
@@ -253,10 +253,28 @@ def test_the_remedy_for_an_outage_is_that_of_its_reason() -> None:
     remedies = {reason: todo.partition(";")[0] for reason, todo in todos.items()}
     assert remedies == {
         "no_answer": "repair the machine or take another one into use",
-        "attention": "decide what was found at the machine: mcfd machine settle",
+        "attention": "see the other checks of this machine",
         "disk": "see the check of the disk, above",
     }
     assert all("the distributor" in todo for todo in todos.values())
+
+
+@pytest.mark.parametrize(
+    ("code", "todo"),
+    [
+        ("", "sudo mcfd machine settle EL02000015-1"),
+        ("clock_ahead", "set the clock; if the time is right: sudo mcfd time accept"),
+        ("pair_not_compared", "connect the other machine of the pair"),
+    ],
+)
+async def test_the_remedy_for_a_machine_that_waits_for_a_person_is_that_of_its_question(
+    folder: Path, code: str, todo: str
+) -> None:
+    box = settings(folder)
+    health = MachineHealth(nim=NIM, connected=True, attention="x", attention_code=code, last_error="", waiting=0)
+    service = Service("http://127.0.0.1:8480", version="1", machines=(health,))
+    found = await check_line(box, box.machine[0], service, 0, is_box_right=True)
+    assert [each.todo for each in found if each.check == "machine"] == [todo]
 
 
 def test_closures_on_their_way(tmp_path: Path) -> None:
