@@ -35,6 +35,7 @@ from daemon.recording.writer import RecordingPlace, Recordings
 from daemon.settings import Machine, Settings
 from daemon.store.ledger import Ledger
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
+from daemon.store.sqlite.free_space import PAGES_PER_MB
 from daemon.store.store import Store
 from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.books import all_books, former_books, open_book
@@ -50,10 +51,7 @@ from daemon.usecases.worker.machine_workers import begin, without_machine
 
 log = structlog.get_logger(__name__)
 
-PAGES_PER_MB = 256
 BYTES_PER_MB = 1024 * 1024
-
-
 NO_PAIR = str(Text("the configuration does not have it as its spare any more"))
 
 

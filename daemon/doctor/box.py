@@ -22,6 +22,7 @@ from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 from daemon.settings.check import hidden_files, secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
+from daemon.store.sqlite.free_space import is_grown_to
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
 from daemon.upstream.options import BadOptions, read_keys
@@ -40,17 +41,19 @@ MAKE_ROOM: Final = Text(
 
 
 def check_disk(settings: Settings) -> CheckResult:
-    folder = settings.storage.path.parent
+    storage, folder = settings.storage, settings.storage.path.parent
     try:
         free = shutil.disk_usage(folder).free // MEGABYTE
-        size = settings.storage.path.stat().st_size // MEGABYTE if settings.storage.path.exists() else 0
         is_read_only = is_on_read_only_disk(folder)
     except OSError as error:
         return Check("disk").fail(
             "{folder}: {why}", "sudo systemd-tmpfiles --create mcfd.conf puts it back", folder=folder, why=reason(error)
         )
     with as_owner(folder):
-        failures = read_failures(settings.storage.path)
+        failures = read_failures(storage.path)
+        is_grown = storage.max_size_mb is not None and is_grown_to(
+            storage.path, storage.max_size_mb, storage.reserve_mb
+        )
     if trouble := disk_trouble(failures, now_millis()):
         return Check("disk").fail(
             from_stored(trouble), "mcfd doctor --disk {folder} looks at the disk itself", folder=folder
@@ -61,18 +64,17 @@ def check_disk(settings: Settings) -> CheckResult:
             "the card or disk is wearing out: dmesg | tail, sudo mcfd backup --all FILE onto a stick, replace the medium",
             folder=folder,
         )
-    return _check_room(settings, free, size)
-
-
-def _check_room(settings: Settings, free: int, size: int) -> CheckResult:
-    """`free` on the disk and `size` of the ledger in MB."""
-    folder, reserve, limit = settings.storage.path.parent, settings.storage.reserve_mb, settings.storage.max_size_mb
-    if limit is not None and limit - size <= reserve:
+    if is_grown:
         return Check("disk").fail(
             "the ledger has grown to the size it may have",
             "a larger max_size_mb in [storage] ({limit} now)",
-            limit=limit,
+            limit=storage.max_size_mb,
         )
+    return _check_room(folder, free, storage.reserve_mb)
+
+
+def _check_room(folder: Path, free: int, reserve: int) -> CheckResult:
+    """All in MB."""
     if free < reserve:
         return Check("disk").fail(
             "{free} MB free in {folder}, less than the reserve ({reserve} MB): certifications are refused",

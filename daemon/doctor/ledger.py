@@ -184,7 +184,7 @@ def check_deferred(
 
 
 REMEDIES: Final[Mapping[OutageReason, Text]] = {
-    "attention": Text("decide what was found at the machine: mcfd machine settle"),
+    "attention": Text("see the other checks of this machine"),
     "disk": Text("see the check of the disk, above"),
 }
 """Where the machine is in good order."""

@@ -10,7 +10,13 @@ from pathlib import Path
 from bridge.link import Timers
 from bridge.ports import find_holders, find_ports
 from common.language import Text, duration, tr
-from common.language.reasons import OTHER_MACHINE, PAIR_NOT_COMPARED
+from common.language.reasons import (
+    CLOCK_AHEAD,
+    CLOCK_AHEAD_OF_BOX,
+    OTHER_MACHINE,
+    PAIR_NOT_COMPARED,
+    SPARE_OF_OTHER_TAXPAYER,
+)
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, WARN_DAYS, last_contact
@@ -24,6 +30,14 @@ from daemon.settings import Machine, Settings
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
 """Seconds; beyond an hour the ledger uses the machine's time (core.clock)."""
 SWAPPED = Text("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force")
+SET_CLOCK = Text("set the clock; if the time is right: sudo mcfd time accept")
+REMEDIES = {
+    PAIR_NOT_COMPARED.code: Text("connect the other machine of the pair"),
+    SPARE_OF_OTHER_TAXPAYER.code: Text("correct spare_for in [[machine]]"),
+    CLOCK_AHEAD.code: SET_CLOCK,
+    CLOCK_AHEAD_OF_BOX.code: SET_CLOCK,
+}
+"""Where there is nothing to settle."""
 UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 """Names in /dev that may change."""
 
@@ -104,8 +118,12 @@ def check_port(machine: Machine) -> CheckResult:
 
 def check_permissions(machine: Machine, settings: Settings) -> Iterator[CheckResult]:
     port = machine.port.path
-    if machine.port.is_network or not port.exists():
-        return  # `check_port` reports a missing one
+    if machine.port.is_network:
+        return
+    try:
+        mode = stat.filemode(port.stat().st_mode)
+    except OSError:
+        return  # reported by `check_port`
     with as_owner(settings.storage.path.parent):
         may_open = os.access(port, os.R_OK | os.W_OK, effective_ids=True)
     if may_open:
@@ -118,7 +136,7 @@ def check_permissions(machine: Machine, settings: Settings) -> Iterator[CheckRes
             "sudo usermod -aG dialout {user}, then plug the cable in again and sudo systemctl restart mcfd",
             user=daemon_user(settings),
             port=machine.port,
-            mode=stat.filemode(port.stat().st_mode),
+            mode=mode,
         )
 
 
@@ -184,10 +202,9 @@ def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Chec
             "the machine works in test mode (its codes begin with TESTFACT): what it certifies has no fiscal value",
             "have it activated by the tax authority; only for trials: test_mode = true in its [[machine]]",
         )
-    if health.attention_code == PAIR_NOT_COMPARED.code:
-        yield Check("machine", nim).fail(Text(health.attention), "connect the other machine of the pair")
-    elif health.attention and not health.test_mode:
-        yield Check("machine", nim).fail(Text(health.attention), "sudo mcfd machine settle {nim}")
+    if health.attention and (health.attention_code in REMEDIES or not health.test_mode):
+        todo = REMEDIES.get(health.attention_code, "sudo mcfd machine settle {nim}")
+        yield Check("machine", nim).fail(Text(health.attention), todo)
     elif health.connected:
         yield Check("machine", nim).ok("answers the daemon; {waiting} waiting", waiting=health.waiting)
     elif health.last_error_code == OTHER_MACHINE.code:

@@ -188,12 +188,11 @@ def has_all_of(after: ClosureRecord, before: ClosureRecord | None, between: Sequ
 
 def has_sales_of(after: ClosureRecord, other: ClosureRecord) -> bool:
     """Of two closures that follow the same one, `after` of a restored ledger: whether it begins with a sale that
-    `other` has. A machine gives each sale of an activation another FVC; those that `after` shares with `other` may be
-    of unexplained invoices, in no total of `after`: the machine's last one, as the ledger was compared with it."""
+    `other` has. A machine gives each sale of an activation another FVC; the last one of `other` may be in no total of
+    `after`: as the machine's last invoice, with which the ledger was compared, it is unexplained."""
     credit_notes = after.counters[2] - after.opening[2] if after.opening else 0
     is_comparable = after.nim == other.nim and other.certs > 0 and after.certs > credit_notes
-    shared = min(other.fvc_end, after.fvc_end) - after.fvc_start + 1
-    return is_comparable and other.fvc_start <= after.fvc_start and shared > after.unexplained
+    return is_comparable and other.fvc_start <= after.fvc_start <= other.fvc_end - bool(after.unexplained)
 
 
 def _fallen(before: ClosureRecord, after: ClosureRecord) -> str:

@@ -55,18 +55,12 @@ async def test_several_senders_over_https(store, box, threads, monkeypatch):
     monkeypatch.setattr(store.closures, "store", choosy)
     reception = Reception(store, threads, UTC)
     async with reception.running():
-        sent = [(box, box.close()), (other, other.close()), (box, box.close())]
-        results = await _all(reception, sent)
+        sent = [of.sent(of.close()) for of in (box, other, box)]
+        messages = [Message(via="https", headers=headers, body=body) for headers, body in sent]
+        results = await asyncio.gather(*map(reception.closure, messages), return_exceptions=True)
     assert [results[0], results[2]] == [StoreOutcome.STORED] * 2
     assert isinstance(results[1], MessageRefused)
     assert results[1].reason == "malformed"
-
-
-async def _all(reception, sent):
-    messages = [
-        Message(via="https", headers=headers, body=body) for headers, body in (of.sent(one) for of, one in sent)
-    ]
-    return await asyncio.gather(*map(reception.closure, messages), return_exceptions=True)
 
 
 async def test_a_presence_with_a_time_that_is_none(store, box, threads):

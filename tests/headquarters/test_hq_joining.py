@@ -19,6 +19,7 @@ from headquarters.intake import joining
 
 NIM = "EL02000015-1"
 SOON = 4_102_444_800_000
+OWN = {"origin": BASE, "sec-fetch-site": "same-origin"}
 LINK = "https://hq.example/join/K7QF-92XM-4HTR"
 
 
@@ -112,11 +113,10 @@ async def test_too_large(client):
 async def test_on_the_page(client, store):
     """An admin makes a code, which is shown once and lets the box in; what is no NIM is said. Then the box is revoked with one button."""
     log_in(client, store, "admin")
-    own = {"origin": BASE, "sec-fetch-site": "same-origin"}
-    wrong = await client.post("/ui/join", data={"nims": "EL02 x"}, headers=own)
+    wrong = await client.post("/ui/join", data={"nims": "EL02 x"}, headers=OWN)
     assert (wrong.status_code, store.joining.waiting(1)) == (422, [])
     answer = await client.post(
-        "/ui/join", data={"nims": f" {NIM.lower()}, EL02000016-1", "label": "<b>Ouaga"}, headers=own
+        "/ui/join", data={"nims": f" {NIM.lower()}, EL02000016-1", "label": "<b>Ouaga"}, headers=OWN
     )
     (code,) = set(re.findall(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}", answer.text))
     assert "<b>" not in answer.text
@@ -126,7 +126,7 @@ async def test_on_the_page(client, store):
     assert (await post_join(client, code)).status_code == 200
     assert (await client.get("/ui/join")).text.count("<code") == 0
     assert 'data-testid="revoke"' in (await client.get(f"/ui/shops/{NIM}")).text
-    assert (await client.post(f"/ui/shops/{NIM}/revoke", headers=own)).status_code == 303
+    assert (await client.post(f"/ui/shops/{NIM}/revoke", headers=OWN)).status_code == 303
     assert 'data-testid="revoke"' not in (await client.get(f"/ui/shops/{NIM}")).text
     assert (await post_join(client, code)).json()["code"] == "KEY_REVOKED"
 
@@ -136,8 +136,7 @@ async def test_who_may(client, store, path):
     """An admin alone, and from headquarters' own page."""
     store.joining.join(code_for(store, NIM), PaperBox().key.public, [NIM], 2)
     log_in(client, store, "accountant")
-    own = {"origin": BASE, "sec-fetch-site": "same-origin"}
-    assert (await client.post(path, data={"nims": NIM}, headers=own)).status_code == 403
+    assert (await client.post(path, data={"nims": NIM}, headers=OWN)).status_code == 403
     log_in(client, store, "admin")
     assert (await client.post(path, data={"nims": NIM}, headers={"sec-fetch-site": "cross-site"})).status_code == 403
     assert [key.revoked_at for key in store.register.keys(NIM.partition("-")[0])] == [None]
@@ -198,13 +197,12 @@ async def test_a_shop_with_another_name(client, store):
     )
     (key,) = store.register.keys(NIM[:10])
     log_in(client, store, "admin")
-    own = {"origin": BASE, "sec-fetch-site": "same-origin"}
     page = f"/ui/shops/{NIM}"
     assert 'value="Ouaga"' in (await client.get(page)).text
-    wrong = await client.post(page, data={"label": "Bobo\u200b", "region": "Hauts"}, headers=own)
+    wrong = await client.post(page, data={"label": "Bobo\u200b", "region": "Hauts"}, headers=OWN)
     assert (wrong.status_code, 'value="Hauts"' in wrong.text) == (422, True)
-    assert (await client.post(page, data={"label": " Bobo ", "region": ""}, headers=own)).status_code == 303
+    assert (await client.post(page, data={"label": " Bobo ", "region": ""}, headers=OWN)).status_code == 303
     box = store.register.box(NIM[:10])
     assert (box.label, box.region, store.register.keys(NIM[:10])) == ("Bobo", "", [key])
-    unknown = await client.post("/ui/shops/EL99999999-1", data={"label": "Bobo"}, headers=own)
+    unknown = await client.post("/ui/shops/EL99999999-1", data={"label": "Bobo"}, headers=OWN)
     assert unknown.status_code == 404

@@ -167,9 +167,10 @@ def test_installed_beside_debians_postgresql(debian_with_postgresql):
     tree.run("mcfd-hq", "nats", "init", "/root/nats")  # as docs/upstream.md says: root's alone
     assert tree.run("stat", "-c", "%U %a", "/root/nats/operator-keys.json").stdout.split() == ["root", "600"]
     assert post(tree, box) == (200, box.closures[0].report_id)
-    [killed] = tree.run("systemctl", "show", "-P", "MainPID", UNIT).stdout.split()
+    main_process = ("systemctl", "show", "-P", "MainPID", UNIT)
+    [killed] = tree.run(*main_process).stdout.split()
     tree.run("kill", "-KILL", killed)
-    wait_for(lambda: main_process(tree) not in ("0", killed), "it is started again", 60)
+    wait_for(lambda: tree.run(*main_process).stdout.strip() not in ("0", killed), "it is started again", 60)
     wait_for(lambda: post(tree, box)[0] == 409, "it knows the closure", 60)
     rows = tree.run("runuser", "-u", "postgres", "--", "psql", "-Atc", "SELECT nim, z FROM closure", "mcfd-hq").stdout
     assert rows.split() == [f"{box.nim}|1"]
@@ -203,10 +204,6 @@ def test_a_purge_leaves_nothing_of_the_program(debian_with_postgresql):
     assert "not empty" not in output.stdout + output.stderr
     assert not any(tree.path(place).exists() for place in (LIB, "/usr/share/mcfd-hq", "/etc/mcfd-hq"))
     assert tree.path(OWN).is_dir()
-
-
-def main_process(tree):
-    return tree.run("systemctl", "show", "-P", "MainPID", UNIT).stdout.strip()
 
 
 def post(tree, box):

@@ -36,16 +36,11 @@ def config(tmp_path):
     return file
 
 
-def uncommented(text):
-    """With what stands behind `# ` in force."""
-    return re.sub(r"(?m)^# ((?:\[|\w+ = ).*)$", r"\1", text)
-
-
 def test_example(tmp_path):
     """As it is it holds the defaults; with every line in force it has each key that there is."""
     assert load(EXAMPLE) == HqSettings()
     whole = tmp_path / "hq.toml"
-    whole.write_text(uncommented(EXAMPLE.read_text()))
+    whole.write_text(re.sub(r"(?m)^# ((?:\[|\w+ = ).*)$", r"\1", EXAMPLE.read_text()))
     settings = load(whole)
     findings = settings.findings
     sections = (settings.server, settings.storage, settings.nats, settings.boxes, settings.reports)

@@ -114,3 +114,13 @@ async def test_what_is_shown_of_a_machine_goes_by_the_time_of_its_book(tmp_path:
     assert ready["machines"][0]["taxServerDays"] == 8
     (silence,) = (line for line in metrics.splitlines() if line.startswith("mcfd_tax_server_silence_seconds{"))
     assert 8 < float(silence.split()[-1]) / 86_400 < 9
+
+
+async def test_the_time_is_not_before_what_the_book_has(tmp_path: Path) -> None:
+    """A clock that is right by a service is set back by a minute just after a certification."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        shop.synchronised = True
+        await shop.connected()
+        record = (await shop.certify("A")).value
+        shop.box_offset = -MINUTE
+        assert shop.worker.now() >= record.ended_at

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.memory_shop import DEFAULTS, LAST, MemoryShop, around_write, in_service
+from support.shop import invoice
 
 from daemon.core.errors import (
     CreditExceedsOriginal,
@@ -17,9 +18,11 @@ from daemon.core.errors import (
     MachineOffline,
     StorageError,
 )
-from daemon.core.invoice.rules import Rules, StampDuty
+from daemon.core.invoice.rules import PSVB_RATES, Rules, StampDuty
 from daemon.store.ledger import Ledger
+from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
+from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import answered_once
 from daemon.usecases.worker.machine_worker import Limits
 from simulator.machine.options import SimulatorOptions
@@ -243,3 +246,20 @@ async def test_a_sale_whose_turn_was_never_near_leaves_its_number_free(tmp_path:
             answers = await asyncio.gather(*sales, return_exceptions=True)
         assert {type(answer) for answer in answers} == {MachineBusy}
         assert (await shop.certify(f"S-{len(sales) - 1}")).value.state == "certified"
+
+
+async def test_a_credit_note_takes_off_what_its_sale_withheld(tmp_path: Path) -> None:
+    """The rate of the sale counts after a change of the shop's, also in a dry run, and nothing of it is left in the totals; another sale has the
+    present rate."""
+    async with in_service(tmp_path / "ledger") as shop:
+        worker = shop.worker
+        sale = (await shop.certify("A", 10_000, psvbGroup="B")).value
+        rules = msgspec.structs.replace(worker.defaults.rules, psvb_rates={**PSVB_RATES, "B": 150})
+        worker.defaults = msgspec.structs.replace(worker.defaults, rules=rules)
+        credit = invoice("C", 10_000, psvbGroup="B", invoiceType="FA", creditNoteRef=f"{sale.nim}-{sale.counters.fvc}")
+        dry = await dry_run(worker, credit, shop.call(credit), credit=True)
+        credited = (await certify(worker, credit, shop.call(credit), credit=True)).value
+        assert dry.psvb == credited.invoice.psvb == sale.invoice.psvb is not None
+        sold = (await shop.certify("D", 10_000, psvbGroup="B")).value
+        assert (sold.invoice.psvb.rate, sold.invoice.psvb.amount) == (150, 150)
+    assert verify(tmp_path / "ledger").clean

@@ -11,8 +11,10 @@ from support.memory_shop import MemoryShop, activated, in_service
 
 from daemon.core.errors import MachineAttention, StorageFull, ZNumberUnknown
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import acts
 from daemon.store.tables.book.books import book_state
 from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import Snapshot
@@ -157,4 +159,35 @@ async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(
             await shop.until(tried.is_set, "a try")
             assert not shop.worker.connected
     async with in_service(tmp_path / "ledger", on=session) as shop:
+        assert not shop.worker.attention
+
+
+async def test_lost_withdrawals_wait_for_an_operator(tmp_path: Path) -> None:
+    """A bit of the WAL flipped while the daemon was dead. The machine's counters agree, so nothing but the mark tells; after adopt the shop goes on, and the finding is gone."""
+    path, left = tmp_path / "ledger", tmp_path / "left"
+    left.mkdir()
+    async with in_service(path) as shop:
+        await shop.certify("F-1")
+        begin = path.with_name("ledger-wal").stat().st_size
+        for _ in range(3):
+            move = CashMove("withdrawal", 500, "change", "1", "Awa")
+            await shop.store.ledger.write(
+                acts.move_cash, shop.worker.book, move, at=shop.worker.now(), answer=lambda _: b""
+            )
+        for name in ("ledger", "ledger-wal", "ledger.commits"):
+            shutil.copy(tmp_path / name, left / name)
+    session = shop.session
+    shutil.copy(path.with_name("ledger.high-water"), left / "ledger.high-water")
+    damaged = bytearray((left / "ledger-wal").read_bytes())
+    damaged[begin + 24 + 100] ^= 1
+    (left / "ledger-wal").write_bytes(damaged)
+    async with in_service(left / "ledger", on=session) as shop:
+        assert "acknowledged writes are missing from the ledger" in shop.worker.attention
+        with pytest.raises(MachineAttention):
+            await shop.certify("F-2")
+        assert not verify(left / "ledger").clean
+        await shop.decide("adopt")
+        await shop.certify("F-2")
+    assert verify(left / "ledger").clean
+    async with in_service(left / "ledger", on=session) as shop:
         assert not shop.worker.attention

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from support.memory_shop import LAST, MemoryShop, broken_once, in_service
 from support.shop import NIM
 
@@ -55,6 +56,19 @@ async def test_an_invoice_of_which_the_machine_made_another_total_is_recognised(
         assert (record.code, record.total_ttc, record.duration_ms) == (shop.on_machine[0].code, 121, 0)
         assert [(line.ht, line.tva, line.ttc) for line in record.invoice.taxes] == [(103, 18, 121)]
         assert record.invoice.payments[0].amount == 121
+
+
+async def test_how_a_machine_rounds_is_logged_once(tmp_path: Path) -> None:
+    """At its first invoice with another VAT than ours, and not at one with the same."""
+    item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
+    rounded = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
+    async with in_service(tmp_path / "ledger", options=ROUNDS_DOWN) as shop:
+        found = []
+        for number, body in (("A", {}), ("B", rounded), ("C", rounded)):
+            with capture_logs() as logs:
+                await shop.certify(number, **body)
+            found.append(["machine_and_ours" in line for line in logs if line["event"] == "machine.habit"])
+    assert found == [[], [True], []]
 
 
 async def test_nothing_is_certified_over_an_end_that_is_not_stored(shop: MemoryShop) -> None:

@@ -12,6 +12,7 @@ from support.shop import NIM, invoice
 from support.spare import PERSON, SPARE, PairedShop, paired
 
 from daemon.app import runtime
+from daemon.core.clock import DAY
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.number import Series
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
@@ -25,6 +26,8 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables import z_papers
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.calendar_closures import calendar_list
 from daemon.store.tables.book.originals import taken_of
 from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
@@ -32,6 +35,7 @@ from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.acts import make_copy, move_cash, note_z_paper, printed_copy
 from daemon.usecases.reports.close_period import close_period
+from daemon.usecases.worker.aggregate import tick
 
 pytestmark = pytest.mark.quick_timers
 
@@ -433,3 +437,31 @@ async def test_paper_of_the_other_machines_z_is_noted_in_its_book(shop: PairedSh
     assert [ledger.peek(z_papers.unprinted, book) for book in books] == [(1,), ()]
     await note_z_paper(shop.first.worker, closures[0].report_id)
     assert [ledger.peek(z_papers.unprinted, book) for book in books] == [(), ()]
+
+
+async def test_a_clock_that_is_fast_for_a_while_closes_no_month_of_an_idle_spare(shop: PairedShop) -> None:
+    """Nor does it move its book: its months are closed when the machine in use has come to the next one, with a sale
+    that closes that machine's own."""
+    await shop.first_dies()
+    await shop.take_over()
+    await shop.certify("A")
+    await shop.spare.close_period()
+    await shop.first_returns()
+    await shop.take_back()
+    await shop.certify("B")
+    spare, ledger = shop.spare.worker, shop.store.ledger
+
+    async def months(ahead: int) -> int:
+        for each in (shop.first, shop.spare):
+            each.box_offset, each.synchronised = ahead, True
+        await tick(spare)
+        return len(ledger.peek(calendar_list, spare.book, "month", limit=9))
+
+    before = ledger.peek(book_state, spare.book).last_at
+    assert await months(31 * DAY) == 0
+    assert ledger.peek(book_state, spare.book).last_at == before
+    await shop.certify("C")
+    assert ledger.peek(calendar_list, shop.in_use.book, "month", limit=9) == []
+    await tick(shop.in_use)
+    assert len(ledger.peek(calendar_list, shop.in_use.book, "month", limit=9)) > 0
+    assert await months(31 * DAY) > 0

@@ -99,6 +99,11 @@ async def until(ask, status: int) -> httpx.Response:
     return found[0]
 
 
+async def switch_off(site: RelaySite, http: httpx.AsyncClient, url: str, key: str) -> None:
+    site.shop.kill_daemon()
+    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+
+
 async def test_one_request_through_two_relays(site: RelaySite, http: httpx.AsyncClient) -> None:
     """At the same moment, with one key: one sale, of which both tell; another sale with that key is 409 through either."""
     key = site.key()
@@ -177,8 +182,7 @@ def revoke(folder: Path, credentials: Path) -> None:
 async def test_more_sales_than_may_wait(site: RelaySite, http: httpx.AsyncClient) -> None:
     """A hundred for a box that is off; the next is 503, and one of them once more is 202. Back on, the box certifies each once."""
     key, url = await in_service(site, http)
-    site.shop.kill_daemon()
-    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+    await switch_off(site, http, url, key)
 
     async def sold(number: int) -> httpx.Response:
         headers = bearer(key, f"k-{number}", Prefer="respond-async")
@@ -445,8 +449,7 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
 async def test_a_sale_whose_time_was_over_is_sent_again(site: RelaySite, http: httpx.AsyncClient) -> None:
     """It waits once more, also where it lies in the queue still, and is certified once; a retry takes no second place."""
     key, url = await in_service(site, http)
-    site.shop.kill_daemon()
-    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+    await switch_off(site, http, url, key)
 
     async def sold(number: int, **limit: str) -> None:
         later = bearer(key, f"k-{number}", Prefer="respond-async", **limit)
@@ -474,8 +477,7 @@ async def test_sales_for_later_do_not_wait_for_a_relay_that_was_stopped(
 ) -> None:
     """What it had just fetched from the queue, or has under way, is another one's at once, and not after the five minutes that the queue gives it."""
     key, url = await in_service(site, http)
-    site.shop.kill_daemon()
-    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+    await switch_off(site, http, url, key)
     for number in range(4):
         headers = bearer(key, f"k-{number}", Prefer="respond-async")
         assert (await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=headers)).status_code == 202
@@ -581,11 +583,11 @@ async def test_a_sale_sealed_for_an_earlier_key(site: RelaySite, http: httpx.Asy
         await store_sale(later, NIM, "k-1", key)
         await until_true(lambda: asyncio.sleep(0, len(ledger_codes(site.shop.ledger)) == 1), deadline=20)
     assert '"event":"later.not_accepted"' in site.relays[0].log
-    await until_true(lambda: is_empty(site))
 
+    async def is_empty() -> bool:
+        return await waiting(site) == 0
 
-async def is_empty(site: RelaySite) -> bool:
-    return await waiting(site) == 0
+    await until_true(is_empty)
 
 
 async def store_sale(later: LaterCalls, nim: str, name: str, key: str) -> None:

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -12,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from support.box.package import CACHE
-from support.shop import PLAIN, Shop
+from support.shop import PLAIN, Shop, running_shop
 from support.tools import need
 
 from common import passwords
@@ -89,6 +90,14 @@ def create_user(shop: Shop, name: str, role: Role) -> None:
 def create_users(shop: Shop, roles: Sequence[Role]) -> None:
     """One of each role, called as the role is, all with the one password, which costs a login next to nothing."""
     _create(shop, {role: role for role in roles}, _hashed())
+
+
+@contextmanager
+def staffed_shop(folder: Path, *roles: Role, **options: Any) -> Iterator[Shop]:
+    """A shop that runs, with one person of each of these roles; `options` are those of Shop."""
+    with running_shop(folder, **options) as shop:
+        create_users(shop, roles)
+        yield shop
 
 
 def _create(shop: Shop, roles: Mapping[str, Role], hashed: str) -> None:
@@ -217,7 +226,7 @@ class Person:
         page.wait_for_load_state()
 
     def sees(self, testid: str) -> None:
-        expect(self.page.get_by_test_id(testid).first).to_be_visible(timeout=PATIENCE_MS)
+        expect(self.page.get_by_test_id(testid).first).to_be_visible()
 
     def press(self, english: str, **values: object) -> None:
         """The button of that name, in this person's language."""

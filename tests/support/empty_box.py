@@ -29,7 +29,7 @@ class EmptyBox(Shop):
         environ = {**self.environ, "LC_ALL": "en_US.UTF-8"}
         self.log_file.touch()
         self._process = start_program("mcfd", ["setup", "--page", address, *where, *ports], self.log_file, environ)
-        self.link = wait_for(self._output, "the link", 60)
+        self.link = wait_for(self._output, "the link")
 
     def _output(self) -> str:
         found = re.search(r"https?://\S+code=\S+", self.log_file.read_text())

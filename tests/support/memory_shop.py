@@ -127,7 +127,7 @@ class MemoryShop:
         self.box_offset = 0
         """Milliseconds by which the box's clock is wrong."""
         self.synchronised = False
-        self.box = box or BoxClock(lambda: _now_millis() + self.box_offset, lambda: self.synchronised)
+        self.box = box or BoxClock(lambda: time.time_ns() // 1_000_000 + self.box_offset, lambda: self.synchronised)
         self.session = on or LineSession(
             SimulatedMachine(options or SimulatorOptions(nim=nim), self.clock), plan=FaultPlan(faults, seed)
         )
@@ -362,7 +362,3 @@ def around_write(
         return submits(ledger, function, *arguments, **named)
 
     monkeypatch.setattr(Ledger, "submit", submit)
-
-
-def _now_millis() -> int:
-    return time.time_ns() // 1_000_000

@@ -314,12 +314,22 @@ class Shop:
         return {**headers, "Idempotency-Key": key} if key else headers
 
     def certify(
-        self, body: Any, *, key: str = "", mode: Mode = "live", nim: str = NIM, path: str = "certify"
+        self,
+        body: Any,
+        *,
+        key: str = "",
+        mode: Mode = "live",
+        nim: str = NIM,
+        path: str = "certify",
+        headers: Mapping[str, str] | None = None,
+        **query: str,
     ) -> httpx.Response:
-        return self.http.post(f"/v1/mcf/{nim}/{path}", json=body, headers=self.headers(mode, nim, key))
+        """Or any other POST, to `path`."""
+        sent = {**self.headers(mode, nim, key), **(headers or {})}
+        return self.http.post(f"/v1/mcf/{nim}/{path}", json=body, params=query or None, headers=sent)
 
     def close_period(self, *, key: str = "", mode: Mode = "live", nim: str = NIM) -> httpx.Response:
-        return self.http.post(f"/v1/mcf/{nim}/reports/z", json={}, headers=self.headers(mode, nim, key))
+        return self.certify({}, key=key, mode=mode, nim=nim, path="reports/z")
 
     def closed(self) -> dict[str, Any]:
         """The Z of the period that it closes."""

@@ -58,13 +58,17 @@ def point_of_sale(url: str, nim: str, key: str) -> Any:
     return pos
 
 
-def sell(pos: Any, product: Any, cash: Any, quantity: int) -> Any:
+def sell(pos: Any, product: Any, cash: Any, quantity: int, cheque: Any = None) -> Any:
+    """`cheque`: of 500 F, with change in cash."""
     sale = Model.get("sale.point.sale")(point=pos)
     line = sale.lines.new()
     line.product = product
     line.quantity = quantity
     sale.save()
     pay = Wizard("sale.point.sale.pay", [sale])
+    if cheque:
+        pay.form.method, pay.form.amount = cheque, Decimal(500)
+        pay.execute("pay")
     pay.form.method = cash
     pay.execute("pay")
     sale.reload()
@@ -99,10 +103,11 @@ def main() -> None:
             found["opened"] = str(error)
         sales[0].reload()
         found["state"] = sales[0].state
-        kind, content = _ticket(sales[0])
-        found["ticket"] = [kind, content]
+        found["ticket"] = ticket(sales[0])
         found["locked out"] = locked_out(pos, product, cash)
-        found["change"] = with_change(pos, product, cash)
+        (cheque,) = Model.get("sale.point.payment.method").find([("cash", "=", False)])
+        changed = sell(pos, product, cash, 1, cheque)
+        found["change"] = [changed.mcf_state, changed.mcf_error]
         levy = create_tax(Decimal(".02"), config=config)
         levy.save()
         category = product.template.account_category
@@ -141,25 +146,9 @@ def locked_out(pos: Any, product: Any, cash: Any) -> list[str]:
     return [*states, sale.mcf_state]
 
 
-def with_change(pos: Any, product: Any, cash: Any) -> list[Any]:
-    """What becomes of a sale at 118 F that is paid by a cheque of 500 F, with change in cash."""
-    (cheque,) = Model.get("sale.point.payment.method").find([("cash", "=", False)])
-    sale = Model.get("sale.point.sale")(point=pos)
-    line = sale.lines.new()
-    line.product, line.quantity = product, 1
-    sale.save()
-    pay = Wizard("sale.point.sale.pay", [sale])
-    pay.form.method, pay.form.amount = cheque, Decimal(500)
-    pay.execute("pay")
-    pay.form.method = cash
-    pay.execute("pay")
-    sale.reload()
-    return [sale.mcf_state, sale.mcf_error]
-
-
-def _ticket(sale: Any) -> tuple[str, str]:
+def ticket(sale: Any) -> list[str]:
     kind, content, *_ = Report("sale.point.sale.mcf_ticket").execute([sale], {})
-    return kind, content if isinstance(content, str) else content.decode()
+    return [kind, content if isinstance(content, str) else content.decode()]
 
 
 if __name__ == "__main__":

@@ -18,8 +18,10 @@ from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerMoved, LedgerUnusable, StorageError, StorageFull
 from daemon.store.sqlite.disk_failure import DAMAGED, LEDGER_MOVED
+from daemon.store.sqlite.file import open_file
 
 RESERVE_BYTES = 16_777_216
+PAGES_PER_MB, BYTES_PER_MB = 256, 1_048_576
 SANDBOX_RESERVES = 4
 """Times the reserve that a sandbox leaves free: live sales go on long after it."""
 ASK_AGAIN = 1.0
@@ -94,18 +96,28 @@ class FreeSpace:
             raise StorageFull(Text("the ledger is read-only"))
         left = [(disk.f_bavail * disk.f_frsize, Text("the disk is full: less than the reserve is free"))]
         if self.limit:
-            left.append((self._left_in_file(), Text("the ledger has grown to the size it may have")))
+            left.append(
+                (_left_in_file(self.connection, self.limit), Text("the ledger has grown to the size it may have"))
+            )
         self._left, why = min(left)
         if self._left < self.reserve_bytes:
             raise StorageFull(why)
 
-    def _left_in_file(self) -> int:
-        sizes = [
-            self.connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("page_count", "freelist_count", "page_size")
-        ]
-        pages, unused, page_size = sizes
-        return int((self.limit - pages + unused) * page_size)
+
+def is_grown_to(path: Path, max_mb: int, reserve_mb: int) -> bool:
+    """Whether less than the reserve is left in a ledger of at most so many MB; False for one that cannot be read."""
+    with contextlib.suppress(sqlite3.Error, StorageError), contextlib.closing(open_file(path, "ro")) as connection:
+        return _left_in_file(connection, max_mb * PAGES_PER_MB) < reserve_mb * BYTES_PER_MB
+    return False
+
+
+def _left_in_file(connection: sqlite3.Connection, limit: int) -> int:
+    """Bytes that are left in its unused pages and those that it may still get, up to `limit` pages."""
+    sizes = [
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    ]
+    pages, unused, page_size = sizes
+    return int((limit - pages + unused) * page_size)
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:

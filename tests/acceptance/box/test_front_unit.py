@@ -131,7 +131,7 @@ def test_a_certificate_that_is_new_at_the_start_is_what_a_running_haproxy_shows(
         shop.mcfd("tls", "init", "--force", check=True)
         os.kill(unit.pid, signal.SIGSTOP)
         os.kill(shop.pid, signal.SIGHUP)
-        wait_for(lambda: shop.events("front.unreachable"), "that HAProxy does not answer", 60)
+        wait_for(lambda: shop.events("front.unreachable"), "that HAProxy does not answer")
         os.kill(unit.pid, signal.SIGCONT)
         os.kill(shop.pid, signal.SIGHUP)
         wait_for(lambda: is_served(shop), "the newest certificate", 20)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from support.browser import PATIENCE_MS, Person, chromium
+from support.browser import Person, chromium
 from support.shop import Shop
 
 pytestmark = pytest.mark.long
@@ -31,7 +31,7 @@ def test_every_operation_is_shown(shop: Shop, watched: Person) -> None:
     """Each with its summary; nothing was asked of anybody else, and nothing went wrong."""
     blocks = watched.page.locator(".opblock")
     expected = operations(shop)
-    expect(blocks).to_have_count(len(expected), timeout=PATIENCE_MS)
+    expect(blocks).to_have_count(len(expected))
     summaries = watched.page.locator(".opblock-summary-description").all_inner_texts()
     assert sorted(summaries) == sorted(operation["summary"] for operation in expected)
     assert watched.complaints == []

@@ -151,8 +151,7 @@ def test_one_event_per_certification(shop: Shop) -> None:
 
 
 def send(shop: Shop, number: str) -> int:
-    headers = {**shop.headers(), "X-Request-ID": f"id-{number}"}
-    return shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(number), headers=headers).status_code
+    return shop.certify(invoice(number), headers={"X-Request-ID": f"id-{number}"}).status_code
 
 
 def test_neither_a_key_nor_a_customer_is_ever_logged(shop: Shop) -> None:

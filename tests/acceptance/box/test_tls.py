@@ -237,18 +237,21 @@ async def test_a_start_without_the_authority_key(tmp_path: Path) -> None:
         await Certificate(load(file, {})).freshen_at_start()
 
 
-@pytest.mark.parametrize("after", [0, 1, 2])
-def test_power_goes_while_an_authority_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Before, between and after its files: key and root are a pair at the next start, the old one or the new."""
+@pytest.mark.parametrize("left", range(6))
+def test_power_goes_while_an_authority_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int) -> None:
+    """Before and after each of its files, also between key and root: they are a pair at the next start, the old one or the new."""
     create(tmp_path, NAMES, NOW)
-    written = 0
+
+    def step() -> None:
+        nonlocal left
+        if left == 0:
+            raise OSError(5, "power is gone")
+        left -= 1
 
     def until_power_goes(path: Path, content: bytes, mode: int) -> None:
-        nonlocal written
-        if written == after:
-            raise OSError(5, "power is gone")
-        written += 1
+        step()
         write_whole(path, content, mode)
+        step()
 
     monkeypatch.setattr(authority, "write_whole", until_power_goes)
     with pytest.raises(AuthorityError):

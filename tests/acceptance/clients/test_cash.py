@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 import httpx
-from support.shop import NIM, Shop, invoice
+from support.shop import Shop, invoice
 
 BODY = {"kind": "deposit", "amount": 20_000, "reason": "Fond de caisse"}
 
 
 def move(shop: Shop, body: Any, *, key: str = "", **headers: str) -> httpx.Response:
-    return shop.http.post(f"/v1/mcf/{NIM}/cash", json=body, headers={**shop.headers(key=key), **headers})
+    return shop.certify(body, key=key, path="cash", headers=headers)
 
 
 def journal_lines(shop: Shop, **query: str) -> list[Any]:

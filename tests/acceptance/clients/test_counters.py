@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.browser import create_users, session_of
+from support.browser import session_of, staffed_shop
 from support.crash.lane import insist
 from support.paper.escpos import printed
-from support.shop import IFU, NIM, Machine, Shop, invoice, running_shop
+from support.shop import IFU, NIM, Machine, Shop, invoice
 
 pytestmark = pytest.mark.long
 
@@ -20,8 +20,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("counters")
     habits = {NIM: (), LOCAL: ("--fvc-local",), OWN: ("--fc-per-type", "--fvc-local")}
     machines = tuple(Machine(folder, nim, IFU, *options) for nim, options in habits.items())
-    with running_shop(folder, machines=machines) as shop:
-        create_users(shop, ["manager"])
+    with staffed_shop(folder, "manager", machines=machines) as shop:
         yield shop
         shop.stop_daemon()
         shop.verify()

@@ -11,15 +11,15 @@ from support.rehearsals import rehearsed_cases
 from support.shop import NIM, Shop, invoice, wait_for
 
 from daemon.api.access.rehearsal import CASES
+from daemon.core.ledger.attempt import Mode
 
 PAGE_CASES = rehearsed_cases()
 SHORT = {"offline": "offline:1", "slow": "slow:1", "late": "late:1"}
 """The same in less time."""
 
 
-def rehearse(shop: Shop, value: str, number: str, *, mode: str = "test", path: str = "certify") -> httpx.Response:
-    headers = {**shop.headers("live" if mode == "live" else "test", key=f"key-{number}"), "Mcfd-Test": value}
-    return shop.http.post(f"/v1/mcf/{NIM}/{path}", json=invoice(number), headers=headers)
+def rehearse(shop: Shop, value: str, number: str, *, mode: Mode = "test", path: str = "certify") -> httpx.Response:
+    return shop.certify(invoice(number), key=f"key-{number}", mode=mode, path=path, headers={"Mcfd-Test": value})
 
 
 def in_the_sandbox(shop: Shop, number: str) -> list[str]:
@@ -83,8 +83,7 @@ def test_with_a_live_key_the_header_does_nothing(shop: Shop, value: str) -> None
 
 def test_in_the_shop_s_network_there_is_no_limit_of_time(shop: Shop) -> None:
     """Only the relay knows a time that both ends share: what is over there is certified here, and the programmer learns it."""
-    headers = {**shop.headers(key="limit"), "Mcfd-Not-After": "2020-01-01T00:00:00Z"}
-    answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("LIMIT"), headers=headers)
+    answer = shop.certify(invoice("LIMIT"), key="limit", headers={"Mcfd-Not-After": "2020-01-01T00:00:00Z"})
     assert answer.status_code == 200, answer.text
     assert [(each["code"], each["field"]) for each in answer.json()["warnings"]] == [
         ("NOT_AFTER_HEADER_IGNORED", "Mcfd-Not-After")
@@ -147,8 +146,8 @@ def test_live_never_listens(shop: Shop, path: str, extra: list[tuple[str, str]],
 
 def test_late_with_prefer_is_certified_later(shop: Shop) -> None:
     """202 at once, and the receipt by the key when the sandbox's machine is back."""
-    headers = {**shop.headers("test", key="late-1"), "Mcfd-Test": "late:1", "Prefer": "respond-async"}
-    answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("LATE-1"), headers=headers)
+    late = {"Mcfd-Test": "late:1", "Prefer": "respond-async"}
+    answer = shop.certify(invoice("LATE-1"), key="late-1", mode="test", headers=late)
     assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
     outcome = wait_for(
         lambda: (found := shop.get("requests/late-1", mode="test").json())["status"] == "certified" and found,
@@ -159,18 +158,16 @@ def test_late_with_prefer_is_certified_later(shop: Shop) -> None:
 
 def test_z_is_rehearsed_too(shop: Shop) -> None:
     """Any POST with a test key: a Z without its machine closes nothing, and is closed by the retry."""
-    headers = {**shop.headers("test", key="z-rehearsed"), "Mcfd-Test": "offline:1"}
 
     def close() -> httpx.Response:
-        return shop.http.post(f"/v1/mcf/{NIM}/reports/z", json={}, headers=headers)
+        return shop.certify({}, key="z-1", mode="test", path="reports/z", headers={"Mcfd-Test": "offline:1"})
 
     assert close().json()["code"] == "BRIDGE_OFFLINE"
     assert wait_for(lambda: (answer := close()).status_code == 201 and answer, "the Z").json()["kind"] == "Z"
 
 
-def move(shop: Shop, mode: str = "test", **body: object) -> httpx.Response:
-    headers = shop.headers("live" if mode == "live" else "test")
-    return shop.http.post(f"/v1/mcf/{NIM}/test/clock", json=body, headers=headers)
+def move(shop: Shop, mode: Mode = "test", **body: object) -> httpx.Response:
+    return shop.certify(body, mode=mode, path="test/clock")
 
 
 def test_the_sandboxes_time_goes_on_and_no_other(own_shop: Shop) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import Visitor, chromium, create_users, session_of
+from support.browser import Visitor, chromium, create_users, session_of, staffed_shop
 from support.paper.escpos import printed
 from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
-from support.shop import NIM, PLAIN, Shop, invoice, running_shop, wait_for
+from support.shop import NIM, PLAIN, Shop, invoice, wait_for
 from support.sse import Screen
 from support.tools import need
 
@@ -78,8 +78,7 @@ def test_the_answer_of_certify_has_the_paper_where_it_is_wanted(shop: Shop) -> N
     """In each form, and under the same key with it or without; a form that there is not certifies nothing, and a dry run has no paper."""
 
     def certify(number: str, path: str = "certify", **query: str) -> httpx.Response:
-        headers = {**shop.headers(), "Idempotency-Key": number}
-        return shop.http.post(f"/v1/mcf/{NIM}/{path}", json=invoice(number), params=query, headers=headers)
+        return shop.certify(invoice(number), key=number, path=path, **query)
 
     first = certify("T-D", document="text").json()
     ticket = shop.get(f"certifications/{first['codeSecef']}/ticket")
@@ -140,7 +139,7 @@ def test_a_stored_z_comes_back_as_it_was_answered(shop: Shop) -> None:
 
 
 def post(shop: Shop, path: str, **query: str) -> tuple[int, dict[str, str]]:
-    answer = shop.http.post(f"/v1/mcf/{NIM}/{path}", params=query, headers=shop.headers())
+    answer = shop.certify(None, path=path, **query)
     return answer.status_code, answer.json()
 
 
@@ -157,11 +156,11 @@ def test_the_box_prints(shop: Shop, printer: ReceiptPrinter) -> None:
 
 def test_a_field_in_the_body_of_a_print_is_told(shop: Shop, printer: ReceiptPrinter) -> None:
     """How a document is printed stands in the URL: in the body it is named in `warnings`, and refused from a strict till, before paper is used (decision 27)."""
-    url, body = f"/v1/mcf/{NIM}/reports/x/print", {"copy": "duplicate"}
-    strict = shop.http.post(url, json=body, headers={**shop.headers(), "Mcfd-Strict": "true"})
+    path, body = "reports/x/print", {"copy": "duplicate"}
+    strict = shop.certify(body, path=path, headers={"Mcfd-Strict": "true"})
     assert (strict.status_code, [error["field"] for error in strict.json()["errors"]]) == (422, ["copy"])
     assert printer.jobs == []
-    lenient = shop.http.post(url, json=body, headers=shop.headers())
+    lenient = shop.certify(body, path=path)
     assert (lenient.status_code, [warning["field"] for warning in lenient.json()["warnings"]]) == (200, ["copy"])
 
 
@@ -237,8 +236,7 @@ def test_a_z_whose_printing_a_kill_cut_is_announced(tmp_path: Path, printer: Rec
     """At the next start, and not printed a second time by itself: an event and the first screen name the Z until its paper is made. One that the printer
     refused is named there as well."""
     config = {"printer": {"address": printer.address, "z": True, "timeout": 30.0}}
-    with running_shop(tmp_path, config=config) as shop:
-        create_users(shop, ["reader"])
+    with staffed_shop(tmp_path, "reader", config=config) as shop:
         shop.http.cookies.update(session_of(shop, "reader"))
 
         def unprinted() -> list[str]:

@@ -16,8 +16,7 @@ def lines(shop: Shop, state: str) -> list[dict[str, Any]]:
 
 
 def closed(shop: Shop, key: str) -> Any:
-    headers = {**shop.headers(), "Idempotency-Key": key}
-    return shop.http.post(f"/v1/mcf/{NIM}/reports/articles", json={}, headers=headers)
+    return shop.certify({}, key=key, path="reports/articles")
 
 
 def test_a_duplicate_is_numbered_and_on_record(tmp_path: Path) -> None:
@@ -25,16 +24,11 @@ def test_a_duplicate_is_numbered_and_on_record(tmp_path: Path) -> None:
     no copy."""
     printer = {"printer": {"address": "tcp://127.0.0.1:9", "timeout": 1.0}}
     with running_shop(tmp_path, config=printer) as shop:
-        body, headers = invoice("D-1"), {**shop.headers(), "Idempotency-Key": "d-1"}
-        first = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=headers)
+        first = shop.certify(invoice("D-1"), key="d-1")
         path = f"certifications/{certified(first)['codeSecef']}"
         other = certified(shop.certify(invoice("D-2")))["codeSecef"]
         assert "DUPLICATA" not in shop.get(f"{path}/ticket").text
-        problem(
-            shop.http.post(f"/v1/mcf/{NIM}/{path}/print?copy=duplicate", headers=shop.headers()),
-            503,
-            "PRINTER_UNAVAILABLE",
-        )
+        problem(shop.certify(None, path=f"{path}/print", copy="duplicate"), 503, "PRINTER_UNAVAILABLE")
         assert "copies" not in shop.get(path).json()["receipt"]
         url = f"/v1/mcf/{NIM}/{path}/ticket?copy=duplicate"
         assert shop.http.head(url, headers=shop.headers()).status_code == 405
@@ -49,8 +43,7 @@ def test_a_duplicate_is_numbered_and_on_record(tmp_path: Path) -> None:
         ]
         rows = csv.DictReader(io.StringIO(shop.get("certifications", format="csv").text))
         assert [row["state"] for row in rows].count("copy") == 3
-        again = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=headers)
-        assert again.content == first.content
+        assert shop.certify(invoice("D-1"), key="d-1").content == first.content
         assert shop.mcfd("audit").stdout.count("D-1") >= 2
         shop.stop_daemon()
         shop.verify()

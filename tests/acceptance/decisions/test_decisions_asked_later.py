@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from support.hurried import STILL
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem, untouched
 
 
@@ -21,7 +21,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def found(shop: Shop, key: str) -> dict[str, Any]:
-    answer = shop.http.get(f"/v1/mcf/{NIM}/requests/{quote(key, safe='')}", headers=shop.headers())
+    answer = shop.get(f"requests/{quote(key, safe='')}")
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -39,8 +39,7 @@ def test_decision_36_a_key_that_is_not_known(shop: Shop) -> None:
     key = fresh()
     invalid(shop.certify({**invoice(fresh()), "items": []}, key=key))
     for each in (key, fresh(), "é"):
-        answer = shop.http.get(f"/v1/mcf/{NIM}/requests/{quote(each, safe='')}", headers=shop.headers())
-        problem(answer, 404, "NOT_FOUND")
+        problem(shop.get(f"requests/{quote(each, safe='')}"), 404, "NOT_FOUND")
     sandbox = fresh()
     certified(shop.certify(invoice(fresh()), key=sandbox, mode="test"))
     problem(shop.get(f"requests/{sandbox}"), 404, "NOT_FOUND")
@@ -108,7 +107,7 @@ def test_decision_36_a_closure_is_answered(shop: Shop) -> None:
 
 
 def dry_run(shop: Shop, body: dict[str, Any], path: str = "certify", value: str = "true") -> httpx.Response:
-    return shop.http.post(f"/v1/mcf/{NIM}/{path}", params={"dry_run": value}, json=body, headers=shop.headers())
+    return shop.certify(body, path=path, dry_run=value)
 
 
 def test_decision_40_a_dry_run_says_what_would_be_certified(shop: Shop) -> None:
@@ -157,8 +156,7 @@ def test_decision_40_a_dry_run_gets_the_errors_of_the_real_one(shop: Shop) -> No
         )
         assert invalid(dry_run(shop, invoice(fresh()), value="yes")).keys() == {"dry_run"}
         for name in ("dryRun", "dry-run", "DRY_RUN", "dryrun", "dry", "preview"):  # certified for good otherwise
-            url = f"/v1/mcf/{NIM}/certify?{name}=true"
-            assert invalid(shop.http.post(url, json=invoice(fresh()), headers=shop.headers())).keys() == {name}
+            assert invalid(shop.certify(invoice(fresh()), **{name: "true"})).keys() == {name}
         for name in ("dry_run", "dryRun"):
             assert invalid(shop.certify(invoice(fresh(), **{name: True}))).keys() == {name}
 
@@ -171,7 +169,5 @@ def test_what_cannot_be_tried_is_not_done_by_a_dry_run(shop: Shop, path: str) ->
     body = {"kind": "deposit", "amount": 500, "reason": "Fond de caisse"} if path == "cash" else {}
     with untouched(shop):
         assert invalid(dry_run(shop, body, path)).keys() == {"dry_run"}
-        url = f"/v1/mcf/{NIM}/{path}?dryRun=true"
-        assert invalid(shop.http.post(url, json=body, headers=shop.headers())).keys() == {"dryRun"}
-        url, body = f"/v1/mcf/{NIM}/{path}", {**body, "dry_run": True}
-        assert invalid(shop.http.post(url, json=body, headers=shop.headers())).keys() == {"dry_run"}
+        assert invalid(shop.certify(body, path=path, dryRun="true")).keys() == {"dryRun"}
+        assert invalid(shop.certify({**body, "dry_run": True}, path=path)).keys() == {"dry_run"}

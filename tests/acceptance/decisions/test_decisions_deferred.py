@@ -14,8 +14,11 @@ ASYNC = {"Prefer": "respond-async"}
 
 
 def defer(shop: Shop, body: Any, *, key: str = "", headers: dict[str, str] = ASYNC, **where: Any) -> httpx.Response:
-    sent = {**shop.headers(key=key, **where), **headers}
-    return shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=sent)
+    return shop.certify(body, key=key, headers=headers, **where)
+
+
+def taken_back(shop: Shop, key: str) -> httpx.Response:
+    return shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers())
 
 
 def taken(answer: httpx.Response) -> dict[str, Any]:
@@ -45,19 +48,14 @@ def dead(own_shop: Shop) -> Shop:
 
 def test_the_answer_has_the_slip_where_it_is_wanted(dead: Shop) -> None:
     """As `…/ticket` gives it, for the till to print at once; a repeat under the same key has it in another form, or none."""
-    path, key = f"/v1/mcf/{NIM}/certify", fresh()
+    key = fresh()
     for form in ("text", "html", ""):
-        headers = {**dead.headers(key=key), **ASYNC}
-        query = {"document": form} if form else {}
-        body = taken(dead.http.post(path, json=invoice("S-1"), params=query, headers=headers))
+        body = taken(defer(dead, invoice("S-1"), key=key, **({"document": form} if form else {})))
         ticket = dead.get(f"requests/{key}/ticket", **({"format": form} if form else {}))
         assert "SANS VALEUR FISCALE" in ticket.text
         paper = body.get("document")
         assert (b64decode(paper["content"]).decode() if paper else "") == (ticket.text if form else "")
-    refused = dead.http.post(
-        path, json=invoice("S-2"), params={"document": "docx"}, headers={**dead.headers(key=fresh()), **ASYNC}
-    )
-    assert refused.status_code == 422
+    assert defer(dead, invoice("S-2"), key=fresh(), document="docx").status_code == 422
 
 
 def test_a_till_that_does_not_wait(shop: Shop) -> None:
@@ -79,7 +77,7 @@ def test_a_till_that_does_not_wait(shop: Shop) -> None:
     for copy in (1, 2):  # a duplicate is one, wherever it is fetched (SFE 2.11)
         assert f"DUPLICATA N° {copy}" in shop.get(f"requests/{key}/ticket", copy="duplicate").text
     assert shop.get(f"certifications/{receipt['codeSecef']}").json()["receipt"]["copies"] == 2
-    problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
+    problem(taken_back(shop, key), 409, "REQUEST_NOT_WAITING")
     shop.verify()
 
 
@@ -119,9 +117,8 @@ def test_a_dead_machine_comes_back(dead: Shop) -> None:
     problem(defer(shop, invoice(numbers[0]), key=fresh()), 409, "DUPLICATE_INVOICE")
     problem(defer(shop, invoice(fresh()), key=keys[0]), 409, "IDEMPOTENCY_KEY_REUSED")
     problem(shop.certify(invoice(fresh())), 503, "BRIDGE_OFFLINE")
-    back = shop.http.delete(f"/v1/mcf/{NIM}/requests/{keys[3]}", headers=shop.headers())
-    assert back.json()["status"] == request_state(shop, keys[3])["status"] == "abandoned"
-    assert shop.http.delete(f"/v1/mcf/{NIM}/requests/{keys[3]}", headers=shop.headers()).status_code == 200
+    assert taken_back(shop, keys[3]).json()["status"] == request_state(shop, keys[3])["status"] == "abandoned"
+    assert taken_back(shop, keys[3]).status_code == 200
     assert shop.get("reports/x").json()["waiting"] == {"count": 3, "total": 45000}
     assert shop.get("requests/never").status_code == 404
     shop.kill_daemon()
@@ -251,12 +248,12 @@ def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
     shop.machines[0].kill()
     shop.mcfd("restore", str(copy), "--yes", check=True)
     shop.start_daemon(ready=False)
-    problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
+    problem(taken_back(shop, key), 409, "REQUEST_NOT_WAITING")
     shop.machines[0].start()
     wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "the machine's comparison")
     assert request_state(shop, key)["status"] == "in_doubt"
     problem(shop.certify(invoice(key)), 409, "DUPLICATE_INVOICE")
-    problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
+    problem(taken_back(shop, key), 409, "REQUEST_NOT_WAITING")
     assert request_state(shop, key)["status"] == "in_doubt"
     shop.mcfd("machine", "settle", NIM, "--decision", "adopt", "--reason", "a copy was put back", check=True)
     receipt = request_state(shop, key)["receipt"]

@@ -20,8 +20,7 @@ def credit(shop: Shop, **changes: Any) -> Any:
 
 
 def strict(shop: Shop, body: dict[str, Any], path: str = "certify") -> Any:
-    headers = {**shop.headers(), "Mcfd-Strict": "true"}
-    return shop.http.post(f"/v1/mcf/{NIM}/{path}", json=body, headers=headers)
+    return shop.certify(body, path=path, headers={"Mcfd-Strict": "true"})
 
 
 @pytest.mark.parametrize(

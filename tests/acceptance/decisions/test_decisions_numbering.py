@@ -39,9 +39,7 @@ def test_the_series_is_unbroken(tmp_path: Path) -> None:
         shop.start_daemon()
         assert certified(shop.certify(without()))["invoiceNumber"] == f"{prefix}000011"
         assert certified(shop.certify(without(invoiceType="EV")))["invoiceNumber"].endswith("-000001")
-        headers = {**shop.headers(), "Idempotency-Key": "n-1"}
-        path = "/v1/mcf/EL02000015-1/certify"
-        answers = [shop.http.post(path, json=without(), headers=headers).json() for _ in range(2)]
+        answers = [shop.certify(without(), key="n-1").json() for _ in range(2)]
         assert answers[0] == answers[1]
         assert answers[0]["invoiceNumber"] == f"{prefix}000012"
 
@@ -54,8 +52,7 @@ def sandbox_to(shop: Shop, moment: datetime) -> None:
 
 
 def move(shop: Shop, days: int, hours: int) -> str:
-    path, headers = "/v1/mcf/EL02000015-1/test/clock", shop.headers("test")
-    answer = shop.http.post(path, json={"days": days, "hours": hours}, headers=headers)
+    answer = shop.certify({"days": days, "hours": hours}, mode="test", path="test/clock")
     assert answer.status_code == 200, answer.text
     return str(answer.json()["now"])
 
@@ -75,8 +72,7 @@ def test_a_number_is_taken_for_a_year_where_the_shop_says_so(tmp_path: Path) -> 
         late = certified(shop.certify(invoice("F-2"), mode="test"))
         sandbox_to(shop, new_year + timedelta(hours=2))
         assert code_of(shop, invoice("f-2")) == "DUPLICATE_INVOICE"
-        headers = {**shop.headers("test"), "Mcfd-Test": "line-lost-at-38h"}
-        again = shop.http.post("/v1/mcf/EL02000015-1/certify", json=invoice("F-1"), headers=headers).json()
+        again = shop.certify(invoice("F-1"), mode="test", headers={"Mcfd-Test": "line-lost-at-38h"}).json()
         assert again["codeSecef"] != first["codeSecef"]
         assert code_of(shop, invoice("F-1")) == "DUPLICATE_INVOICE"
         sandbox_to(shop, new_year + timedelta(days=2))

@@ -18,7 +18,7 @@ def outages(shop: Shop, **query: str) -> list[dict[str, Any]]:
 
 
 def notify(shop: Shop, number: int, *, key: str = "", **body: str) -> httpx.Response:
-    return shop.http.post(f"/v1/mcf/{NIM}/outages/{number}/notified", json=body, headers=shop.headers(key=key))
+    return shop.certify(body, key=key, path=f"outages/{number}/notified")
 
 
 def refused(shop: Shop) -> None:
@@ -41,8 +41,7 @@ def test_a_sale_of_a_till_that_does_not_wait_begins_the_outage(own_shop: Shop) -
     own_shop.machines[0].kill()
     wait_for(lambda: not own_shop.is_ready(), "the machine's death")
     key = fresh()
-    headers = {**own_shop.headers(key=key), "Prefer": "respond-async"}
-    assert own_shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(fresh()), headers=headers).status_code == 202
+    assert own_shop.certify(invoice(fresh()), key=key, headers={"Prefer": "respond-async"}).status_code == 202
     (outage,) = outages(own_shop)
     assert outage["sales"] == {"count": 1, "total": 15000}
     own_shop.machines[0].start()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,17 +149,17 @@ def test_decision_6_every_post_has_the_key(tmp_path: Path) -> None:
     with ReceiptPrinter() as printer, running_shop(tmp_path, config={"printer": {"address": printer.address}}) as shop:
         document = shop.http.get("/openapi.json").json()
         for name, path, body, mode in _every_post(shop, document):
-            url, headers = f"/v1/mcf/{NIM}/{path}", shop.headers(mode, key=name)
-            first = shop.http.post(url, json=body, headers=headers)
+            send = partial(shop.certify, key=name, mode=mode, path=path)
+            first = send(body)
             assert first.is_success, (name, first.text)
             assert "idempotency-replayed" not in first.headers, name
             printed = len(printer.jobs)
-            again = shop.http.post(url, json=body, headers=headers)
+            again = send(body)
             assert (again.status_code, again.content) == (first.status_code, first.content), name
             assert again.headers["idempotency-replayed"] == "true", name
-            problem(shop.http.post(url, json={**body, "more": 1}, headers=headers), 409, "IDEMPOTENCY_KEY_REUSED")
+            problem(send({**body, "more": 1}), 409, "IDEMPOTENCY_KEY_REUSED")
             if name.startswith("print_"):
-                problem(shop.http.post(f"{url}?lang=en", json=body, headers=headers), 409, "IDEMPOTENCY_KEY_REUSED")
+                problem(send(body, lang="en"), 409, "IDEMPOTENCY_KEY_REUSED")
             assert len(printer.jobs) == printed, name
         posts = [each["post"] for each in document["paths"].values() if "post" in each]
         for each in posts:
@@ -201,8 +202,7 @@ def test_unknown_fields_are_told_or_refused(shop: Shop) -> None:
     """27: a misspelt field is a warning of a certified invoice, kept with it; with `Mcfd-Strict: true` a 422, and nothing is sent."""
     body = invoice("U-1", price_mode="TTC")
     before = shop.machines[0].counters
-    strict = {**shop.headers(), "Mcfd-Strict": "true"}
-    refused = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=strict)
+    refused = shop.certify(body, headers={"Mcfd-Strict": "true"})
     assert (refused.status_code, refused.json()["code"]) == (422, "INVALID_REQUEST")
     assert refused.json()["errors"] == [
         {"field": "price_mode", "message": "is not a known field; did you mean priceMode?"}
@@ -212,7 +212,7 @@ def test_unknown_fields_are_told_or_refused(shop: Shop) -> None:
     (warning,) = answer["warnings"]
     assert (warning["code"], warning["field"]) == ("UNKNOWN_FIELD", "price_mode")
     assert shop.get(f"certifications/{answer['codeSecef']}").json()["receipt"] == answer
-    unclear = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers={**shop.headers(), "Mcfd-Strict": "yes"})
+    unclear = shop.certify(body, headers={"Mcfd-Strict": "yes"})
     assert unclear.json()["errors"][0]["field"] == "Mcfd-Strict"
 
 
@@ -237,15 +237,16 @@ def test_unknown_fields_of_a_closure_are_told_or_refused(
     shop: Shop, path: str, body: dict[str, Any], near: str
 ) -> None:
     """27, and 40 for the header of a rehearsal with a live key: a closure cannot be taken back. What is stored, and read again, has no warnings."""
-    url, (field,) = f"/v1/mcf/{NIM}/{path}", body
+    (field,) = body
+    certified(shop.certify(invoice(fresh())))
     words = f"{field}: is not a known field" + (f"; did you mean {near}?" if near else "")
     is_over = path in ("reports/z", "reports/articles")
     before = shop.get("reports").json()["count"]
-    refused = shop.http.post(url, json=body, headers={**shop.headers(), "Mcfd-Strict": "true"})
+    refused = shop.certify(body, path=path, headers={"Mcfd-Strict": "true"})
     assert (refused.status_code, refused.json()["detail"]) == (422, words), refused.text
     assert shop.get("reports").json()["count"] == before
-    once = {**shop.headers(key=f"told-{path}"), "Mcfd-Test": "offline"}
-    answers = [shop.http.post(url, json=body, headers=once) for _ in range(2)]
+    test = {"Mcfd-Test": "offline"}
+    answers = [shop.certify(body, key=f"told-{path}", path=path, headers=test) for _ in range(2)]
     if not is_over:
         assert [answer.json()["code"] for answer in answers] == ["PERIOD_NOT_OVER"] * 2
         return
@@ -255,8 +256,7 @@ def test_unknown_fields_of_a_closure_are_told_or_refused(
         ("UNKNOWN_FIELD", field),
         ("TEST_HEADER_IGNORED", "Mcfd-Test"),
     ]
-    plain = shop.http.post(url, json={}, headers=shop.headers()).json()
-    assert "warnings" not in plain
+    assert "warnings" not in shop.certify({}, path=path).json()
     if path == "reports/z":
         stored = shop.get(f"reports/z/{answers[0].json()['z_number']}").json()
         assert stored == {name: value for name, value in answers[0].json().items() if name != "warnings"}
@@ -270,8 +270,8 @@ def test_unknown_fields_of_a_closure_are_told_or_refused(
 def test_a_condition_that_is_not_read_closes_nothing(shop: Shop, field: str, is_in_url: bool) -> None:
     """27: `afterZ` prevents a second closure. Misspelt, or in the URL, and ignored, it would close the period that it was to leave open."""
     before = shop.get("reports").json()["count"]
-    where: dict[str, Any] = {"params": {field: 0}, "json": {}} if is_in_url else {"json": {field: 0, "note": "x"}}
-    refused = shop.http.post(f"/v1/mcf/{NIM}/reports/z", headers=shop.headers(), **where)
+    body, query = ({}, {field: "0"}) if is_in_url else ({field: 0, "note": "x"}, {})
+    refused = shop.certify(body, path="reports/z", **query)
     words = (
         "belongs in the body" if field in ("afterZ", "cashCounted") else "is not a known field; did you mean afterZ?"
     )

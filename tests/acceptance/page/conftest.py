@@ -2,8 +2,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser
-from support.browser import FRENCH_DESKTOP, Person, View, chromium, create_users, session_of
-from support.shop import Shop, invoice, running_shop
+from support.browser import FRENCH_DESKTOP, Person, View, chromium, session_of, staffed_shop
+from support.shop import Shop, invoice
 
 from daemon.core.people import ROLES
 
@@ -18,8 +18,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Running, with some sales, and with a user of each role, called as the role is."""
-    with running_shop(tmp_path_factory.mktemp("shop")) as shop:
-        create_users(shop, ROLES)
+    with staffed_shop(tmp_path_factory.mktemp("shop"), *ROLES) as shop:
         for number in range(4):
             assert shop.certify(invoice(f"P-{number}", 1500 + number)).status_code == 200
         yield shop

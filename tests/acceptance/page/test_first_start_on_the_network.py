@@ -52,7 +52,7 @@ def test_a_box_whose_clock_begins_in_1970(tmp_path: Path) -> None:
     first = ("support.empty_box", "set_clock_back", {"right": str(right)})
     process = start_program("mcfd", words, log, environ, first)
     try:
-        wait_for(lambda: "http://127.0.0.1" in log.read_text(), "the page", 60)
+        wait_for(lambda: "http://127.0.0.1" in log.read_text(), "the page")
         assert "this box alone" in log.read_text()
         right.touch()
         assert process.wait(20) == UNAVAILABLE
@@ -93,7 +93,7 @@ def set_up(folder: Path) -> None:
         guess(box)
         assert not (folder / "tls").exists()
         key = decide(box, code)
-        wait_for(box.is_ready, "a ready daemon", 60)
+        wait_for(box.is_ready, "a ready daemon")
         assert certificate(box, FIRST) == before
         till = {"Authorization": f"Bearer {key}"}
         assert box.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("F-1"), headers=till).status_code == 200

@@ -17,10 +17,10 @@ from support.browser import (
     Person,
     View,
     Visitor,
-    create_users,
     session_of,
+    staffed_shop,
 )
-from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 from common.numbers import money
 from daemon.operations import CreateKey
@@ -145,7 +145,7 @@ def test_a_till_closes_while_the_form_is_open(person: People, shop: Shop) -> Non
     assert shop.close_period().status_code == 201
     before = zs(shop)
     late = {"cashCounted": 1900, "afterZ": before[-1] - 1}
-    refused = shop.http.post(f"/v1/mcf/{NIM}/reports/z", json=late, headers=shop.headers())
+    refused = shop.certify(late, path="reports/z")
     assert (refused.status_code, refused.json()["code"]) == (409, "PERIOD_ENDED")
     awa.page.get_by_test_id("confirm-z").click()
     expect(awa.page.get_by_role("alert").last).to_contain_text("clôturée entre-temps")
@@ -166,7 +166,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
     page = awa.go("/ui/z")
     expect(page.get_by_test_id("machine-state")).to_have_count(0)
     shop.machines[0].kill()
-    wait_for(lambda: shop.http.get("/health/ready").status_code == 503, "the machine is missed", 60)
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 503, "the machine is missed")
     page.get_by_test_id("confirm-z").click()
     expect(page.get_by_role("alert")).to_have_text(
         "La machine ne répond pas\N{NO-BREAK SPACE}; rien n'a été fait.", timeout=PATIENCE_MS
@@ -175,7 +175,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
     expect(page.get_by_test_id("machine-state")).to_contain_text("ne répond pas")
     assert zs(shop) == before
     shop.machines[0].start()
-    wait_for(lambda: shop.http.get("/health/ready").status_code == 200, "the machine", 60)
+    wait_for(lambda: shop.http.get("/health/ready").status_code == 200, "the machine")
     page.get_by_test_id("confirm-z").click()
     awa.sees("z-number")
     assert zs(shop) == [*before, int(awa.text("z-number"))]
@@ -184,8 +184,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
 def test_the_shops_name_stays_when_its_machine_is_away(tmp_path: Path) -> None:
     """The first screen has it, also of a box that was started again while the machine is switched off: as on its papers. What waits for a
     headquarters gets no message where there is none."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["manager"])
+    with staffed_shop(tmp_path, "manager") as shop:
         shop.http.cookies.update(session_of(shop, "manager"))
 
         def screen_text(path: str) -> str:
@@ -211,7 +210,7 @@ def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> N
     awa.go("/ui/closures").get_by_role("link", name="Fichiers pour le comptable").click()
     awa.press("Make the file")
     link = awa.page.get_by_role("link", name=re.compile(r"^journal-.*\.csv$"))
-    expect(link).to_be_visible(timeout=PATIENCE_MS)
+    expect(link).to_be_visible()
     with awa.page.expect_download() as download:
         link.click()
     lines = download.value.path().read_text("utf-8-sig").splitlines()
@@ -246,8 +245,7 @@ def test_a_declaration_says_what_it_is_not(person: People, shop: Shop) -> None:
 def test_a_machine_that_was_replaced_is_read_and_closed_in_the_page(tmp_path: Path) -> None:
     """Its sales and its open period were nowhere in the page, which was green, while no till had a key for the new machine. The banner says both, one after the
     other; the old machine's invoices are found, and its last day is closed without it."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["manager"])
+    with staffed_shop(tmp_path, "manager") as shop:
         assert shop.certify(invoice("OLD-1", 2500)).status_code == 200
         shop.x_with(1)
         shop.stop_daemon()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from support.browser import FRENCH_PHONE, Person, create_users, session_of, usable
+from support.browser import FRENCH_PHONE, Person, session_of, staffed_shop, usable
 from support.receivers.receipt_printer import ReceiptPrinter
-from support.shop import NIM, Shop, invoice, running_shop
+from support.shop import NIM, Shop, invoice
 
 pytestmark = pytest.mark.long
 
@@ -56,8 +56,10 @@ def test_a_form_stays_where_its_session_has_ended(person: People, shop: Shop, *,
 
 def test_a_print_without_an_answer_may_have_come(browser: Browser, tmp_path: Path) -> None:
     """The browser showed its own error, and who went back and pressed again had two papers: a printer cannot be asked what it has printed."""
-    with ReceiptPrinter() as printer, running_shop(tmp_path, config={"printer": {"address": printer.address}}) as shop:
-        create_users(shop, ["seller"])
+    with (
+        ReceiptPrinter() as printer,
+        staffed_shop(tmp_path, "seller", config={"printer": {"address": printer.address}}) as shop,
+    ):
         assert shop.certify(invoice("PRINT")).status_code == 200
         awa = Person(browser, shop, FRENCH_PHONE, session_of(shop, "seller"))
         page = awa.go("/ui/journal/1")

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 
 import httpx
 import pytest
-from support.browser import Visitor, create_users
-from support.shop import IFU, NIM, Machine, Shop, invoice, running_shop
+from support.browser import Visitor, staffed_shop
+from support.shop import IFU, NIM, Machine, Shop, invoice
 
 BAKERY = {"clientType": "PM", "name": "Boulangerie Wend Panga", "ifu": "00012345A"}
 
@@ -92,8 +92,7 @@ def test_a_day_that_no_box_has_is_none(reader: httpx.Client, path: str, day: str
 def test_an_invoice_of_a_machine_in_test_mode_is_none(tmp_path: Path) -> None:
     """Its screen says so as its paper does, also when the machine is long out of that mode: its code begins with TESTFACT for ever."""
     machine = Machine(tmp_path, NIM, IFU, "--test-mode")
-    with running_shop(tmp_path, machines=(machine,), per_machine={"test_mode": True}) as shop:
-        create_users(shop, ("reader",))
+    with staffed_shop(tmp_path, "reader", machines=(machine,), per_machine={"test_mode": True}) as shop:
         assert shop.certify(invoice("T-1")).json()["codeSecef"].startswith("TESTFACT")
         with Visitor(shop, "reader", "en") as reader:
             link = re.search(r'href="(/ui/journal/[^"]+)"', reader.get("/ui/journal").text)
@@ -102,11 +101,9 @@ def test_an_invoice_of_a_machine_in_test_mode_is_none(tmp_path: Path) -> None:
 
 def test_a_shop_that_has_sold_nothing_has_no_empty_table(tmp_path: Path) -> None:
     """Where there is nothing yet it says so: without a search nothing was searched for in vain."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ("reader",))
-        with Visitor(shop, "reader", "en") as reader:
-            assert journal_text(reader) == "None yet."
-            assert journal_text(reader, q="x") == "Nothing found."
-            for path in ("/ui/x", "/ui/a"):
-                screen = reader.get(path).text
-                assert ("<table" in screen, screen.count("None yet.")) == (False, 3), path
+    with staffed_shop(tmp_path, "reader") as shop, Visitor(shop, "reader", "en") as reader:
+        assert journal_text(reader) == "None yet."
+        assert journal_text(reader, q="x") == "Nothing found."
+        for path in ("/ui/x", "/ui/a"):
+            screen = reader.get(path).text
+            assert ("<table" in screen, screen.count("None yet.")) == (False, 3), path

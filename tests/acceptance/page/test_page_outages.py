@@ -12,13 +12,12 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 
-import httpx
 import pytest
-from support.browser import Visitor, create_users
+from support.browser import Visitor, create_users, staffed_shop
 from support.ledgers.ledger import Till
 from support.ledgers.ledger import invoice as sale
 from support.receivers.headquarters import HttpHeadquarters
-from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 from common.language import Text
 from daemon.store.store import Store
@@ -31,13 +30,25 @@ HOUR = 3_600_000
 @pytest.fixture
 def dead(tmp_path: Path) -> Iterator[Shop]:
     """A shop with people, whose machine has died: a sale is taken on to be certified later."""
-    with running_shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
-        create_users(shop, ("manager", "reader"))
+    with staffed_shop(tmp_path, "manager", "reader", per_machine={"when_out_of_order": "defer"}) as shop:
         shop.machines[0].kill()
         wait_for(lambda: not shop.is_ready(), "the machine's death")
         assert shop.certify(invoice("waits")).status_code == 202
         assert shop.get("outages").json()["count"] == 1
         yield shop
+
+
+def state_of(shop: Shop, role: str = "reader") -> str:
+    """The banner, with plain spaces and letters."""
+    with Visitor(shop, role) as client:
+        return unescape(client.look("/ui/state")).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def finding(shop: Shop, check: str) -> dict[str, str]:
+    """Of `mcfd doctor`."""
+    checks = json.loads(shop.mcfd("doctor", "--json").stdout)["checks"]
+    (found,) = (each for each in checks if each["check"] == check)
+    return found
 
 
 def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
@@ -86,17 +97,16 @@ def test_a_sale_by_hand_waits_as_those_of_tills_do(dead: Shop) -> None:
         slip = re.search(rf'href="(/f/[^"]+)">{number}<', answer.text)
         assert "SANS VALEUR FISCALE" in client.get(slip[1]).text
         dead.machines[0].start()
-        wait_for(lambda: len(dead.machines[0].certified()) == 2, "both sales", 60)
+        wait_for(lambda: len(dead.machines[0].certified()) == 2, "both sales")
         assert dead.machines[0].certified()[-1]["number"] == number
-        wait_for(lambda: client.post("/ui/sale", data=form).url.path.startswith("/ui/journal/"), "the invoice", 60)
+        wait_for(lambda: client.post("/ui/sale", data=form).url.path.startswith("/ui/journal/"), "the invoice")
 
 
 @pytest.mark.parametrize(("limit", "is_long"), [(0.5, True), (300.0, False)])
 def test_an_outage_that_is_over_is_still_to_be_notified(tmp_path: Path, limit: float, is_long: bool) -> None:
     """The law wants both notified at once (7 c), and the machine may be back before anybody reads the page: it says so until it is noted, to
     who may note it. A till that was refused for a second is no reason."""
-    with running_shop(tmp_path, per_machine={"outage_after": limit}) as shop:
-        create_users(shop, ("manager", "seller"))
+    with staffed_shop(tmp_path, "manager", "seller", per_machine={"outage_after": limit}) as shop:
         shop.machines[0].kill()
         wait_for(lambda: shop.certify(invoice("refused")).status_code == 503, "an outage")
         begun = time.monotonic()
@@ -148,21 +158,13 @@ def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, l
     with closing(sqlite3.connect(dead.ledger)) as connection, connection:
         connection.execute("UPDATE deferred SET sold_at = sold_at - ?", (hours * HOUR,))
     dead.start_daemon(ready=False)
-    with Visitor(dead, "manager") as client:
-        state = client.get("/ui/state").text
+    state = state_of(dead)
     assert f'data-level="{banner}"' in state, state
     left = f"il reste {48 - hours - 1} heures" if hours < 48 else "les 48 heures de la loi sont passées"
     assert left in state, state
-    metrics = httpx.get(f"http://127.0.0.1:{dead.port}/metrics").text
-    (line,) = (
-        line for line in metrics.splitlines() if line.startswith("mcfd_deferred_oldest_seconds") and "live" in line
-    )
-    assert hours * 3600 <= float(line.split()[-1]) < (hours + 1) * 3600
-    found = json.loads(dead.mcfd("doctor", "--json").stdout)
-    (finding,) = (each for each in _findings(found) if each["check"] == "deferred")
-    assert finding["state"] == level
-    (outage,) = (each for each in _findings(found) if each["check"] == "outage")
-    assert outage["state"] == "fail"
+    (seconds,) = re.findall(r"(?m)^mcfd_deferred_oldest_seconds{.*live.*} (\S+)$", dead.http.get("/metrics").text)
+    assert hours * 3600 <= float(seconds) < (hours + 1) * 3600
+    assert [finding(dead, check)["state"] for check in ("deferred", "outage")] == [level, "fail"]
     assert dead.get("outages").json()["outages"][0]["to"] is None
 
 
@@ -193,13 +195,11 @@ def test_a_waiting_sale_that_needs_a_decision_is_announced(dead: Shop) -> None:
         connection.execute("UPDATE deferred SET state = 'doubtful'")
     dead.machines[0].start()
     dead.start_daemon()
-    with Visitor(dead, "manager") as client:
-        banner = unescape(client.get("/ui/state").text).replace("\N{NO-BREAK SPACE}", " ")
-        assert "1 d'entre elles demande une décision" in banner
-        assert "/ui/waiting" in banner
-    found = json.loads(dead.mcfd("doctor", "--json").stdout)
-    (finding,) = (each for each in _findings(found) if each["check"] == "deferred")
-    assert (finding["state"], "decide for each" in str(finding)) == ("fail", True)
+    banner = state_of(dead, "manager")
+    assert "1 d'entre elles demande une décision" in banner
+    assert "/ui/waiting" in banner
+    found = finding(dead, "deferred")
+    assert (found["state"], "decide for each" in str(found)) == ("fail", True)
 
 
 def test_what_is_in_doubt_of_a_former_taxpayer_is_decided_in_the_page(dead: Shop, tmp_path: Path) -> None:
@@ -261,17 +261,10 @@ def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path
     dead.stop_daemon()
     dead.machines = (new.start(),)
     dead.start_daemon()
-    with Visitor(dead, "manager") as client:
-        state = client.get("/ui/state").text
-    assert f"{NIM}, pour laquelle des ventes attendent, n&#39;est plus dans la configuration" in state, state
-    (finding,) = (
-        each for each in _findings(json.loads(dead.mcfd("doctor", "--json").stdout)) if each["check"] == "deferred"
-    )
-    assert (finding["state"], finding["nim"]) == ("fail", NIM)
-    assert (
-        f'mcfd_deferred_oldest_seconds{{mode="live",nim="{NIM}"}}'
-        in httpx.get(f"http://127.0.0.1:{dead.port}/metrics").text
-    )
+    assert f"{NIM}, pour laquelle des ventes attendent, n'est plus dans la configuration" in state_of(dead)
+    found = finding(dead, "deferred")
+    assert (found["state"], found["nim"]) == ("fail", NIM)
+    assert f'mcfd_deferred_oldest_seconds{{mode="live",nim="{NIM}"}}' in dead.http.get("/metrics").text
     dead.stop_daemon()
     dead.machines = (first,)
     dead.more_config = f'[[machine]]\nnim = "{new.nim}"\nport = "{new.link}"\nspare_for = "{NIM}"\n'
@@ -284,19 +277,17 @@ def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path
 def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) -> None:
     """A blocked machine answers, and sells nothing: red from the outage on, also after a restart, until a sale is certified; amber once it has met
     the tax server since."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ("reader",))
+    with staffed_shop(tmp_path, "reader") as shop:
         shop.machines[0].order("mode", mode="blocked")
         assert shop.certify(invoice("B-0")).status_code == 422
-        with Visitor(shop, "reader") as client:
-            state = client.get("/ui/state").text
+        state = state_of(shop)
         assert 'data-level="amber"' in state, state
         assert "la prochaine dira si elle les refuse toutes" in state
         assert shop.certify(invoice("B-1")).status_code == 422
         for _ in range(2):
             with Visitor(shop, "reader") as client:
-                state = client.get("/ui/state").text
                 assert 'data-state="attention">refuse toutes les factures<' in client.get("/ui/").text
+            state = state_of(shop)
             assert 'data-level="bad"' in state, state
             assert "Ventes arrêtées depuis" in state
             assert "la machine a refusé toutes les factures" in state
@@ -306,33 +297,25 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
         for seconds, level in ((-3600, "bad"), (3600, "amber")):
             contact = f"{datetime.now(UTC) + timedelta(seconds=seconds):%Y%m%d%H%M%S}"
             shop.machines[0].order("tax-server", reachable=True, last_contact=contact)
-            wait_for(
-                lambda contact=contact: shop.get("info").json()["taxServer"]["lastContact"] == contact,
-                "the reading",
-                60,
-            )
-            with Visitor(shop, "reader") as client:
-                state = client.get("/ui/state").text
+            wait_for(lambda at=contact: shop.get("info").json()["taxServer"]["lastContact"] == at, "the reading")
+            state = state_of(shop)
             assert f'data-level="{level}"' in state, state
             assert "Ventes arrêtées depuis" in state
             assert ("la prochaine vente dira" in state) == (level == "amber")
         shop.machines[0].order("mode", mode="active")
         assert shop.certify(invoice("B-0")).status_code == 200
-        with Visitor(shop, "reader") as client:
-            assert 'data-level="good"' in client.get("/ui/state").text
+        assert 'data-level="good"' in state_of(shop)
 
 
 def test_sales_that_wait_for_a_decision_say_so(tmp_path: Path) -> None:
     """They were told to be certified later, and nobody that it takes a person: the banner has the decision, and its link for who makes it."""
-    with running_shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
-        create_users(shop, ("technician", "seller"))
+    with staffed_shop(tmp_path, "technician", "seller", per_machine={"when_out_of_order": "defer"}) as shop:
         assert shop.certify(invoice("before")).status_code == 200
         shop.machines[0].order("counters", tc=0, fvc=0)
-        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention")
         assert shop.certify(invoice("waits")).status_code == 202
         for role, link in (("technician", '<a href="/ui/attention">Décider</a>'), ("seller", ">Afficher</a>")):
-            with Visitor(shop, role) as client:
-                state = client.get("/ui/state", headers={"Accept-Language": "fr"}).text
+            state = state_of(shop, role)
             assert "une décision est attendue" in state, state
             assert link in state, state
 
@@ -340,45 +323,38 @@ def test_sales_that_wait_for_a_decision_say_so(tmp_path: Path) -> None:
 def test_headquarters_that_has_had_no_closure_for_days_is_in_the_banner(tmp_path: Path) -> None:
     hq = HttpHeadquarters(tmp_path)  # nobody listens there
     upstream = {"kind": "https", "url": hq.url, "secret_file": str(hq.keys.file)}
-    with running_shop(tmp_path, config={"upstream": upstream}) as shop:
-        create_users(shop, ("reader",))
+    with staffed_shop(tmp_path, "reader", config={"upstream": upstream}) as shop:
         shop.closed()
-        with Visitor(shop, "reader") as client:
-            assert 'data-level="good"' in client.get("/ui/state").text
+        assert 'data-level="good"' in state_of(shop)
         shop.stop_daemon()
         with closing(sqlite3.connect(shop.ledger)) as connection, connection:
             connection.execute("UPDATE outbox SET created_at = created_at - ?", (50 * HOUR,))
         shop.start_daemon()
-        with Visitor(shop, "reader") as client:
-            state = client.get("/ui/state").text
+        state = state_of(shop)
     assert 'data-level="amber"' in state, state
     assert "le siège ne reçoit plus de clôture depuis 2 jours" in state
 
 
 def test_a_nightly_copy_that_fails_for_days_is_in_the_banner(tmp_path: Path) -> None:
     """The journal of systemd is rarely read: the day on which the copy is needed is no day to learn that there is none."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ("reader", "technician"))
+    with staffed_shop(tmp_path, "reader", "technician") as shop:
         shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
         (copy,) = (shop.ledger.parent / "backups").glob("*.sqlite3")
-        with Visitor(shop, "reader") as client:
-            for days, level in ((0, "good"), (2, "good"), (5, "amber")):
-                at = time.time() - days * 86_400 - 60
-                os.utime(copy, (at, at))
-                state = client.get("/ui/state").text
-                assert f'data-level="{level}"' in state, state
-        with Visitor(shop, "technician") as client:
-            assert '<a href="/ui/box">Afficher</a>' in client.look("/ui/state")  # where each finding has what to do
+        for days, level in ((0, "good"), (2, "good"), (5, "amber")):
+            at = time.time() - days * 86_400 - 60
+            os.utime(copy, (at, at))
+            state = state_of(shop)
+            assert f'data-level="{level}"' in state, state
+        assert '<a href="/ui/box">Afficher</a>' in state_of(shop, "technician")  # where each finding has what to do
     assert "la dernière copie du registre date de 5 jours" in state
     assert "/ui/box" not in state
 
 
 def test_a_machine_in_attention_that_left_the_configuration_is_decided(tmp_path: Path) -> None:
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ("technician",))
+    with staffed_shop(tmp_path, "technician") as shop:
         assert shop.certify(invoice("B-1")).status_code == 200
         shop.machines[0].order("counters", tc=0, fvc=0)
-        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+        wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention")
         shop.stop_daemon()
         new = Machine(tmp_path, "EL02000088-1")
         shop.machines = (new.start(),)
@@ -401,14 +377,4 @@ def test_of_several_machines_the_one_that_is_out_of_order_is_named(tmp_path: Pat
         shop.start()
         create_users(shop, ("reader",))
         second.kill()
-        with Visitor(shop, "reader") as client:
-            wait_for(
-                lambda: f"en panne\N{NO-BREAK SPACE}: {second.nim}" in client.get("/ui/state").text, "the banner", 60
-            )
-
-
-def _findings(expected: object) -> list[dict[str, str]]:
-    if isinstance(expected, dict):
-        return next(value for value in expected.values() if isinstance(value, list))
-    assert isinstance(expected, list)
-    return expected
+        wait_for(lambda: f"en panne : {second.nim}" in state_of(shop), "the banner")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import PASSWORD, create_in_passing, session_of
-from support.shop import NIM, PLAIN, Shop, invoice
+from support.browser import PASSWORD, Visitor, create_in_passing, session_of
+from support.shop import NIM, Shop, invoice
 
 from daemon.api.service import PAGE_ROUTES
 from daemon.core.people import ROLES, may
@@ -22,7 +22,7 @@ BecomeRole = Callable[[str], None]
 
 @pytest.fixture
 def client(shop: Shop):
-    with httpx.Client(base_url=f"http://127.0.0.1:{shop.port}", timeout=60, verify=PLAIN) as client:
+    with Visitor(shop, language="en") as client:
         yield client
 
 
@@ -39,9 +39,8 @@ def as_role(client: httpx.Client, shop: Shop, sessions: dict[str, dict[str, str]
     return become
 
 
-def log_in(client: httpx.Client, name: str, **headers: str) -> httpx.Response:
-    content = {"Origin": str(client.base_url).rstrip("/"), **headers}
-    return client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers=content)
+def log_in(client: httpx.Client, name: str) -> httpx.Response:
+    return client.post("/ui/login", data={"name": name, "password": PASSWORD})
 
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -129,14 +128,15 @@ def test_every_path_with_every_role(client: httpx.Client, as_role: BecomeRole, r
     What somebody may is not refused."""
     if role:
         as_role("technician" if role == "another site" else role)
-    origin = "http://evil.example" if role == "another site" else str(client.base_url).rstrip("/")
+    if role == "another site":
+        client.headers["Origin"] = "http://evil.example"
     wrong = {}
     for way, right in NEEDED.items():
         method, path = ("GET", way) if isinstance(way, str) else way
         permitted = role in ROLES and may(role, right)
         if (method == "POST" and permitted) or (method == "GET" and role == "another site"):
             continue
-        with client.stream(method, filled(path), headers={"Origin": origin}) as answer:
+        with client.stream(method, filled(path)) as answer:
             refused = answer.status_code == 403 or answer.headers.get("location", "").startswith("/ui/login")
             if refused is permitted or (answer.status_code == 303) > (not role):
                 wrong[way] = answer.status_code
@@ -152,7 +152,7 @@ def test_a_name_with_a_capital_letter_logs_in(client: httpx.Client) -> None:
 
 def test_a_form_whose_session_has_ended_says_that_nothing_was_done(client: httpx.Client, shop: Shop) -> None:
     """At the login to which it leads: else a person cannot know whether the money was noted."""
-    headers = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "fr"}
+    headers = {"Accept-Language": "fr"}
     before = shop.get("cash").json()["count"]
     answer = client.post("/ui/cash", data={"kind": "deposit", "amount": "1000", "reason": "fond"}, headers=headers)
     screen = client.get(answer.headers["location"], headers=headers).text
@@ -169,15 +169,14 @@ def test_a_number_in_a_path_that_no_row_has(
     as_role("technician")
     method, path = ("GET", way) if isinstance(way, str) else way
     path = re.sub(r"\{\w+:int\}", "9" * 30, path)
-    answer = client.request(method, path, headers={"Origin": str(client.base_url).rstrip("/")})
-    assert answer.status_code == 404, path
+    assert client.request(method, path).status_code == 404, path
 
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_stranger_sends_a_name_and_a_password_and_no_more(client: httpx.Client, shop: Shop, chunked: bool) -> None:
     """Without a login it may have 8 KiB: 250 of them with a megabyte each had the daemon killed for its memory."""
     body = b"name=technician&password=" + b"x" * 9_000
-    headers = {"Origin": str(client.base_url).rstrip("/"), "Content-Type": "application/x-www-form-urlencoded"}
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = client.post("/ui/login", content=iter([body]) if chunked else body, headers=headers)
     assert answer.status_code == 413
     assert not shop.events("page.failed")
@@ -187,19 +186,18 @@ def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, a
     """What was moved before the last Z is for who may see reports; what is typed wrong is refused and not half understood. What was done
     stands at the box with all that is known of it."""
     as_role("seller")
-    origin = {"Origin": str(client.base_url).rstrip("/")}
     typed = {"kind": "withdrawal", "amount": "1 000", "reason": "before the Z"}
-    assert client.post("/ui/cash", data=typed, headers=origin).status_code == 303
+    assert client.post("/ui/cash", data=typed).status_code == 303
     assert "before the Z" in client.get("/ui/cash").text
     for amount in ("", "0", "-5", "1.00", "1.0000", "12,5", "1e3", "９"):
-        assert client.post("/ui/cash", data={**typed, "amount": amount}, headers=origin).status_code == 422, amount
+        assert client.post("/ui/cash", data={**typed, "amount": amount}).status_code == 422, amount
     assert shop.get("reports/x").json()["cash"]["withdrawals"] == 1000
     assert shop.close_period().status_code == 201
     assert "before the Z" not in client.get("/ui/cash").text
     as_role("reader")
     assert "before the Z" in client.get("/ui/cash").text
     as_role("technician")
-    done = " ".join(client.get("/ui/box/history", headers={"Accept-Language": "en"}).text.split())
+    done = " ".join(client.get("/ui/box/history").text.split())
     assert "Amount: 1 000 F CFA · Movement: taken out · Reason: before the Z" in done
 
 
@@ -209,14 +207,13 @@ def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_r
     assert shop.certify(invoice("FV-CLOSED")).status_code == 200
     newest = re.search(r"/ui/journal/(\d+)", client.get("/ui/journal").text)
     assert newest
-    content = {"Accept-Language": "en"}
-    assert client.get(newest[0], headers=content).status_code == 200
+    assert client.get(newest[0]).status_code == 200
     assert "FV-CLOSED" in client.get("/ui/").text
     assert shop.close_period().status_code == 201
     assert "FV-CLOSED" not in client.get("/ui/").text
-    refused = client.get(newest[0], headers=content)
+    refused = client.get(newest[0])
     assert (refused.status_code, "of a period that is closed" in refused.text) == (403, True)
-    for answer in (refused, client.get("/ui/closures", headers=content)):
+    for answer in (refused, client.get("/ui/closures")):
         assert 'aria-label="Menu"' in answer.text
         assert 'href="/ui/journal' in answer.text
 
@@ -225,17 +222,16 @@ def test_what_another_window_has_ended_is_ended(client: httpx.Client, as_role: B
     """The same key revoked, the same person disabled in a second window that still shows them: as in the first, not an address
     at which nothing is. A new password for that person is refused with the reason."""
     as_role("technician")
-    origin = {"Origin": str(client.base_url).rstrip("/")}
     shop.change(CreateKey(NIM, "live", "second window"))
     keys = shop.with_store(lambda store: store.ledger.read(list_keys))
     (key,) = (each.id for each in keys if each.label == "second window")
     create_in_passing(shop, "fati", "seller")
     for path in (f"/ui/box/key/{key}/revoke", "/ui/box/person/fati/disable"):
-        first, second = (client.post(path, headers=origin) for _ in range(2))
+        first, second = (client.post(path) for _ in range(2))
         assert (first.status_code, second.status_code) == (303, 303)
         assert first.headers["location"] == second.headers["location"]
     form = {"password": "jaune-vert-4242"}
-    refused = client.post("/ui/box/person/fati/password", data=form, headers={**origin, "Accept-Language": "en"})
+    refused = client.post("/ui/box/person/fati/password", data=form)
     assert refused.status_code == 422
     assert "fati" in refused.text
 
@@ -243,7 +239,6 @@ def test_what_another_window_has_ended_is_ended(client: httpx.Client, as_role: B
 def test_a_key_ends_when_it_was_said_or_is_not_made(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
     """A day that is over, and what is no day of this century, are refused by name and make no key; without a day it has no end."""
     as_role("technician")
-    content = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "en"}
 
     def ends() -> list[object]:
         return [key["expires_at"] for key in json.loads(shop.mcfd("keys", "list", "--json", check=True).stdout)]
@@ -254,16 +249,14 @@ def test_a_key_ends_when_it_was_said_or_is_not_made(client: httpx.Client, as_rol
         ("9999-12-31", "has to be a date"),
         ("soon", "has to be a date"),
     ):
-        refused = client.post(
-            "/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=content
-        )
+        refused = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until})
         assert (refused.status_code, f"Until: {text}" in refused.text) == (422, True), until
     for label in ("", "x" * 61, "till\n9"):
-        refused = client.post("/ui/box/key", data={"label": label, "role": "seller"}, headers=content)
+        refused = client.post("/ui/box/key", data={"label": label, "role": "seller"})
         assert (refused.status_code, "Till: must " in refused.text) == (422, True), label
     assert ends() == before
     for until in ("2099-12-31", ""):
-        answer = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=content)
+        answer = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until})
         assert answer.status_code == 200, answer.text
     found = ends()[len(before) :]
     assert [bool(end) for end in found] == [True, False]
@@ -280,8 +273,7 @@ def test_a_download_ends_with_its_session(client: httpx.Client, shop: Shop) -> N
     try:
         with client.stream("GET", f"/ui/box/backup/{copy.name}") as answer:
             assert answer.status_code == 200
-            origin = {"Origin": str(client.base_url).rstrip("/")}
-            assert client.post("/ui/logout", headers=origin).status_code == 303
+            assert client.post("/ui/logout").status_code == 303
             with pytest.raises(httpx.RemoteProtocolError):
                 for _ in answer.iter_raw():
                     pass
@@ -292,9 +284,8 @@ def test_a_download_ends_with_its_session(client: httpx.Client, shop: Shop) -> N
 def test_the_policy_allows_no_inline_script(client: httpx.Client, as_role: BecomeRole) -> None:
     """CSP of `'self'`, without `unsafe-*`, on every screen."""
     as_role("technician")
-    origin = {"Origin": str(client.base_url).rstrip("/")}
     screens = ("/ui/login", "/ui/", "/ui/journal", "/ui/cash", "/ui/box", "/ui/box/backup/x/restore")
-    response = client.post("/ui/box/key", data={"label": "policy", "role": "reader"}, headers=origin)
+    response = client.post("/ui/box/key", data={"label": "policy", "role": "reader"})
     assert "new-key" in response.text
     for answer in (*map(client.get, screens), response):
         policy = answer.headers["content-security-policy"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from support.browser import PASSWORD, Visitor, create_users
-from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
+from support.browser import PASSWORD, Visitor, staffed_shop
+from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 
 @pytest.fixture
@@ -25,6 +25,12 @@ def key_of(text: str) -> str:
     return found[1]
 
 
+def form_of(awa: httpx.Client, **typed: str) -> dict[str, str]:
+    """What the form of a new sale sends, paid in cash by somebody who is not known."""
+    key = key_of(awa.get("/ui/sale").text)
+    return {"key": key, "name1": "Natte", "price1": "1250", "group1": "A", "client": "CC", "method": "E", **typed}
+
+
 def certified(shop: Shop) -> list[dict[str, Any]]:
     return shop.machines[0].certified()
 
@@ -36,16 +42,8 @@ def test_a_sale_by_hand_is_certified_once(awa: httpx.Client, shop: Shop) -> None
     article = invoice("KNOWN", 1500)["items"][0]["name"]
     assert f'value="{article}"' in page
     before = len(certified(shop))
-    form = {
-        "key": key_of(page),
-        "name1": article,
-        "quantity1": "2",
-        "name2": "Natte",
-        "price2": "1 250",
-        "group2": "A",
-        "client": "CC",
-        "method": "M",
-    }
+    second = {"name2": "Natte", "price2": "1 250", "group2": "A"}
+    form = form_of(awa, name1=article, quantity1="2", price1="", group1="", method="M") | second
     answer = awa.post("/ui/sale", data=form)
     assert "4 250" in answer.text.replace("\u00a0", " "), answer.text
     again = awa.post("/ui/sale", data=form)
@@ -59,15 +57,7 @@ def test_a_sale_by_hand_is_certified_once(awa: httpx.Client, shop: Shop) -> None
 
 def test_the_first_paper_of_a_sale_by_hand_is_no_duplicate(awa: httpx.Client, shop: Shop) -> None:
     """Who made it prints it for the customer; to any other person, and once a copy was given out, it is one."""
-    form = {
-        "key": key_of(awa.get("/ui/sale").text),
-        "name1": "Natte",
-        "price1": "1250",
-        "group1": "A",
-        "client": "CC",
-        "method": "E",
-    }
-    sold = awa.post("/ui/sale", data=form)
+    sold = awa.post("/ui/sale", data=form_of(awa))
     first = unescape(re.findall(r'href="(/ui/paper/invoice/[^"]+first=1)"', sold.text)[0])
     assert "DUPLICATA" not in awa.get(first).text
     with Visitor(shop, "manager") as other:
@@ -84,7 +74,7 @@ def test_the_first_paper_of_a_sale_by_hand_is_no_duplicate(awa: httpx.Client, sh
 def test_invoices_by_hand_are_numbered_without_gaps(awa: httpx.Client, shop: Shop) -> None:
     """Where the shop has no series the page has one for each type and year (SFE 2.18, 3 m): a refused form takes no number, a repeated one none more."""
     year = datetime.now(UTC).year
-    form = {"name1": "Natte", "price1": "1250", "group1": "A", "client": "CC", "method": "E"}
+    form = form_of(awa)
     first = certified(shop)
 
     def of_type(type_: str) -> list[str]:
@@ -103,15 +93,15 @@ def test_invoices_by_hand_are_numbered_without_gaps(awa: httpx.Client, shop: Sho
 
 def test_the_stamp_duty_of_a_sale_by_hand_is_told(tmp_path: Path) -> None:
     """It is taken in cash on top of the total, and expected in the drawer: the cashier reads it before the invoice and with it, and X has it."""
-    with running_shop(tmp_path, config={"stamp_duty": {"enabled": True}}) as shop:
-        create_users(shop, ["manager"])
-        with Visitor(shop, "manager", follow_redirects=True) as client:
-            assert "timbre" in client.get("/ui/sale").text
-            form = {"key": "a", "name1": "Natte", "price1": "15000", "group1": "A", "client": "CC", "method": "E"}
-            sold = client.post("/ui/sale", data=form).text.replace("\u00a0", " ")
-            assert re.search(r'data-testid="with-stamp">Avec le timbre de 100 F CFA : 15 100 F CFA', sold), sold
-            shop.x_with(1)
-            assert "Timbre quittance" in client.get("/ui/x").text
+    with (
+        staffed_shop(tmp_path, "manager", config={"stamp_duty": {"enabled": True}}) as shop,
+        Visitor(shop, "manager", follow_redirects=True) as client,
+    ):
+        assert "timbre" in client.get("/ui/sale").text
+        sold = client.post("/ui/sale", data=form_of(client, price1="15000")).text.replace("\u00a0", " ")
+        assert re.search(r'data-testid="with-stamp">Avec le timbre de 100 F CFA : 15 100 F CFA', sold), sold
+        shop.x_with(1)
+        assert "Timbre quittance" in client.get("/ui/x").text
 
 
 @pytest.mark.parametrize(
@@ -121,22 +111,13 @@ def test_the_stamp_duty_of_a_sale_by_hand_is_told(tmp_path: Path) -> None:
 def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total: str) -> None:
     """A point or a comma before three digits parts thousands: no price has three decimals, and fifteen thousand francs are not fifteen. An amount
     that was copied from the page has its currency with it."""
-    form = {
-        "key": key_of(awa.get("/ui/sale").text),
-        "name1": "Charrette",
-        "group1": "B",
-        "price1": price,
-        "client": "CC",
-        "method": "E",
-    }
-    answer = awa.post("/ui/sale", data={**form, "quantity1": "1"})
+    answer = awa.post("/ui/sale", data=form_of(awa, price1=price, quantity1="1"))
     assert f"<strong>{total} F CFA</strong>" in answer.text.replace("\u00a0", " "), answer.text
 
 
 def test_an_ifu_is_pasted_with_blanks(awa: httpx.Client) -> None:
     """As papers and messages write it; it is found so as well."""
-    form = {"key": key_of(awa.get("/ui/sale").text), "name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}
-    sold = awa.post("/ui/sale", data={**form, "customer": "SARL", "ifu": "0007 6543\u00a0x", "method": "E"})
+    sold = awa.post("/ui/sale", data=form_of(awa, client="PM", customer="SARL", ifu="0007 6543\u00a0x"))
     assert "00076543X" in sold.text, sold.text
     assert "1 invoice shown" in awa.get("/ui/journal", params={"q": "0007 6543 X"}).text
 
@@ -185,10 +166,7 @@ def test_an_article_sold_without_vat_is_known_with_it(awa: httpx.Client, shop: S
     item = {"name": "Natte sans taxe", "taxGroup": "B", "unitPrice": 1000, "quantity": 2}
     sold = invoice("HT-KNOWN", priceMode="HT", items=[item], payments=[{"method": "E", "amount": 2360}])
     assert shop.certify(sold).status_code == 200
-    key = key_of(awa.get("/ui/sale").text)
-    answer = awa.post(
-        "/ui/sale", data={"key": key, "name1": "Natte sans taxe", "quantity1": "1", "client": "CC", "method": "E"}
-    )
+    answer = awa.post("/ui/sale", data=form_of(awa, name1="Natte sans taxe", price1="", group1="", quantity1="1"))
     assert certified(shop)[-1]["total"] == 1180, answer.text
 
 
@@ -266,8 +244,7 @@ def test_a_sale_of_a_replaced_machine_is_credited_by_another_of_its_taxpayer(tmp
     """The page offered the credit note, and said that the machine does not answer. Without such a machine it is not offered."""
     old, new = Machine(tmp_path), Machine(tmp_path, "EL02000016-1")
     other = Machine(tmp_path, "EL02000017-1", "00099999Z")
-    with running_shop(tmp_path, machines=(old,)) as shop:
-        create_users(shop, ("seller",))
+    with staffed_shop(tmp_path, "seller", machines=(old,)) as shop:
         assert shop.certify(invoice("OF-THE-OLD", 1000, 500)).status_code == 200
         for machines, offers in (((other,), False), ((other, new), True)):
             shop.stop_daemon()

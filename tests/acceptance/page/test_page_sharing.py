@@ -7,8 +7,8 @@ from html import unescape
 
 import pypdf
 import pytest
-from support.browser import FRENCH_PHONE, Person, Visitor, create_users, fits
-from support.shop import Shop, invoice, running_shop
+from support.browser import FRENCH_PHONE, Person, Visitor, fits, staffed_shop
+from support.shop import Shop, invoice
 
 pytestmark = pytest.mark.long
 
@@ -17,8 +17,9 @@ SHARED = re.compile(r'href="(?:https?://[^/]+)?(/ui/shared/[^"]+)" data-testid="
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with running_shop(tmp_path_factory.mktemp("sharing"), config={"server": {"allowed_hosts": ["box.lan"]}}) as shop:
-        create_users(shop, ("seller",))
+    with staffed_shop(
+        tmp_path_factory.mktemp("sharing"), "seller", config={"server": {"allowed_hosts": ["box.lan"]}}
+    ) as shop:
         assert shop.certify(invoice("SHARED-1", 1500)).status_code == 200
         assert shop.certify(invoice("SHARED-2", 2500)).status_code == 200
         yield shop
@@ -96,8 +97,7 @@ def test_nobody_makes_a_link_up(own: Shop) -> None:
 
 def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Its key is in no file: a reader of the disk cannot sign one. The customer reads what to do, and is not led to the shop's own screens."""
-    with running_shop(tmp_path_factory.mktemp("restarted")) as shop:
-        create_users(shop, ("seller",))
+    with staffed_shop(tmp_path_factory.mktemp("restarted"), "seller") as shop:
         assert shop.certify(invoice("SHARED-3", 1500)).status_code == 200
         link = share(shop, "SHARED-3")
         shop.stop_daemon()

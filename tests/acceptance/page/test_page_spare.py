@@ -4,37 +4,27 @@ import io
 import re
 from collections.abc import Iterator
 from html import unescape
-from pathlib import Path
 
 import pypdf
 import pytest
 from playwright.sync_api import Browser, expect
 from support.browser import FRENCH_PHONE, Person, Visitor, create_users
-from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
+from support.pair_shop import SPARE, PairShop, both
+from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh
 
-SPARE = "EL02000099-1"
 MENU_COUNT = re.compile(r'badge bg-red text-red-fg">(\d+)<')
 """Of what there is to decide."""
 
 
 @pytest.fixture(scope="module")
-def paired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, Machine]]:
-    folder: Path = tmp_path_factory.mktemp("shop")
-    spare = Machine(folder, SPARE, IFU)
-    with Shop(folder) as shop:
-        shop.more_config = f'[[machine]]\nnim = "{SPARE}"\nport = "{spare.link}"\nspare_for = "{NIM}"\n'
-        spare.start()
-        try:
-            shop.start()
-            create_users(shop, ("technician", "seller"))
-            yield shop, spare
-        finally:
-            spare.kill()
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairShop]:
+    with both(tmp_path_factory.mktemp("shop")) as shop:
+        create_users(shop, ("technician", "seller"))
+        yield shop
 
 
-def test_a_technician_decides_and_the_day_is_closed_in_both_books(paired: tuple[Shop, Machine]) -> None:
-    shop, _ = paired
+def test_a_technician_decides_and_the_day_is_closed_in_both_books(shop: PairShop) -> None:
     code = certified(shop.certify(invoice(fresh(), 1000)))["codeSecef"]
     shop.x_with(1)
     with Visitor(shop, "technician") as technician:
@@ -89,27 +79,24 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor, code: str) -> None:
     shop.verify()
 
 
-def test_sales_that_wait_are_named_where_the_day_is_closed(paired: tuple[Shop, Machine]) -> None:
+def test_sales_that_wait_are_named_where_the_day_is_closed(shop: PairShop) -> None:
     """While the spare stands in they are its own: the dialogue names them whichever of the two machines it was opened for."""
-    shop, spare = paired
     with Visitor(shop, "technician") as technician:
         wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
-        spare.kill()
+        shop.spare.kill()
         wait_for(lambda: "ne répond pas" in technician.look("/ui/state"), "the spare away")
-        later = shop.headers() | {"Prefer": "respond-async", "Idempotency-Key": "later-1"}
-        path = f"/v1/mcf/{NIM}/certify"
-        assert shop.http.post(path, json=invoice(fresh(), 700), headers=later).status_code == 202
+        later = {"Prefer": "respond-async"}
+        assert shop.certify(invoice(fresh(), 700), key="later-1", headers=later).status_code == 202
         dialogues = [technician.look(f"/ui/z?m={nim}").replace("\N{NO-BREAK SPACE}", " ") for nim in (NIM, SPARE)]
         assert ["1 vente attend sa certification" in dialogue for dialogue in dialogues] == [True, True]
-        spare.start()
+        shop.spare.start()
         wait_for(lambda: shop.get("requests/later-1").json()["status"] == "certified", "its certification")
         technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
 
 
-def test_a_sale_of_the_spare_is_credited_once_the_machine_is_taken_back(paired: tuple[Shop, Machine]) -> None:
+def test_a_sale_of_the_spare_is_credited_once_the_machine_is_taken_back(shop: PairShop) -> None:
     """By the machine that is in use; the page offered it, and said that the spare has not taken over. So is an invoice by hand."""
-    shop, _ = paired
     with Visitor(shop, "technician") as technician, Visitor(shop, "seller") as seller:
         wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
@@ -128,17 +115,16 @@ def test_a_sale_of_the_spare_is_credited_once_the_machine_is_taken_back(paired: 
 
 
 def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_back(
-    paired: tuple[Shop, Machine],
+    shop: PairShop,
 ) -> None:
     """There is one drawer, and one taxpayer: what was put in while the spare stood in is counted in the evening, and its VAT is declared too."""
-    shop, spare = paired
     with Visitor(shop, "technician") as technician:
         wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
         technician.submit("/ui/z", key=fresh(), m=NIM)
         technician.submit("/ui/z", key=fresh(), m=SPARE)
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
         deposit = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
-        moved = shop.http.post(f"/v1/mcf/{NIM}/cash", json=deposit, headers=shop.headers())
+        moved = shop.certify(deposit, path="cash")
         assert (moved.status_code, moved.json()["nim"]) == (201, SPARE)
         technician.submit("/ui/spare", m=NIM, decision="take-back", reason="réparée")
         certified(shop.certify(invoice(fresh(), 1000)))
@@ -171,7 +157,7 @@ def test_cash_and_vat_of_both_books_are_not_forgotten_once_the_machine_is_taken_
         assert note not in technician.look(f"/ui/vat?m={NIM}&month=2025-01")
         content = technician.get("/ui/vat/pdf", params={"m": NIM}).content
         assert note in pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
-    assert spare.is_running
+    assert shop.spare.is_running
 
 
 def _sold(today: str) -> int:
@@ -207,11 +193,8 @@ def _closed_by_a_form_that_is_sent_again(shop: Shop, technician: Visitor) -> Non
 
 
 @pytest.mark.long
-def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
-    paired: tuple[Shop, Machine], browser: Browser
-) -> None:
+def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(shop: PairShop, browser: Browser) -> None:
     """Without a reload: the banner and the sales are those of the spare; its register of outages is still that of the machine."""
-    shop, _ = paired
     seller = Person(browser, shop, FRENCH_PHONE)
     seller.log_in("seller")
     page = seller.go("/ui/")
@@ -244,9 +227,8 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     seller.context.close()
 
 
-def test_an_invoice_whose_answer_was_lost_is_seen_as_in_doubt(paired: tuple[Shop, Machine]) -> None:
+def test_an_invoice_whose_answer_was_lost_is_seen_as_in_doubt(shop: PairShop) -> None:
     """A search finds it, and says not to make it anew; once the machine is there again it is certified."""
-    shop, _ = paired
     machine, number = shop.machines[0], fresh()
     with Visitor(shop, "seller") as seller:
         wait_for(lambda: "La caisse peut vendre" in seller.look("/ui/state"), "the machine")
@@ -262,17 +244,16 @@ def test_an_invoice_whose_answer_was_lost_is_seen_as_in_doubt(paired: tuple[Shop
         assert "certifiée" in seller.look(f"/ui/journal?q={number}")
 
 
-def test_a_doubt_of_a_spare_that_has_gone_is_decided(paired: tuple[Shop, Machine]) -> None:
+def test_a_doubt_of_a_spare_that_has_gone_is_decided(shop: PairShop) -> None:
     """Both machines of a pair have died in a sale, and the first one is repaired: each screen knows of the doubt and of the outage of the spare, and what
     can be decided at each moment."""
-    shop, spare = paired
     first, number = shop.machines[0], fresh()
     with Visitor(shop, "technician") as technician:
         wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine")
         first.order("unplug")
         wait_for(lambda: f"{NIM} ne répond pas" in technician.look("/ui/state"), "the banner")
         technician.submit("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
-        spare.order("fault", spec="unplug:inf@38h#1")
+        shop.spare.order("fault", spec="unplug:inf@38h#1")
         assert shop.certify(invoice(number)).status_code == 503
         wait_for(lambda: f"{SPARE} ne répond pas" in technician.look("/ui/state"), "the banner")
         assert "être reprise" not in technician.look("/ui/state")
@@ -288,6 +269,6 @@ def test_a_doubt_of_a_spare_that_has_gone_is_decided(paired: tuple[Shop, Machine
         assert number in technician.look("/ui/attention")
         assert f"<dd>{SPARE}</dd>" in technician.look(f"/ui/outages?m={NIM}")
         assert "/ui/box/probe" not in technician.look("/ui/box")  # its line is in use
-        spare.order("plug")
+        shop.spare.order("plug")
         wait_for(lambda: MENU_COUNT.search(technician.look("/ui/")) is None, "the spare's word")
     shop.verify()

@@ -24,13 +24,14 @@ from support.browser import (
     Visitor,
     create_users,
     session_of,
+    staffed_shop,
     usable,
 )
 from support.hurried import HURRIED
 from support.ledgers.ledger import tamper
 from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters
-from support.shop import NIM, Shop, invoice, running_shop, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 
 from daemon.operations import CreateKey
 from daemon.store.tables.audit import newest_entries
@@ -64,8 +65,9 @@ def headquarters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpHeadq
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory, headquarters: HttpHeadquarters) -> Iterator[Shop]:
     upstream = {"kind": "https", "url": headquarters.url, "secret_file": str(headquarters.keys.file)}
-    with running_shop(tmp_path_factory.mktemp("shop"), config={"upstream": upstream}, first=HURRIED) as shop:
-        create_users(shop, ["technician"])
+    with staffed_shop(
+        tmp_path_factory.mktemp("shop"), "technician", config={"upstream": upstream}, first=HURRIED
+    ) as shop:
         assert shop.certify(invoice("T-1")).status_code == 200
         yield shop
 
@@ -87,7 +89,7 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     """What was found stands in plain words beside the ledger's own counters; without a reason nothing is decided, with one the shop
     certifies again, and ledger and audit log have who decided what. What has no answer, or was refused, stays in its form."""
     shop.machines[0].order("counters", tc=0, fvc=0)
-    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
+    wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention")
     before = audited(shop, "attempt.settled")
     tech = person("technician", view)
     expect(tech.go("/ui/").get_by_test_id("machine-state").first).to_have_attribute("data-state", "attention")
@@ -120,7 +122,7 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     tech.press("Decide")
     tech.sees_message("Decided. The machine goes on within seconds.")
     number = f"T-{view.language}-{view.size['width']}"
-    wait_for(lambda: shop.certify(invoice(number)).status_code == 200, "a certification after the decision", 60)
+    wait_for(lambda: shop.certify(invoice(number)).status_code == 200, "a certification after the decision")
     after = audited(shop, "attempt.settled")
     assert [actor for actor, _ in after[: len(after) - len(before)]] == ["user:technician"]
 
@@ -190,7 +192,7 @@ def test_a_box_whose_bytes_do_not_come_is_seen(person: People, shop: Shop, path:
             expect(state).to_be_hidden()
     finally:
         os.kill(shop.pid, signal.SIGCONT)
-    expect(silent).to_be_hidden(timeout=PATIENCE_MS)
+    expect(silent).to_be_hidden()
     for state in states.all():
         expect(state).to_be_visible()
     tech.complaints.clear()  # Chromium notes what was not answered
@@ -223,12 +225,12 @@ def test_what_was_refused_is_sent_again_and_noted_once(
 ) -> None:
     """A closure that headquarters refused waits as refused; one press sends it again, and the audit log has one entry of it."""
     assert shop.close_period().status_code == 201
-    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["waiting"] == 0, "an empty outbox", 60)
+    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["waiting"] == 0, "an empty outbox")
     arrived = len(apart(headquarters.events()))
     apart(headquarters.script({"status": 400}))
     assert shop.certify(invoice("T-3")).status_code == 200
     number = shop.close_period().json()["z_number"]
-    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["parked"] == 1, "the refusal", 60)
+    wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["parked"] == 1, "the refusal")
     tech = person("technician")
     expect(tech.go("/ui/").get_by_test_id("state")).to_have_attribute("data-level", "amber")
     expect(tech.page.get_by_test_id("state")).to_contain_text("le siège a refusé 1 clôture")
@@ -238,7 +240,7 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     tech.go("/ui/box")
     tech.page.get_by_role("button", name="Renvoyer ce qui a été refusé").click()
     expect(tech.page.get_by_role("status")).to_contain_text("renvoyé")
-    wait_for(lambda: len(apart(headquarters.events())) == arrived + 1, "the closure", 60)
+    wait_for(lambda: len(apart(headquarters.events())) == arrived + 1, "the closure")
     assert apart(headquarters.events())[-1]["subject"] == str(number)
     assert audited(shop, "outbox.replayed") == [("user:technician", "upstream")]
     expect(tech.go("/ui/box").get_by_role("button", name="Renvoyer ce qui a été refusé")).to_have_count(0)
@@ -260,8 +262,7 @@ def test_a_disk_is_seen_before_it_is_full(tmp_path: Path, share: float, banner: 
 
 def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> None:
     """The banner said that the machine does not answer, and to look at its power; what is wrong is the cable or the configuration."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["seller"])
+    with staffed_shop(tmp_path, "seller") as shop:
         shop.machines[0].order("reboot", seconds=0.1, nim="EL09000009-1")
         with Visitor(shop, "seller") as seller:
             wait_for(lambda: "Ventes arrêtées" in seller.look("/ui/state"), "the banner")
@@ -274,8 +275,7 @@ def test_another_machine_on_the_line_is_named_in_the_banner(tmp_path: Path) -> N
 def test_another_taxpayer_leaves_the_tills_without_a_key(tmp_path: Path) -> None:
     """Keys of the taxpayer before are refused (decision 33): the banner was green while no till could sell. It is red, and says who is to be called, until
     a till has a new key; the list of keys says which are the former taxpayer's."""
-    with running_shop(tmp_path, first=HURRIED) as shop:
-        create_users(shop, ["technician", "seller"])
+    with staffed_shop(tmp_path, "technician", "seller", first=HURRIED) as shop:
         assert shop.certify(invoice("R-1")).status_code == 200
         shop.machines[0].order("options", ifu="00099999Z")
         shop.machines[0].order("reboot", seconds=0.1)
@@ -317,8 +317,7 @@ def test_the_end_of_a_certificate_is_seen_before_the_tills_refuse_it(
 def test_a_ledger_that_does_not_know_its_last_z_is_no_green_banner(tmp_path: Path) -> None:
     """After a restore onto a new disk no day can be closed before the last Z is entered (decision 30): the banner and the screen that closes say so
     before anybody counts, and what was counted stays in its form. Nobody reads a command: a technician enters the number in the page, twice."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["manager", "technician"])
+    with staffed_shop(tmp_path, "manager", "technician") as shop:
         assert shop.certify(invoice("R-1")).status_code == 200
         shop.closed()
         shop.mcfd("backup", "--into", str(tmp_path / "stick"), check=True)
@@ -357,8 +356,7 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
     """What was certified since is said first, and nothing happens without a yes; then the daemon starts again with a ledger mended by the copy, which
     says who put it there, keeps the other beside it, and has what was certified since. No session is left: a login leads back to the box."""
     view = FRENCH_PHONE
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["technician"])
+    with staffed_shop(tmp_path, "technician") as shop:
         assert shop.certify(invoice("R-1")).status_code == 200
         tech = Person(browser, shop, view, session_of(shop, "technician"))
         shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
@@ -383,7 +381,7 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
         expect(tech.go("/ui/").locator(".period")).to_contain_text("2 factures, ")
         expect(tech.go("/ui/x").locator(".figures li").first).to_have_text("2factures")
         tech.context.close()
-        wait_for(shop.is_ready, "service", 60)
+        wait_for(shop.is_ready, "service")
         shop.verify()
         assert audited(shop, "ledger.restored") == [("user:technician", str(shop.ledger))]
         assert len(list(shop.ledger.parent.glob("*.replaced-*[0-9Z]"))) == 1

@@ -12,64 +12,18 @@ from typing import Any
 
 import httpx
 import pytest
-from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
+from support.pair_shop import SPARE, PairShop, both, paired
+from support.shop import NIM, Machine, invoice, wait_for
 from support.till import certified, fresh
 
 from daemon.operations import CreateKey
 
 pytestmark = pytest.mark.long
 
-SPARE = "EL02000099-1"
 TILLS, SALES = 8, 8
 ASYNC_TILLS = (6, 7)
 """Tills that send `Prefer: respond-async`."""
 PATIENCE = 120.0
-
-
-class PairShop(Shop):
-    """`spare` is beside the one machine of the shop."""
-
-    def __init__(self, folder: Path, ifu: str = IFU) -> None:
-        super().__init__(folder, machines=(Machine(folder),))
-        self.spare = Machine(folder, SPARE, ifu)
-        self.more_config = f'[[machine]]\nnim = "{SPARE}"\nport = "{self.spare.link}"\nspare_for = "{NIM}"\n'
-
-    def configure(self, company: dict[str, Any]) -> None:
-        """From the next start on."""
-        self._config = {**self._config, "company": company}
-
-    @property
-    def first(self) -> Machine:
-        return self.machines[0]
-
-    def take_over(self) -> None:
-        self.mcfd("machine", "take-over", NIM, "--reason", "does not start", check=True)
-
-    def take_back(self) -> None:
-        self.mcfd("machine", "take-back", NIM, "--reason", "repaired", check=True)
-
-    def connected(self) -> set[str]:
-        machines = self.http.get("/health/ready").json()["machines"]
-        return {machine["nim"] for machine in machines if machine["connected"]}
-
-
-@contextlib.contextmanager
-def paired(folder: Path, ifu: str = IFU) -> Iterator[PairShop]:
-    with PairShop(folder, ifu) as shop:
-        shop.spare.start()
-        try:
-            yield shop
-        finally:
-            shop.spare.kill()
-
-
-@contextlib.contextmanager
-def both(folder: Path, ifu: str = IFU) -> Iterator[PairShop]:
-    """Running, and both machines are there."""
-    with paired(folder, ifu) as shop:
-        shop.start()
-        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
-        yield shop
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +89,7 @@ def test_the_outage_of_a_dead_machine_is_declared_while_its_spare_stands_in(shop
         assert NIM in shop.get(f"outages/{number}/declaration").text
         for who in ("administration", "distributor"):
             notice = {"who": who, "reference": "DGI-118"}
-            noted = shop.http.post(f"/v1/mcf/{NIM}/outages/{number}/notified", json=notice, headers=shop.headers())
+            noted = shop.certify(notice, path=f"outages/{number}/notified")
             assert (noted.status_code, noted.json()["nim"]) == (201, NIM)
         (outage,) = shop.get("outages").json()["outages"]
         assert [notice["who"] for notice in outage["notified"]] == ["administration", "distributor"]
@@ -154,8 +108,7 @@ def test_the_receipt_of_a_regularised_sale_names_the_machine_whose_outage_it_was
     shop.take_over()
     shop.spare.kill()
     wait_for(lambda: SPARE not in shop.connected(), "the spare away")
-    headers = {**shop.headers(key="k"), "Prefer": "respond-async"}
-    assert shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("D-1"), headers=headers).status_code == 202
+    assert shop.certify(invoice("D-1"), key="k", headers={"Prefer": "respond-async"}).status_code == 202
     shop.take_back()
     wait_for(lambda: shop.get("requests/k").json()["status"] == "certified", "the regularisation")
     receipt = shop.get("requests/k").json()["receipt"]
@@ -241,7 +194,7 @@ def test_what_either_machine_has_made_is_shown_and_printed_as_it_was(tmp_path: P
         sale = certified(shop.certify(invoice("L-1")))
         shop.x_with(1)
         closed = shop.closed()
-        assert shop.http.post(f"/v1/mcf/{NIM}/reports/articles", json={}, headers=shop.headers()).status_code == 201
+        assert shop.certify({}, path="reports/articles").status_code == 201
         paths = [f"certifications/{sale['codeSecef']}/ticket", f"reports/z/{closed['report_id']}/ticket"]
         before = [shop.get(path).text for path in (*paths, "reports/articles/1/ticket")]
         typed = shop.mcfd("report", "z", "1", "--nim", NIM, check=True).stdout
@@ -275,8 +228,7 @@ def sell(shop: PairShop, till: int, over: Event) -> list[dict[str, Any]]:
         while not over.is_set():
             assert time.monotonic() < until, f"{key} has no answer"
             with contextlib.suppress(httpx.HTTPError):
-                sent = {**shop.headers(key=key), **headers}
-                answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=sent)
+                answer = shop.certify(body, key=key, headers=headers)
                 if answer.status_code == 200:
                     receipts.append(answer.json())
                     break

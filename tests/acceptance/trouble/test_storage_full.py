@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.box.mounts import fill, small_disk
-from support.browser import PASSWORD, Visitor, create_users, session_of
+from support.browser import PASSWORD, Visitor, create_users, session_of, staffed_shop
 from support.crash.lane import Lane
 from support.processor import within
 from support.shop import invoice, running_shop, wait_for
@@ -57,8 +57,7 @@ def test_a_disk_that_gives_out_after_38h_keeps_the_till_waiting_and_loses_nothin
 def test_a_ledger_that_was_moved_away_is_named_and_not_a_full_disk(tmp_path: Path) -> None:
     """With its files or alone, also when another file stands in its place: 507 says that the ledger's file is gone, nothing reaches the machine, and the
     page says it; the screen of the box and the metrics still open. Put back, it goes on without a restart."""
-    with running_shop(tmp_path) as shop:
-        create_users(shop, ["technician"])
+    with staffed_shop(tmp_path, "technician") as shop:
         shop.http.cookies.update(session_of(shop, "technician"))
         tries = itertools.count()
         for number, is_replaced in (("M-1", False), ("M-2", True)):

@@ -1,6 +1,7 @@
 """Cash put into the drawer and taken out: entries of the book's chain, each in exactly one Z (decision 34)."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -45,9 +46,12 @@ async def drawer_of_open_period(till: Till) -> CashTotal:
 
 
 async def test_what_was_counted_in_the_drawer_is_in_the_audit_trail_of_the_z(store: Store, till: Till) -> None:
-    """Where somebody has counted it."""
-    for counted in (15_000, None):
-        await store.ledger.close_period(till.book, counters=till.counters, unexplained=0, at=till.at, counted=counted)
+    """Where somebody has counted it; the Z says by how much it is not what should be there."""
+    await move(till, deposit(20_000))
+    close = partial(store.ledger.close_period, till.book, counters=till.counters, unexplained=0)
+    closed = [await close(at=till.at, counted=counted) for counted in (15_000, None)]
+    found = [json.loads(closure.body).get("cash_count") for closure in closed]
+    assert found == [{"counted": 15_000, "difference": -5_000}, None]
     trail = [entry.detail.get("counted") for entry in await store.ledger.read(newest_entries, 2)]
     assert trail == [None, "15000"]
 

@@ -110,6 +110,13 @@ async def test_each_act_keeps_its_answer_under_its_key(store: Store, till: Till,
     assert entries[2] == ("report.given", INTERNAL.by.name)
 
 
+async def test_keys_of_two_books_are_two_keys(store: Store, till: Till) -> None:
+    """A client's key means nothing on another machine."""
+    await till.certify(invoice(), KEY, BODY)
+    other = await Till.of(store, "EL02000099-1")
+    assert store.ledger.peek(uniqueness.find_key, other.book, KEY) is None
+
+
 DAY = 24 * 60 * MINUTE
 
 

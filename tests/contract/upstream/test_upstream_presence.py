@@ -189,7 +189,11 @@ async def test_headquarters_says_the_last_z(settings, web, monkeypatch, tmp_path
         replication = Replication(runtime)
         for heard in (2, 4):
             await replication.prepare(settings)()
-            await until_async(presences, web, heard)
+
+            async def is_heard(count=heard) -> bool:
+                return len(await presences(web)) >= count
+
+            await until(is_heard)
             await replication.stop()
             if heard == 2:
                 assert (await till.close()).z_number == 10
@@ -200,12 +204,6 @@ async def test_headquarters_says_the_last_z(settings, web, monkeypatch, tmp_path
             (False, 10),
         ]
     assert verify_ledger(settings.storage.path).problems == ()
-
-
-async def until_async(presences, web, count):
-    async with asyncio.timeout(60):
-        while len(await presences(web)) < count:  # noqa: ASYNC110  another process is asked
-            await asyncio.sleep(0.05)
 
 
 async def test_it_can_be_turned_off(settings, web, monkeypatch):

@@ -5,10 +5,10 @@ import time
 import uuid
 from typing import Any
 
-import msgspec
-from support.receivers.vectors import event_of, proven
+from support.receivers.vectors import closure as next_closure
+from support.receivers.vectors import event_of
 
-from common.wire.closure import GENESIS, ClosureData, CounterValues, GroupTotal, PaymentTotal, TypeTotal
+from common.wire.closure import ClosureData
 from common.wire.instants import instant_text
 from common.wire.keys import PrivateKey
 from common.wire.presence import TYPE, Presence, encode_presence
@@ -28,7 +28,6 @@ class PaperBox:
         self.ledger = self._id("ledger")
         self.epoch = 0
         self.closures: list[ClosureData] = []
-        self.bodies: dict[int, bytes] = {}
 
     def _id(self, name: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.seed}/{name}"))
@@ -38,42 +37,20 @@ class PaperBox:
         z = last.z_number + 1 if last else 1
         if at is None:
             at = EVENING + (z - 1) * DAY
-        fvc = last.mcf_counters.fvc if last else 10
-        seq = last.last_seq if last else 0
         name = f"z{z}" if not self.epoch else f"z{z}.{self.epoch}"
-        entry = hashlib.sha256(f"{self.seed}{name}".encode()).hexdigest()
-        before = last.chain_head if last else GENESIS.hex()
-        closure = ClosureData(
-            kind="Z",
-            nim=self.nim,
-            period_start=instant_text(at - DAY),
-            period_end=instant_text(at),
-            certs_count=sales,
-            total_ttc=8000 * sales,
-            total_ht=6780 * sales,
-            total_tva=1220 * sales,
-            by_group=(GroupTotal(group="B", ht=6780 * sales, tva=1220 * sales, ttc=8000 * sales),) if sales else (),
-            by_type=(TypeTotal(invoice_type="FV", count=sales, total_ttc=8000 * sales),) if sales else (),
-            by_payment=(PaymentTotal(method="E", label="Espèces", amount=8000 * sales),) if sales else (),
-            fvc_start=fvc + 1 if sales else fvc,
-            fvc_end=fvc + sales,
-            z_number=z,
-            report_id=self._id(name),
-            created_at=instant_text(at),
-            mcf_counters=CounterValues(tc=fvc + sales, fvc=fvc + sales, frc=0),
-            mode="live",
-            box="caisse-1",
-            chain_previous=entry if sales else before,
-            ledger_id=self.ledger,
-            epoch=self.epoch,
-            previous_report_id=last.report_id if last else None,
-            previous_chain_head=before,
-            first_seq=seq + 1,
-            last_seq=seq + sales,
-            opening_counters=CounterValues(tc=fvc, fvc=fvc, frc=0) if last else None,
-            key_id=self.key.id,
-        )
-        closure = proven(msgspec.structs.replace(closure, **changes))
+        own: dict[str, Any] = {
+            "nim": self.nim,
+            "ledger_id": self.ledger,
+            "key_id": self.key.id,
+            "report_id": self._id(name),
+            "created_at": instant_text(at),
+            "period_start": instant_text(at - DAY),
+            "period_end": instant_text(at),
+        }
+        if last is None:
+            own["opening_counters"] = None
+        entry = f"{self.seed}{name}" if sales else ""
+        closure = next_closure(name, last, sales=sales, entry=entry, epoch=self.epoch, **{**own, **changes})
         self.closures.append(closure)
         return closure
 

@@ -1,18 +1,17 @@
 """What no NATS client would send, by a holder of a shop's key; and a nats-server without accounts, which hands it on as it is."""
 
-import json
 import ssl
 import subprocess
 import time
 from urllib.parse import urlsplit
 
+import nats
+import nats.errors
 from support.ports import free_port
-from support.receivers.nats_server import CONFIG, binary
+from support.receivers.nats_server import add_stream, binary
 
 from common.wire.keys import read_credentials
 from common.wire.nats_client import Client
-from common.wire.nats_pull import open_client
-from headquarters.intake.stream import call
 
 BLOCKS = (
     b"NATS/1.0 \xff\xfe\xfd: b\r\n\r\n",
@@ -70,16 +69,12 @@ class OpenServer:
         deadline = time.monotonic() + 60
         while True:
             try:
-                client = await open_client([self.url], None, ssl.create_default_context(), name="test", seconds=5)
-            except OSError:
+                client = await nats.connect(self.url, allow_reconnect=False)
+            except (OSError, nats.errors.Error):
                 assert time.monotonic() < deadline
                 continue
             for file in ("closures-one.json", "presence-one.json"):
-                config = json.loads((CONFIG / file).read_bytes())
-                await call(client, f"STREAM.CREATE.{config['name']}", config)
-            consumer = json.loads((CONFIG / "headquarters.json").read_bytes()) | {"ack_wait": 10**9}
-            request = {"stream_name": "CLOSURES", "config": consumer}
-            await call(client, "CONSUMER.CREATE.CLOSURES.headquarters", request)
+                await add_stream(client, file, again_after=1)
             await client.close()
             return
 

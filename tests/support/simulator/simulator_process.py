@@ -2,7 +2,6 @@
 
 import json
 import os
-import select
 import signal
 import socket
 import time
@@ -81,16 +80,6 @@ class Serial:
         for seq, (command, text) in enumerate(certification(number), 0x20):
             reply = self.ask(seq, command, text)
         return reply.data.decode()
-
-    def wait_for_loss(self) -> None:
-        """Until the port has vanished under us."""
-        poll = select.poll()
-        poll.register(self.fd, select.POLLIN)
-        assert poll.poll(DEADLINE * 1000), "the port is still there"
-        try:
-            assert os.read(self.fd, 100) == b""
-        except OSError:
-            return
 
 
 class Control(AbstractContextManager["Control"]):

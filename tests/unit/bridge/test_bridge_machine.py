@@ -52,7 +52,7 @@ async def test_one_invoice_from_customer_to_certification() -> None:
     result = await replies_of(machine, AddComment("A", "Merci"), ReadSubtotal())
     assert result == SubtotalReply(59000, (0, 59000, *[0] * 14), (0, 9000, *[0] * 14), 0)
     assert await replies_of(machine, Pay("E", 590)) == Balance(0, 0)
-    closed = await machine.close_invoice(590)
+    closed = await machine.close_invoice(590, credit=False)
     assert closed == Closed(8, 14, "FV", "20260731093001", "EL02000015-1", "00084440Y", CODE, "F1")
     assert port.requests == [
         (0x20, 0xC3, b""),
@@ -131,7 +131,7 @@ async def test_a_certification_that_cannot_be_read_is_nonsense_and_keeps_the_lin
     port = ScriptedPort(answer(b"8,14"), answer(STATE))
     machine = machine_over(port)
     with pytest.raises(Nonsense):
-        await machine.close_invoice(590)
+        await machine.close_invoice(590, credit=False)
     assert (await machine.ask(ReadState())).tc == 13
 
 
@@ -161,17 +161,18 @@ async def test_the_handshake_does_not_need_its_first_answer(first) -> None:
     assert len(port.written) == 2
 
 
-async def test_silence_at_a_command_that_a_machine_need_not_know_keeps_the_line() -> None:
-    """C2h is tried as often as any command, then the machine tells its state: it does not know C2h. It is not asked again, and sales go on."""
+@pytest.mark.parametrize(("command", "cmd"), [(ReadServerLink(), 0xC2), (ReadTaxpayer(0), 0x2B)])
+async def test_silence_at_a_command_that_a_machine_need_not_know_keeps_the_line(command, cmd: int) -> None:
+    """It is tried as often as any command, then the machine tells its state: it does not know that one. It is not asked again, and sales go on."""
     silence: list[bytes] = []
     port = ScriptedPort(*[silence] * QUICK.tries, answer(STATE), answer(b"8,13"))
     machine = machine_over(port)
     for _ in range(2):
-        with pytest.raises(UnknownCommand, match="C2h"):
-            await machine.ask(ReadServerLink())
+        with pytest.raises(UnknownCommand, match=f"{cmd:X}h"):
+            await machine.ask(command)
     assert not machine.link.is_over
     assert await replies_of(machine, OPEN) == Opened(8, 13)
-    assert [cmd for _, cmd, _ in port.requests] == [*[0xC2] * QUICK.tries, 0xC1, 0xC0]
+    assert [cmd for _, cmd, _ in port.requests] == [*[cmd] * QUICK.tries, 0xC1, 0xC0]
 
 
 async def test_silence_at_everything_ends_the_line() -> None:

@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+import sqlite3
 import stat
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +21,8 @@ from daemon.core.ledger.outage import Outage
 from daemon.doctor import wording
 from daemon.doctor.box import check_box_clock, check_certificate, check_company, check_disk, check_secrets
 from daemon.doctor.ledger import check_keys, check_outage, check_owner, check_upstream
-from daemon.doctor.line import check_clock, check_permissions, check_port, check_tax_server
-from daemon.doctor.service import Service, check_front, check_service
+from daemon.doctor.line import check_clock, check_line, check_permissions, check_port, check_tax_server
+from daemon.doctor.service import MachineHealth, Service, check_front, check_service
 from daemon.doctor.wording import NAMES
 from daemon.paper.shop import cadastral
 from daemon.settings import Place, Settings, load
@@ -51,10 +53,15 @@ def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "read-only" in check_disk(box).found
     monkeypatch.undo()
     limited = load(box.file, {"MCFD_STORAGE_MAX_SIZE_MB": "34"})
-    box.storage.path.write_bytes(b"")
-    for megabytes, state in ((1, "ok"), (2, "fail")):
-        os.truncate(box.storage.path, megabytes * 1024 * 1024)
-        assert check_disk(limited).state == state
+    with closing(sqlite3.connect(box.storage.path)) as ledger:
+        for change, state in (
+            ("CREATE TABLE filler AS SELECT zeroblob(1000000)", "ok"),
+            ("INSERT INTO filler VALUES (zeroblob(1100000))", "fail"),
+            ("DROP TABLE filler", "ok"),  # the file is as large, and its pages are used again
+        ):
+            ledger.execute(change)
+            ledger.commit()
+            assert check_disk(limited).state == state, change
     gone = load(box.file, {"MCFD_STORAGE_PATH": str(tmp_path / "gone/mcfd.sqlite3")})
     assert check_disk(gone).state == "fail"
 
@@ -181,15 +188,22 @@ def in_the_daemons_hands(place: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "state"), [(0o600, "ok"), (0o400, "fail"), (0o200, "fail")])
-def test_who_may_open_a_port(folder: Path, mode: int, state: str) -> None:
-    """As the kernel decides it for the daemon's user; to read alone, or to write alone, is not enough."""
+def test_who_may_open_a_port(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: int, state: str) -> None:
+    """As the kernel decides it for the daemon's user; to read alone, or to write alone, is not enough. Who may not look has no finding."""
     port = folder / "port"
     port.touch(mode)
     for place in (folder, port):
         in_the_daemons_hands(place)
     machine = SimpleNamespace(nim=NIM, port=Place(str(port)))
-    (found,) = check_permissions(machine, settings(folder))  # type: ignore[arg-type]  # by shape
+    box = settings(folder)
+    (found,) = check_permissions(machine, box)  # type: ignore[arg-type]  # by shape
     assert found.state == state
+
+    def shut(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "stat", shut)
+    assert list(check_permissions(machine, box)) == []  # type: ignore[arg-type]  # by shape
 
 
 def test_a_ledger_that_another_wrote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,10 +253,28 @@ def test_the_remedy_for_an_outage_is_that_of_its_reason() -> None:
     remedies = {reason: todo.partition(";")[0] for reason, todo in todos.items()}
     assert remedies == {
         "no_answer": "repair the machine or take another one into use",
-        "attention": "decide what was found at the machine: mcfd machine settle",
+        "attention": "see the other checks of this machine",
         "disk": "see the check of the disk, above",
     }
     assert all("the distributor" in todo for todo in todos.values())
+
+
+@pytest.mark.parametrize(
+    ("code", "todo"),
+    [
+        ("", "sudo mcfd machine settle EL02000015-1"),
+        ("clock_ahead", "set the clock; if the time is right: sudo mcfd time accept"),
+        ("pair_not_compared", "connect the other machine of the pair"),
+    ],
+)
+async def test_the_remedy_for_a_machine_that_waits_for_a_person_is_that_of_its_question(
+    folder: Path, code: str, todo: str
+) -> None:
+    box = settings(folder)
+    health = MachineHealth(nim=NIM, connected=True, attention="x", attention_code=code, last_error="", waiting=0)
+    service = Service("http://127.0.0.1:8480", version="1", machines=(health,))
+    found = await check_line(box, box.machine[0], service, 0, is_box_right=True)
+    assert [each.todo for each in found if each.check == "machine"] == [todo]
 
 
 def test_closures_on_their_way(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def strict_key(shop: Shop) -> str:
 def test_a_strict_key_refuses_what_nobody_knows(shop: Shop, strict_key: str) -> None:
     """As with the header `Mcfd-Strict`, on each of its requests; other keys are only warned."""
     body = {**invoice("D-2"), "price_mode": "TTC"}
-    refused = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers={"Authorization": f"Bearer {strict_key}"})
+    refused = shop.certify(body, headers={"Authorization": f"Bearer {strict_key}"})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "price_mode")
     assert shop.certify(body).status_code == 200
     keys = json.loads(shop.mcfd("keys", "list", "--json", check=True).stdout)

@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import random
 import re
-import shutil
 import sqlite3
 from datetime import UTC
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.ledgers.filled import filled
 from support.ledgers.ledger import NIM, Till, code_of, invoice, opened, opened_till, query, tamper
 from support.ledgers.worker import worker_of
 
@@ -21,7 +21,6 @@ from common.language.reasons import from_stored
 from daemon.core.errors import LedgerUnusable
 from daemon.core.report.journal import Page
 from daemon.store.maintenance.verify import verify
-from daemon.store.sqlite.high_water import mark_path
 from daemon.store.tables import journal as tables_journal
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import unpack
@@ -38,13 +37,6 @@ UNREAD = ("reference_fvc", "reference_epoch")
 """Columns of 0.1.0 that nothing reads any more."""
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("damage") / "ledger.sqlite3"
-    asyncio.run(fill(path))
-    return path
-
-
 async def fill(path: Path) -> None:
     async with opened_till(path) as (_, till):
         for number in range(SALES):
@@ -57,10 +49,7 @@ async def fill(path: Path) -> None:
         await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-1"))
 
 
-@pytest.fixture
-def path(original: Path, tmp_path: Path) -> Path:
-    shutil.copy(mark_path(original), mark_path(tmp_path / "ledger.sqlite3"))
-    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+original, path = filled(fill)
 
 
 def content_of(path: Path) -> list[Any]:

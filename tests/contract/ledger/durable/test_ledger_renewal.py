@@ -207,6 +207,15 @@ def test_the_mark_is_in_the_memory_of_the_box_where_there_is_a_folder_for_it(
     assert len(read_failures(ledger)) == 2  # beside the ledger, where there is no such folder
 
 
+def test_a_start_that_copies_is_not_taken_for_one_that_hangs(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system hears of each step of the copy, and of its last one, which syncs it."""
+    steps: list[float] = []
+    monkeypatch.setattr(renewal.notify, "still_starting", steps.append)
+    fail(ledger)
+    assert sold(ledger) == SOLD
+    assert steps == [renewal.STEP_SECONDS] * 2
+
+
 def test_without_room_for_the_copy_the_start_says_so(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Older copies go first; then nothing is begun, and the ledger stays as it is. As much as it takes is enough, and lets an
     older copy stay."""

@@ -1,16 +1,16 @@
 """`mcfd verify` compares the take-overs of the ledger with the chains of both machines, and the year of a number with its invoice."""
 
-import asyncio
 import contextlib
-import shutil
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pytest
+from support.ledgers.filled import filled
 from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, opened_till, query, tamper
 
-from daemon.core.clock import HOUR
+from daemon.core.clock import DAY, HOUR, millis
 from daemon.core.errors import MachineOffline
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.verify import verify
@@ -22,15 +22,8 @@ DIFFERS = f"the take-overs of {NIM[:-2]} by {SPARE[:-2]} are not those of the ch
 STEP = next(step.number for step in migrations() if step.name == "take_over_times")
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A spare has stood for a machine, and does so again; a sale in each book is newer than the decisions that were taken meanwhile."""
-    path = tmp_path_factory.mktemp("pair") / "ledger.sqlite3"
-    asyncio.run(fill(path))
-    return path
-
-
 async def fill(path: Path) -> None:
+    """A spare has stood for a machine, and does so again; a sale in each book is newer than the decisions that were taken meanwhile."""
     async with opened(path) as store:
         first, spare = await Till.of(store), await Till.of(store, SPARE)
         await sell(first, "F-1")
@@ -40,13 +33,11 @@ async def fill(path: Path) -> None:
         await store.decisions.take_over(first.book, spare.book, reason="burnt again", at=first.at + HOUR)
 
 
+original, path = filled(fill)
+
+
 async def sell(till: Till, number: str) -> None:
     await till.certify(msgspec.structs.replace(invoice(number), number_year=2025))
-
-
-@pytest.fixture
-def path(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
 
 
 async def test_a_ledger_with_take_overs_is_clean(path: Path) -> None:
@@ -127,12 +118,24 @@ def test_the_year_of_a_number_is_that_of_its_invoice(path: Path, year: int) -> N
     assert "record 1 (invoice 'F-1') holds its number in another year" in problems
 
 
-@pytest.mark.parametrize(("year", "is_clean"), [(0, True), (2025, True), (2024, False)])
-async def test_the_year_of_a_number_of_before_is_not_before_its_sale(tmp_path: Path, year: int, is_clean: bool) -> None:
-    """An invoice of 0.5 does not say it."""
+NEW_YEAR = millis(datetime(2026, 1, 1, 8, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("at", "year", "is_clean"),
+    [
+        *((NEW_YEAR - 30 * DAY, year, is_clean) for year, is_clean in ((0, True), (2025, True), (2024, False))),
+        *((NEW_YEAR, year, is_clean) for year, is_clean in ((2026, True), (2025, True), (2024, False))),
+    ],
+)
+async def test_the_year_of_a_number_of_before_is_not_before_its_sale(
+    tmp_path: Path, at: int, year: int, is_clean: bool
+) -> None:
+    """An invoice of 0.5 does not say it. On the first day it may be the year before, by the zone."""
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        await (await Till.of(store)).certify(invoice("F-1"))
+    async with opened_till(path) as (_, till):
+        till.at = at
+        await till.certify(invoice("F-1"))
     tamper(path, YEARS.format(year=year))
     assert verify(path).clean is is_clean
 

@@ -65,6 +65,12 @@ def test_two_memories_make_one_with_the_higher_numbers(tmp_path: Path) -> None:
     one = Marks({"a": Mark(3, 4), "b": Mark(9)}, frozenset({"01"}))
     other = Marks({"a": Mark(4), "c": Mark(1, 2)}, frozenset({"02"}))
     assert merged(one, other) == Marks({"a": Mark(4), "b": Mark(9), "c": Mark(1, 2)}, frozenset({"01", "02"}))
+    lacking, whole = Marks(incomplete=True), Marks()
+    assert [merged(*pair).incomplete for pair in ((lacking, whole), (whole, lacking), (whole, whole))] == [
+        True,
+        True,
+        False,
+    ]
     mark_path(tmp_path / "ledger").write_bytes(b"{")
     with pytest.raises(LedgerUnusable, match="last-z"):
         HighWater(tmp_path / "ledger")

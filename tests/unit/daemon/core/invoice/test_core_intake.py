@@ -14,7 +14,7 @@ from daemon.core.clock import DAY, millis
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import escaped_length, read_invoice
 from daemon.core.invoice.invoice import Comment, Customer
-from daemon.core.invoice.number import NumberScope, Series
+from daemon.core.invoice.number import NEVER, NumberScope, Series
 from daemon.core.invoice.rules import Rules
 
 
@@ -223,7 +223,7 @@ def test_the_year_of_a_number_is_that_of_the_shop():
     assert [series.prefix("FV", NIM, at) for at in (turn - 1, turn)] == ["FV-2026-", "FV-2027-"]
     assert (series.number("FV-2027-", 12), Series().prefix("FV", NIM, turn - DAY)) == ("FV-2027-000012", "FV-2026-")
     assert yearly.taken_from(turn + 5) == (2027, turn, turn + 5 - DAY)
-    assert (ever.year_of(turn), ever.taken_from(turn)) == (0, (0, 2**62, 2**62))
+    assert (ever.year_of(turn), ever.taken_from(turn)) == (0, (0, NEVER, NEVER))
 
 
 @pytest.mark.parametrize("kind", ["PM", "PC"])

@@ -54,18 +54,18 @@ class Filled(NamedTuple):
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     path = tmp_path_factory.mktemp("journal") / "ledger.sqlite3"
-    return Filled(path, asyncio.run(fill(path)))
+
+    async def fill() -> list[tuple[str, int]]:
+        async with opened_till(path) as (_, till):
+            return await filled(till)
+
+    return Filled(path, asyncio.run(fill()))
 
 
 @pytest.fixture
 def ledger(original: Filled, tmp_path: Path) -> Filled:
     shutil.copy(mark_path(original.path), mark_path(tmp_path / "ledger.sqlite3"))
     return original._replace(path=Path(shutil.copy(original.path, tmp_path / "ledger.sqlite3")))
-
-
-async def fill(path: Path) -> list[tuple[str, int]]:
-    async with opened(path) as store:
-        return await filled(await Till.of(store))
 
 
 async def filled(till: Till) -> list[tuple[str, int]]:

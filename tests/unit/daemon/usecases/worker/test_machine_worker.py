@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 from support.api import until
 from support.ledgers.ledger import IFU, START, Till, opened
 from support.ledgers.worker import worker_of
@@ -255,3 +256,13 @@ async def test_a_turn_that_was_not_used_before_the_machine_was_lost_comes_again(
         assert not waiting.done()
         worker.opened(machines[1])
         assert await waiting is machines[1]
+
+
+async def test_a_machine_in_test_mode_is_told_once(worker: MachineWorker) -> None:
+    """When its first code shows it, and again only after a code that counts."""
+    events = []
+    for code in ("", "ABCDEFGHIJKLMNOPQRSTUVWX", "TESTFACT1", "", "TESTFACT2", "ABCDEFGHIJKLMNOPQRSTUVWX", "TESTFACT3"):
+        with capture_logs() as logs:
+            worker.apply_code(code)
+        events.append([each["event"] for each in logs])
+    assert events == [[], [], ["machine.test_mode"], [], [], [], ["machine.test_mode"]]
