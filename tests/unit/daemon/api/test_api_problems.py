@@ -173,3 +173,15 @@ def test_no_path_of_the_box_leaves() -> None:
     assert b"/etc" not in answer.body
     assert [(line["event"], line["request_id"]) for line in lines] == [("request.failed", "r-9")]
     assert isinstance(lines[0]["exc_info"], RuntimeError)
+
+
+def test_an_error_that_is_made_of_names_and_numbers_is_a_sentence() -> None:
+    """In the language of its till; the other errors are given theirs."""
+    takes_text = (
+        *(refusals.Unauthenticated, refusals.TooManyRequests, errors.InvalidRequest),
+        *(errors.MachineOffline, errors.MachineBusy),
+    )
+    for error, _, _ in EXAMPLES:
+        if type(error) in KINDS and "__init__" in vars(type(error)):
+            (sentence,) = error.args
+            assert isinstance(sentence, str if isinstance(error, takes_text) else Text), type(error)
