@@ -46,7 +46,7 @@ def reading(path: Path) -> Iterator[Any]:
         with as_owner(path.parent), storage_faults(), closing(open_to_read(path)) as connection:
             yield connection
     except StorageError as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise type(error)(Text("{path}: {why}", path=path, why=error)) from error
 
 
 def read_rows(

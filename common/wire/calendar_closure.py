@@ -73,11 +73,8 @@ class _Kind(msgspec.Struct):
 
 
 def is_calendar(content: bytes) -> bool:
-    """Whether a message has the type of a calendar closure."""
-    try:
-        return decoded(content, _Kind).type in TYPES.values()
-    except BadEvent:
-        return False
+    """Whether a message has the type of a calendar closure. BadEvent where it cannot be read at all."""
+    return decoded(content, _Kind).type in TYPES.values()
 
 
 def read_calendar(content: bytes) -> CalendarEvent:

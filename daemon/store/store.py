@@ -158,7 +158,7 @@ async def _opened(
         except LedgerInUse:
             raise
         except StorageError as error:
-            raise type(error)(f"{path}: {error}") from error
+            raise type(error)(Text("{path}: {why}", path=path, why=error)) from error
         yield connection
     finally:
         if connection is not None:
@@ -183,9 +183,9 @@ async def _bring_up_to_date(path: Path) -> None:
                 return
     except sqlite3.Error as error:
         fault = storage_error(error)
-        raise (type(fault)(f"{path}: {fault}") if fault else error) from error
+        raise (type(fault)(Text("{path}: {why}", path=path, why=fault)) if fault else error) from error
     except StorageError as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise type(error)(Text("{path}: {why}", path=path, why=error)) from error
     async with _opened(path, "command", None, None):
         pass
 

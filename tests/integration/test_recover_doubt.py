@@ -8,10 +8,12 @@ from structlog.testing import capture_logs
 from support.memory_shop import LAST, MemoryShop, in_service
 
 from daemon.core.errors import LineLost, MachineAttention
+from daemon.core.events import IN_DOUBT
 from daemon.core.ledger.attempt import Record
 from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.books import book_state
 from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.worker.machine_worker import BookEvent
 from simulator.machine.working_state import Stage
 
 pytestmark = pytest.mark.quick_timers
@@ -19,10 +21,15 @@ pytestmark = pytest.mark.quick_timers
 
 @pytest.mark.logs("recover.put_off")
 async def test_nothing_is_certified_over_a_doubt_that_the_machine_answers_with_rubbish(shop: MemoryShop) -> None:
-    """38h and the C1h after it both answered with rubbish: the next invoice waits until the doubt is settled by a new connection."""
+    """38h and the C1h after it both answered with rubbish: the next invoice waits until the doubt is settled by a new connection. Screens and webhooks
+    hear of the doubt, and why."""
     shop.session.plan.add("nonsense@38#1,nonsense@C1#1")
+    events: list[BookEvent] = []
+    shop.worker.on_event = events.append
     answers = await asyncio.gather(*(shop.certify(number) for number in ("A", "B", "C")))
     assert [a.value.state for a in answers] == ["certified"] * 3
+    (doubt,) = [event for event in events if event.type == IN_DOUBT]
+    assert (doubt.ref, bool(doubt.detail)) == (answers[0].value.id, True)
     assert [r.code for r in await shop.certified()] == [i.code for i in shop.on_machine]
 
 

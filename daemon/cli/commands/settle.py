@@ -17,7 +17,7 @@ from daemon.cli.book import read_book
 from daemon.cli.commands.machine import read_machine
 from daemon.cli.machine_output import counted
 from daemon.cli.options import examples, json_option, settings_option
-from daemon.cli.output import Failure, moment, print_json, read_reason, require_terminal, say
+from daemon.cli.output import Failure, find_machine, moment, print_json, read_reason, require_terminal, say
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.decision import (
@@ -120,8 +120,8 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
 def _find(settings: Settings, nim: str | None, fingerprint: str) -> tuple[Case | None, Evidence | None]:
     """The named book, the one in attention, or the one with that case, with the machine's newest state; only one."""
     cases = read_ledger(settings, lambda store: _cases(store, nim))
-    if nim and settings.find_machine(nim) is None and not cases:
-        raise Failure("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine))
+    if nim and not cases:
+        find_machine(settings, nim)
     cases = [case for case in cases if case.fingerprint == fingerprint] or cases
     if len(cases) > 1:
         raise Failure(

@@ -129,6 +129,8 @@ def storage_faults() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise as_storage_error(error) from error
+    except UnicodeDecodeError as error:  # in SQLite's message, which quotes a damaged schema
+        raise LedgerUnusable(DAMAGED) from error
 
 
 class DiskFailure(NamedTuple):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from common.language import Text
 from daemon.core.errors import LedgerUnusable
 from daemon.core.invoice.number import number_key
+from daemon.store.sqlite.disk_failure import DAMAGED
 from daemon.store.sqlite.file import transaction
 
 _SCHEMA = Path(__file__).parents[1] / "schema"
@@ -77,7 +78,10 @@ def is_ledger(connection: sqlite3.Connection) -> bool:
 def _version(connection: sqlite3.Connection, newest: int) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    try:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except UnicodeDecodeError as error:  # in SQLite's message, which quotes a damaged schema
+        raise LedgerUnusable(DAMAGED) from error
     if application_id != APPLICATION_ID and (application_id or version or tables):
         raise LedgerUnusable(Text("this is a database of another program, not a ledger of mcfd"))
     if version > newest:

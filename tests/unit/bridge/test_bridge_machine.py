@@ -161,17 +161,18 @@ async def test_the_handshake_does_not_need_its_first_answer(first) -> None:
     assert len(port.written) == 2
 
 
-async def test_silence_at_a_command_that_a_machine_need_not_know_keeps_the_line() -> None:
-    """C2h is tried as often as any command, then the machine tells its state: it does not know C2h. It is not asked again, and sales go on."""
+@pytest.mark.parametrize(("command", "cmd"), [(ReadServerLink(), 0xC2), (ReadTaxpayer(0), 0x2B)])
+async def test_silence_at_a_command_that_a_machine_need_not_know_keeps_the_line(command, cmd: int) -> None:
+    """It is tried as often as any command, then the machine tells its state: it does not know that one. It is not asked again, and sales go on."""
     silence: list[bytes] = []
     port = ScriptedPort(*[silence] * QUICK.tries, answer(STATE), answer(b"8,13"))
     machine = machine_over(port)
     for _ in range(2):
-        with pytest.raises(UnknownCommand, match="C2h"):
-            await machine.ask(ReadServerLink())
+        with pytest.raises(UnknownCommand, match=f"{cmd:X}h"):
+            await machine.ask(command)
     assert not machine.link.is_over
     assert await replies_of(machine, OPEN) == Opened(8, 13)
-    assert [cmd for _, cmd, _ in port.requests] == [*[0xC2] * QUICK.tries, 0xC1, 0xC0]
+    assert [cmd for _, cmd, _ in port.requests] == [*[cmd] * QUICK.tries, 0xC1, 0xC0]
 
 
 async def test_silence_at_everything_ends_the_line() -> None:

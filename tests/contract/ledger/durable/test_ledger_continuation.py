@@ -16,7 +16,7 @@ from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.continuation import BY_ROW, NEEDED, OF_BOOK, OF_BOX, lacking
-from daemon.store.maintenance.verify import verify
+from daemon.store.maintenance.verify import examine_shape, verify
 from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrations
 from daemon.store.tables.book.entries import hours_ahead, repair_time
@@ -274,6 +274,11 @@ def test_a_definition_that_is_damaged(path: Path, copy: Path, image: bytes, keep
         query(path, "SELECT count(*) FROM book")
     with pytest.raises(LedgerUnusable, match="the ledger is damaged"):
         asyncio.run(sell(path, 1))
+    for read in (examine_shape, verify, lambda ledger: backup(ledger, copy.with_name("another"), at=START)):
+        with pytest.raises(LedgerUnusable, match="the ledger is damaged"):
+            read(path)
+    with pytest.raises(LedgerUnusable, match="take another copy"):
+        restore(path, copy.with_name("another"), at=START)
     done = restore(copy, path, at=START, keep_newer=keep_newer)
     assert (done.findings.clean, len(done.newer)) == (True, 64 * keep_newer)
     assert (all_rows(path) == before) == keep_newer

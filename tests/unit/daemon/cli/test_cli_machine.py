@@ -215,6 +215,8 @@ async def test_the_machine_did_certify(disputed):
     disputed.ok("verify")
     assert disputed.json("machine", "settle") == {"settled": False, "attention": None}
     assert disputed.ok("machine", "settle") == "nothing to settle: no machine is in attention\n"
+    nowhere = f"EL99999999 is not in the configuration; there is {NIM}"
+    assert disputed.refused(1, "machine", "settle", "EL99999999") == nowhere
 
 
 async def test_two_persons_settle_one_case(disputed, monkeypatch):
