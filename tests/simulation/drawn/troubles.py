@@ -433,9 +433,10 @@ class Troubles:
             self.box.renumber(pattern)
 
     async def repair_time(self) -> None:
-        """A person has seen that the book is ahead."""
+        """A person has seen that the book is ahead; on a full disk the command changes nothing."""
         if not (self.box.jump or self.world.machine_jump):
-            await self._repair_time()
+            with contextlib.suppress(StorageError):
+                await self._repair_time()
 
     async def err(self) -> None:
         """Who decides on the next sale in doubt is wrong."""
