@@ -44,6 +44,8 @@ Problems: TypeAlias = Iterator[tuple[str, str]]
 def problems(settings: Settings) -> Problems:
     """A start is refused with the first one; later ones may result from it."""
     yield from _server(settings.server)
+    if (most := settings.storage.max_size_mb) is not None and most <= settings.storage.reserve_mb:
+        yield "storage.max_size_mb", tr("has to be above reserve_mb ({least})", least=settings.storage.reserve_mb)
     yield from _reports(settings.reports)
     yield from _invoices(settings)
     yield from _machines(settings.machine)

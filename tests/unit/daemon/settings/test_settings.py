@@ -141,6 +141,7 @@ IN_A_SECTION = [
         "pattern: gives numbers as BOUTIQUE-DU-MARCHE/FV-EL02000015-",
     ),
     ("stamp_duty", f"steps.{'9' * 5000} = 1", f"steps.{'9' * 5000}: "),
+    ("storage", "max_size_mb = 32", "max_size_mb: has to be above reserve_mb (32)"),
     ("reports", 'timezone = "Africa/Ouaga"', 'timezone: "Africa/Ouaga" is not a known time zone'),
     ("reports", 'timezone = "../../etc/passwd"', "timezone: "),
     ("reports", 'payment_labels.Z = "Troc"', 'payment_labels.Z: "Z" is not a method of payment'),
