@@ -1,8 +1,6 @@
 """The commands of protocol section 3: number, title, fields, fields about people, and whether every machine has them.
 Requests are encoded in `commands.py`; replies are read in `replies/`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 

@@ -5,8 +5,6 @@ and the subtotal and 38h show the machine's result. Money is in whole XOF, price
 thousandths, rates in hundredths of a percent. Free texts are cut if the frame would be too long; numbers, IFU and
 references never are (Unsendable if they do not fit)."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 

@@ -13,8 +13,6 @@
 After LinkEnded with `sent` the effect of the command is unknown. After the last three the line still works.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from common.language.reasons import COMMAND_UNKNOWN, PORT_UNAVAILABLE

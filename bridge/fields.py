@@ -1,8 +1,6 @@
 """Text fields of the data part (protocol section 2), to and from the line, and numbers to it (from it:
 `replies.numbers`). Prices are in hundredths of a franc, quantities in thousandths."""
 
-from __future__ import annotations
-
 import re
 
 from bridge.errors import Unsendable

@@ -6,8 +6,6 @@
 SOH, NAK and SYN are illegal everywhere inside a frame. So a frame is abandoned at the first illegal byte, and decoding
 continues with that byte: nothing behind a false SOH or a cut frame is lost, and the work is linear in the bytes."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Literal, NamedTuple

@@ -6,8 +6,6 @@ answer to the abandoned command may still come, and only a new connection, which
 the machine's state. So a caller cancelled in the middle of a command ends the link: the command may have been executed,
 and nothing may follow it as if nothing had happened."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

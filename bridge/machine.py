@@ -1,7 +1,5 @@
 """Typed commands of one machine; Refused has the machine's own text."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from typing import TypeVar

@@ -1,8 +1,6 @@
 """A serial port on the event loop, and the common part of a tty and a socket: bytes over a descriptor. The only file
 with termios, and with `port_network` the only one with pyserial."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

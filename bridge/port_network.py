@@ -4,8 +4,6 @@ purge).
 An abandoned connection is reset, never closed normally: undelivered bytes would still reach the machine, perhaps a
 minute later, when a new connection has already concluded that they never came."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

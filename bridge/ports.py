@@ -1,8 +1,6 @@
 """The serial ports of this box, from sysfs, and the programs that have one open, from /proc: no port is opened, so no
 line is disturbed. Only root sees the programs of all users."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The shop's data on paper: the configuration combined with the machine's own data."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """`make demo`: the simulated machine on a pseudo-terminal, the daemon, one invoice certified over HTTP. The store's own
 functions write three weeks of a small shop's sales before, with a Z each day, since no clock can be turned back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

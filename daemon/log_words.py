@@ -1,7 +1,5 @@
 """The daemon's log for people: the meaning of each of its events, and their values."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, Final

@@ -3,8 +3,6 @@
 Only the caller waits, within a time limit; an unfinished document is abandoned. The state is queried first (DLE EOT,
 the only ESC/POS command answered at once); many adapters pass on no answer, and then it prints all the same."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -1,8 +1,6 @@
 """Retention of nightly backups: the newest of each of the last days, and of each of the last months; and no unfinished
 ones."""
 
-from __future__ import annotations
-
 import _strptime  # type: ignore[import-not-found]  # noqa: F401  loaded now, as root: a later user may not read it
 import contextlib
 import re

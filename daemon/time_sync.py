@@ -1,8 +1,6 @@
 """Whether the box's clock is synchronised (decision 21): by systemd-timesyncd's file or, for chrony and others, by the
 kernel's state. timedatectl reads that state: the service itself may not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 BOOTED = Path("/run/systemd/system")

@@ -1,8 +1,6 @@
 """Optional libraries of our libraries that a daemon does not need: in a virtual environment they take 14 MB (82 instead
 of 68 after 10 000 sales, `make bench`) and a tenth of the start. Debian's package has only PyYAML of them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

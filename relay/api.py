@@ -1,7 +1,5 @@
 """HTTP front of the relay: passes `/v1/mcf/{nim}/…` on to the box of that NIM and returns the box's answer."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

@@ -5,8 +5,6 @@ The last presence of a NIM, in the stream PRESENCE, names the daemon's run (`boo
 listeners on the subject report their boot, which detects two boxes with one identity before either is called. Later
 the second box is detected by its reply to any call."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter, OrderedDict, deque

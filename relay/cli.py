@@ -1,8 +1,6 @@
 """`mcfd-relay`: its configuration, its command line, and `mcfd-relay run`, which starts the NATS connection, the
 delivery of stored sales and the HTTP server and stops them in reverse order."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Connection to the NATS servers; reconnects after each loss."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

@@ -3,8 +3,6 @@ reaches the box.
 
 After the box's 202 such a sale is an ordinary deferred sale; its result comes from the box."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """Errors of the relay itself, in the format of the box's API (RFC 9457)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple, get_args
 

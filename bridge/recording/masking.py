@@ -4,8 +4,6 @@ Every byte of such a field becomes `x`, so that lengths, gaps and frames keep th
 new content, and stays wrong if it was wrong. In a reply only numbers, times, NIMs and codes stay; in bytes that are no
 complete frame, only the framing bytes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 

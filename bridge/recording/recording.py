@@ -9,8 +9,6 @@ recorder, which notes events in memory: no till waits for it, and another task s
 Microseconds since 1970; `>` to the machine, `<` from it, `#` the driver's reason for an action. Printable ASCII is
 written as it is, other bytes are escaped as in C, so that each byte of the line is in the file."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping

@@ -1,8 +1,6 @@
 """The content of each reply: C1h (counters, last invoice, rates), C2h, C0h, 31h, 33h (totals and VAT of the sixteen
 groups), 35h, 38h, and plain acknowledgements."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial

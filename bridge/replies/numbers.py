@@ -5,8 +5,6 @@ A machine's notation is a habit: decimals or none, a comma for the point, groupe
 zero. Certain facts of the protocol limit the reading: an amount has at most two decimals, so three digits after a
 single separator are thousands. Money is in hundredths of a franc, rates in hundredths of a percent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The daemon's control socket: commands of root and of the daemon's own user; one request and answer per connection."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

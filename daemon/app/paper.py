@@ -1,7 +1,5 @@
 """Printing for this box: the shop's data from configuration and machine, and Z closures printed automatically."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from functools import partial

@@ -1,7 +1,5 @@
 """Reload on SIGHUP: applies what may change and logs what needs a restart; a bad configuration changes nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """Builds workers, lines and ledger for every configured machine, and takes them down at the end."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence

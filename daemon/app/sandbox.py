@@ -1,8 +1,6 @@
 """The sandbox machine (decision 23): the simulator in memory behind the real driver and the same use cases, with the
 failures that a test requests (decision 40). It waits while a till sells: tills go before the box's own work."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`mcfd run`: starts in an order that announces nothing before it works, and stops in the opposite order."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

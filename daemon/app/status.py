@@ -1,8 +1,6 @@
 """The box's status: for `systemctl status mcfd` the address and the state of each machine; for the shop's network
 Avahi's service file, which the unit installs (packaging/box/announce)."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Final

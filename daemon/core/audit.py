@@ -1,8 +1,6 @@
 """The audit log: acts of people, keys and commands on the box, each entry chained to the previous one; and its texts,
 for the page and `mcfd audit`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping

@@ -7,8 +7,6 @@ A commit that changes it changes `CORE_VERSION` on purpose, says so in CHANGELOG
     python -m daemon.core.certified_core check      part of `make check`
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from functools import cache

@@ -5,8 +5,6 @@ A time is credible if it is neither before this program existed nor before the b
 after that. So a machine or an unsynchronised box moves a book by `BOUND` at most; more needs an operator. A wrong step
 within the bound shows against the loop's monotonic clock, which cannot be set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import Enum

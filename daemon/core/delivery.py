@@ -1,7 +1,5 @@
 """A closure for headquarters, an event for a webhook, and the result of one delivery."""
 
-from __future__ import annotations
-
 from typing import Literal, Protocol
 
 import msgspec

@@ -31,8 +31,6 @@ McfdError
         └── EntryDamaged  one row cannot be read
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Self

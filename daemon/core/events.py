@@ -1,7 +1,5 @@
 """The events of a box for screens, tills and their servers, and the data of each."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final
 
 import msgspec

@@ -4,8 +4,6 @@ The checksum is the CRC-32 of everything before it, written in base62 with leadi
 of 32 bits. It tells a mistyped key from a wrong one; it is no protection.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

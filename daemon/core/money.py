@@ -4,8 +4,6 @@ A JSON parser that keeps what it read gives `int` or `Decimal`; a binary float n
 on a number's size before it is written out, so that `1e999999999` costs nothing.
 """
 
-from __future__ import annotations
-
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from fractions import Fraction
 

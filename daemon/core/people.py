@@ -1,7 +1,5 @@
 """What a key or a person may do (decision 28: four roles, the same for both), people who may log in to the shop's page, and their sessions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, get_args

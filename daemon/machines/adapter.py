@@ -1,7 +1,5 @@
 """One connected machine for the use cases: types of the core in and out, errors of the bridge as errors of the core."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """Inspects a machine outside the daemon's line: only reads, and only on a free port."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

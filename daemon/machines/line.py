@@ -1,7 +1,5 @@
 """One line during the daemon's life: opens the port, checks the machine, hands it over, detects its loss, repeats."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol

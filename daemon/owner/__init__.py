@@ -4,8 +4,6 @@ Only the effective user changes, and comes back: an operator's own files (a copy
 business. What goes between the two goes through a private folder of the daemon's user.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools

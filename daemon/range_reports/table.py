@@ -1,7 +1,5 @@
 """What the API's routes, the papers and `mcfd report NAME` of a range of time are made from."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads stored recordings for people: frames by the names of command and fields, gaps between them, and faults."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path

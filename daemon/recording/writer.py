@@ -4,8 +4,6 @@ One thread writes for all lines. No till waits for it, and an error here is only
 the recording long before sales. A line's files are a ring of the last megabytes, in eight files, and one file for each
 incident: the minute before it and the minute after it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from bisect import bisect_left

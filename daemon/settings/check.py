@@ -1,7 +1,5 @@
 """Checks beyond types: values that must be consistent, and files that must be readable. Each yields keys and faults."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,8 +1,6 @@
 """Descriptions of all keys, read from the structs and the docstrings below their fields: for the environment, the
 manual, and the site (`mcfd config doc`, docs/conf.py)."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import itertools

@@ -1,7 +1,5 @@
 """The keys of the configuration, each with its meaning; `mcfd config doc` is made from this file."""
 
-from __future__ import annotations
-
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Literal, get_args

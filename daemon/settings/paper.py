@@ -1,8 +1,6 @@
 """`[company]` and `[printer]`: data on paper beyond the machine's, and the printer. `[invoices]`, `[stamp_duty]`,
 `[numbering]`: what the law leaves to tables (SFE 2.35)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path

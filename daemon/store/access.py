@@ -1,7 +1,5 @@
 """The parts of an open ledger, and the three ways to use it: `write`, `read`, `peek`."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Transactions with events and high-water numbers: closed months and years, outages, deferred sales."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3

@@ -1,7 +1,5 @@
 """What an operator decides when the ledger and the machine do not agree."""
 
-from __future__ import annotations
-
 import sqlite3
 from typing import NamedTuple
 

@@ -2,8 +2,6 @@
 
 The events of a week, in the order in which they became durable."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial

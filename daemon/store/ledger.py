@@ -1,7 +1,5 @@
 """The ledger for the use cases: one call is one transaction, durable when it returns; StorageFull if it cannot be."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3

@@ -1,7 +1,5 @@
 """The outbox: rows for headquarters and webhooks, stored in the transaction of their subject."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

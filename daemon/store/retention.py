@@ -1,7 +1,5 @@
 """What is let go of after its time, and facts about the file."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 

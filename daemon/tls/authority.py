@@ -8,8 +8,6 @@ The root can only vouch for TLS servers (extended key usage) with names and addr
 constraint, RFC 5280 4.2.1.10): who steals it cannot stand in for a bank at the tills that trust it, nor sign mail or programs.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import sys

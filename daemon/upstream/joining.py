@@ -1,7 +1,5 @@
 """`POST /join` to headquarters (`common.wire.joining`), repeated until an answer: a repetition gets the same one."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import ssl

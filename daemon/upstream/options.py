@@ -5,8 +5,6 @@ The result of a try: delivered, parked, or to be repeated, by one table for ever
 itself, which would be the same at the next try, parks it. A fault at the other side (a key, an address, a full disk, a
 login page) is corrected there; then everything is delivered without any action at ten thousand boxes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """What a worker does when its line comes up, beats and goes down."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

@@ -5,8 +5,6 @@ No sale waits for this. An open outage is read from the ledger each time, so a r
 a certification ends it too (`store.outages`). While the machine is in service a sign of life is stored every half
 minute: from the last one to the next start the box was off."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Joins headquarters or leaves it. The private key is made here and never leaves the box. The files are written in an
 order that leaves either the old state or the new one after a power cut."""
 
-from __future__ import annotations
-
 import os
 from importlib.metadata import version
 from pathlib import Path

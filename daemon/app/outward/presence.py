@@ -1,7 +1,5 @@
 """Presence: the box's report to headquarters on each machine: ledger, line, outbox, and what needs attention."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Sequence

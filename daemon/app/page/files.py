@@ -1,7 +1,5 @@
 """Files beside the ledger that the page offers for download: backups, and exports for accountants."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import stat

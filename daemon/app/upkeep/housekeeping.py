@@ -2,8 +2,6 @@
 and closures stay for good; those of a sandbox, which may grow without end, stay as long as its share has room.
 The ledger also records the last use of keys and sessions, and changes of the configuration."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

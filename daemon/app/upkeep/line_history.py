@@ -1,7 +1,5 @@
 """Statistics of each line for the last 24 hours in slots of ten minutes, in memory; figures for `GET /metrics`."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections import deque

@@ -3,8 +3,6 @@
 `body` is what a JSON parser gave that keeps numbers exact: dict, list, str, int, Decimal, bool, None.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal

@@ -4,8 +4,6 @@ Amounts are whole XOF; prices and the specific tax per unit are hundredths of a 
 thousandths; VAT rates are hundredths of a percent (18 % is 1800).
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Literal, get_args

@@ -9,8 +9,6 @@ francs, or to two decimals if the machine accepts them (SFE 6.2); VAT is added t
 `amountTtc` counts only without a unit price, or with a specific tax that is certified or folded.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal

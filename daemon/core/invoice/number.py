@@ -1,8 +1,6 @@
 """Invoice numbers: their equality (decision 37; the same in the index, the duplicate check, the verdict and `adopt`),
 the series of the box (SFE 2.18; without gaps for each type and year), and references of credit notes."""
 
-from __future__ import annotations
-
 import re
 import sys
 import unicodedata

@@ -4,8 +4,6 @@ Where amounts were rounded (decision 4) or VAT was computed on the group (decisi
 itself added up, and the largest is adjusted to the total that is certified.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction

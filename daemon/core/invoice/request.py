@@ -4,8 +4,6 @@ come.
 Nothing is decoded into these structs: `intake` reads the request itself, exactly and leniently, as the decisions want it. null says the
 same as a field that is left out, so null is the default of each field that has no other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 

@@ -1,7 +1,5 @@
 """What the law leaves to tables (SFE 2.35): a configuration may say otherwise."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -17,8 +17,6 @@ and both results must be whole. In HT mode the first one may be the law's instea
 
 Everything else is folded."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction

@@ -3,8 +3,6 @@
 They change nothing, so a client that sends more than mcfd knows goes on working; but on a document that cannot be taken back a
 misspelt name must not pass in silence."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Mapping
 from itertools import islice

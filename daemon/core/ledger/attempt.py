@@ -1,7 +1,5 @@
 """One attempt to certify, and what the ledger keeps of it."""
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """What a book knows of itself between two certifications, what a Z freezes, and what an Idempotency-Key stands for."""
 
-from __future__ import annotations
-
 import msgspec
 
 from daemon.core.ledger.attempt import Mode, Record

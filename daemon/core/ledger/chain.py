@@ -5,8 +5,6 @@ The invoice goes in as the bytes it is stored as, never as encoded afresh: a lat
 must still find today's hashes right.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from msgspec.structs import astuple

@@ -1,7 +1,5 @@
 """A sale that is certified later: sold while its till could not wait or its machine was out of order (arrêté 2025-0049, article 6 g)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Why an attempt ended that certified nothing: as the ledger stores it, and as `GET …/requests/{key}` answers it later."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from common.language import Text, sentence

@@ -2,8 +2,6 @@
 type of the credit note names the family. The sale is found in the books of any machine of this box, by any name it has
 had, if it is of the same taxpayer, or of one that the credit note's machine had before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 

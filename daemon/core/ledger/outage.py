@@ -1,8 +1,6 @@
 """The register of outages: from when to when a machine could not certify, why, what was sold meanwhile and who was notified (arrêté 2025-0049,
 articles 6 and 7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What stands on a machine's paper of an invoice that is not its last any more, as an operator types it in."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 

@@ -9,8 +9,6 @@ Nothing else knows these rules: code that needs to know whether an attempt block
 docs/reliability.md is made from `TABLE`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple

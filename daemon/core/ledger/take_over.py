@@ -1,8 +1,6 @@
 """The take-over: a spare certifies in place of a machine that is out of order, from one decision of a person to the
 next (arrêté 2025-0049, article 6)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

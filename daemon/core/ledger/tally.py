@@ -16,8 +16,6 @@ Keys, in whole XOF unless they count (letters stand for invoice type, tax group,
 No key ever holds zero, so two tallies that mean the same are equal.
 """
 
-from __future__ import annotations
-
 from daemon.core.invoice.invoice import EDITION
 from daemon.core.invoice.rules import PSVB_RATES
 from daemon.core.ledger.attempt import Record, is_marked, was_not_sent

@@ -7,8 +7,6 @@ last durable outcome. No 38h is sent before the previous outcome is durable. So 
 
 In a restored ledger every begun attempt may have been certified since the copy, and so may others that it lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Literal

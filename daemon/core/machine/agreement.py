@@ -1,7 +1,5 @@
 """Before anything is paid, the machine's subtotal (33h) has to agree with our own arithmetic."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import msgspec

@@ -1,7 +1,5 @@
 """What the machine says of itself and answers, as the driver hands it over."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

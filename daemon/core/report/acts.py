@@ -1,7 +1,5 @@
 """Movements of cash, duplicates and reports that were given out, among the lines of the journal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, cast, get_args

@@ -3,8 +3,6 @@
 Amounts are whole XOF with VAT as certified; those of an invoice add up to its tax groups. Prices and quantities are the
 till's. A credit note subtracts both; one for a rebate (RRR) subtracts money only."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal, NamedTuple

@@ -3,8 +3,6 @@
 A sale is of the month of the Z that holds it, and a Z is of the month in which it was made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Annotated

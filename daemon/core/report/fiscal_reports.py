@@ -5,8 +5,6 @@ Amounts are whole XOF. `total_*`, `by_group`, `by_payment`, `specific_tax` and `
 by letter and leave out what does not occur (decision 17).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 An entry is one attempt that a till made, whatever became of it. Its request is what went to the machine: what the
 rules derived, folded or adjusted (decisions 1, 2, 4, 24) is in it, and the receipt's `warnings` say so."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Annotated, Any
 

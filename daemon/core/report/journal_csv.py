@@ -4,8 +4,6 @@ or LibreOffice opens it by a double click.
 What a till wrote freely may look like a formula to a spreadsheet; such a cell gets an apostrophe in front. JSON Lines carries everything,
 and exactly as it is."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The answer of `GET …/info`: a machine and its link to the tax server, as read at one moment."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

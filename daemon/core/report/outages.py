@@ -1,7 +1,5 @@
 """The register of outages as clients get it, and the notes of who was notified (arrêté 2025-0049, articles 6 and 7)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, cast, get_args
 

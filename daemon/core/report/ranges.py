@@ -1,7 +1,5 @@
 """The range of the A report, the history and the journal (decision 18), as `start <= t < end` in milliseconds."""
 
-from __future__ import annotations
-
 import re
 import sys
 from datetime import UTC, date, datetime, time, timedelta, tzinfo

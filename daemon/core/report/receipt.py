@@ -3,8 +3,6 @@
 It is made from the ledger's record alone, so a repeated answer equals the first one byte for byte.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Final
 

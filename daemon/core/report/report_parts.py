@@ -3,8 +3,6 @@
 Letterheads are stored by version, so that a copy always equals its original (0047 art. 23). A version is named by the
 digest of its content; invoices, Zs and the chain have that name."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Backup and restore of the ledger: verified copies; a restored ledger is compared with each machine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,8 +1,6 @@
 """Verifies the tables outside a book's chain against it: the machine's state, open attempts, Idempotency-Keys, deferred
 sales, take-overs, events and the outbox."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """What the ledger in place has since a copy of it was made. A restore loses none of it: a sound ledger that continues the
 copy stays; of a damaged one the later rows are taken over into the copy, which is then verified as a whole."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

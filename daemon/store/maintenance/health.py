@@ -3,8 +3,6 @@ the small tables in a large one; that the index finds the newest numbers, so tha
 of each chain. The complete check is `mcfd verify`, every night: a damaged file stops the start, and certification,
 until repaired."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence

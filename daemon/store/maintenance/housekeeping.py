@@ -1,7 +1,5 @@
 """What is let go of after its time, facts about the file, and the small write that asks whether it can be written."""
 
-from __future__ import annotations
-
 import sqlite3
 
 from common.language.reasons import SALE_RESTORED, to_stored

@@ -2,8 +2,6 @@
 one by the WAL behind its last valid frame. The ledger then counts as restored: each live book is compared with its
 machine, and an operator decides."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -2,8 +2,6 @@
 high-water file. From there they return into the ledger at each start, at a machine's first connection and before each
 Z, as an entry of the chain that `mcfd verify` accepts and shows."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import sys

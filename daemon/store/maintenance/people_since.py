@@ -1,8 +1,6 @@
 """People after a restore: those disabled since the copy stay disabled, passwords changed since stay valid, and all
 sessions end. The changes come from the audit logs of both ledgers after their last common entry; no clock is read."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """One book read from its first record to its head, everything recomputed on the way."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any

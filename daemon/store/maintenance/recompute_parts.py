@@ -1,8 +1,6 @@
 """Parts of the recomputation of a book, each fed in the order of the chain: lost records, originals of credit notes and
 the machine's counters, which are beside the chain, the register of outages, and closed months and years."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC

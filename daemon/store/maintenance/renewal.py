@@ -5,8 +5,6 @@ copy gets its own name before the old ledger is touched. From then on it is the 
 what was interrupted. The old write-ahead log is never used with the copy: its end may be missing on disk, and its
 beginning alone would corrupt the copy."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

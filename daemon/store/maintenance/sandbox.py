@@ -4,8 +4,6 @@ A developer may certify in the sandbox without end, in the file of live sales. R
 the book. `book_start` stores the new beginning with the chain's hash and the totals there, so that the rest can be
 verified. The number of a deleted invoice may be used again, and its Idempotency-Key is deleted too."""
 
-from __future__ import annotations
-
 import sqlite3
 from itertools import islice
 from typing import Any

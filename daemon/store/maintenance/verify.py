@@ -5,8 +5,6 @@ First SQLite's own check. Then each book in the order of its chain: every hash, 
 back, every checkpoint and the running totals, every closure's range, numbers and report. Then the tables outside the
 chain, as far as they follow from it (docs/reliability.md lists what does not)."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from array import array

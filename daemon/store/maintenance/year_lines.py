@@ -3,8 +3,6 @@
 A year goes from the last Z of the year before to the year's closure. Certifications after the last Z are in the archive
 of the next year too, since its first Z counts them."""
 
-from __future__ import annotations
-
 import base64
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Connections to the ledger's file: a writer, a reader, and a snapshot for look-ups on the loop's thread."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3

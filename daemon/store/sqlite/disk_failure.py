@@ -15,8 +15,6 @@ corrupt, not a database                         LedgerUnusable    a backup has t
 
 In the daemon an I/O error ends the process instead, except one of reading, of memory or of a lock."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

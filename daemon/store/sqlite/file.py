@@ -1,7 +1,5 @@
 """Opens the ledger's file for commands that only read, and loads its queries; `connection.py` is for the daemon."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Callable, Iterator

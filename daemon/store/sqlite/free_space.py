@@ -4,8 +4,6 @@
 After a failed write a small one is tried each second; the first success makes the ledger healthy again without a
 restart."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

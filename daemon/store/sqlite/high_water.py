@@ -8,8 +8,6 @@ decides (`Store.open`); without that ledger the number counts as given.
 
 The file is replaced by a synced temporary one. Books are named by machine, mode and taxpayer (decision 33)."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

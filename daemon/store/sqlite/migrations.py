@@ -1,7 +1,5 @@
 """The schema, as numbered files in `schema/`; `PRAGMA user_version` is the number of the last one applied."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path

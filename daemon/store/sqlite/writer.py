@@ -5,8 +5,6 @@ itself; a commit that fails, fails every job of its batch. A job that was submit
 still there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The audit log's table: only ever added to, each entry in the transaction of what it tells."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping

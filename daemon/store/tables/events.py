@@ -2,8 +2,6 @@
 
 An event for a destination enters its outbox in the same transaction."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Collection, Mapping
 

@@ -2,8 +2,6 @@
 
 The checkpoints turn a range of time into a range of seq, since time never goes back in a book."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import sys

@@ -1,7 +1,5 @@
 """API keys (decisions 22 and 28): only a SHA-256 is stored."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any

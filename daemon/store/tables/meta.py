@@ -5,8 +5,6 @@ again.
 Each restore begins an epoch. Its number increases, and is the time of the restore in seconds if the clock allows, so
 that two restores of one backup are two epochs."""
 
-from __future__ import annotations
-
 import sqlite3
 import uuid
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """People who log in, and their sessions; each change is in the audit log, in the same transaction. Times in ms."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """Which Zs of a book `[printer] z` has not printed, in `meta`. Functions on a connection."""
 
-from __future__ import annotations
-
 import sqlite3
 
 import msgspec

@@ -7,8 +7,6 @@ A power cut before 38h leaves `begun` or nothing, and nothing certified. After 3
 machine knows the outcome: `recover` reads it. `Attempts` owns the phase of each attempt; this module reports each step
 to it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Certify an invoice or a credit note exactly once, or raise the reason why not."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

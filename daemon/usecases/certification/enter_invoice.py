@@ -1,8 +1,6 @@
 """The commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h. A slow 38h is
 reported before its time limit; nothing is sent for it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence

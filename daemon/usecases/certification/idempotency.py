@@ -1,8 +1,6 @@
 """Idempotency-Key (decision 6): a repeated request gets the first answer, a different one with that key is refused.
 Also the status of a request by its key, without any risk of certifying (decision 36)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, Literal, NamedTuple, TypeVar

@@ -4,8 +4,6 @@ A new invoice gets the lowest number of the series that no attempt has, so that 
 durably; a refused or abandoned attempt frees it. A credit note names one sale and never exceeds it (409
 CREDIT_EXCEEDS_ORIGINAL)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial

@@ -3,8 +3,6 @@
 The decisions are in `core.ledger.verdict`. This module reads the machine and writes the outcomes in a crash-safe order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,8 +1,6 @@
 """Accepts sales for later certification: for a till that does not wait, or while the machine is out of order. Also ends
 them without certification: by the till, by a person, or after another taxpayer."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from functools import partial

@@ -1,7 +1,5 @@
 """Certifies deferred sales in their order, as any other sale, when the machine is ready and no till is waiting."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from dataclasses import dataclass, field

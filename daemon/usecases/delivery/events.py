@@ -3,8 +3,6 @@
 So a listener that returns within a week misses nothing, and a slow one delays no other. The ledger's own transactions
 store certifications, closures, attention and the tax server's alert; this module stores a machine's connections."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

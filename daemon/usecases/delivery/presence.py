@@ -2,8 +2,6 @@
 
 Only the newest presence counts: one that was not delivered is dropped. Nothing waits for it."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence

@@ -8,8 +8,6 @@ After a crash between delivery and result the closure is sent again; the receive
 A refused row is parked, and those behind it continue. It is offered again after a start or a reload, and after later
 deliveries, so that a receiver that was repaired needs no command at the box."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence

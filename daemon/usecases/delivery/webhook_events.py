@@ -1,7 +1,5 @@
 """Events on their way to one webhook: its part of the ledger's outbox, with each row made into what is posted."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass

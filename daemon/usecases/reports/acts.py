@@ -1,8 +1,6 @@
 """What is given out and has to be on record: duplicates, reports on paper, and the report of articles that is closed (SFE 2.11, 2.23, 5.1).
 Cash into the drawer and out of it: written to the book, never sent to the machine (decision 34)."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

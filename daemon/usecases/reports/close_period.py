@@ -1,8 +1,6 @@
 """The Z closure: one turn at the machine and one transaction (decision 14). Also the closure of months and years on
 request (0047 art. 23), before the next Z or certification does it."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Final, Unpack

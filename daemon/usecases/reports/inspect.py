@@ -1,7 +1,5 @@
 """What the machine says of itself, and clearing an invoice that another program left open on it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from functools import partial

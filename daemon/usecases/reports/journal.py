@@ -2,8 +2,6 @@
 and pauses between them while a till waits. A search looks for a number or a part of one, a code, a customer or an
 amount."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 """A range of the journal as one file, in pieces of some kilobytes, in flat memory, tills first: every attempt that ended, and the cash
 that was moved between them, in the order of the book."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import tzinfo

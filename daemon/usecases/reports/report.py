@@ -3,8 +3,6 @@ one report that reads the certifications themselves, as the totals do not hold t
 
 Sales as a screen shows them: to the last certification, not to the last tick, and hour by hour."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Sequence

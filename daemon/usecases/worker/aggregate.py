@@ -1,7 +1,5 @@
 """Announces an attempt's end; and the tick (decision 13): ended attempts enter the totals and close months."""
 
-from __future__ import annotations
-
 import structlog
 
 from common.language.reasons import from_stored

@@ -5,8 +5,6 @@ is durable: after a crash it is read from the ledger, where every begun attempt 
 
 Also the statistics of a worker since the daemon's start (`GET /metrics`)."""
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_left
 from collections import Counter

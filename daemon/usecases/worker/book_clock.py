@@ -1,7 +1,5 @@
 """The time of one book (decision 21): which clock is believed, and what an operator has to decide."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, tzinfo

@@ -1,7 +1,5 @@
 """A machine and its spare, one of which certifies for the tills of the first (arrêté 2025-0049, article 6)."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import cached_property
 from typing import Self

@@ -1,7 +1,5 @@
 """All workers by machine and mode; and why a machine cannot certify, as a reason of the register of outages."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress

@@ -1,7 +1,5 @@
 """Acts in the journal beside certifications: cash movements, duplicates, issued reports. Functions on a connection."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

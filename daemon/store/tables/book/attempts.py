@@ -3,8 +3,6 @@
 An attempt that ends gets the next seq of its book, a time not before any other in the book (decision 21), and its hash
 in the chain. A disputed attempt has not ended: it reserves its number until an operator settles it."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from typing import Literal

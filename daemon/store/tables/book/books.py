@@ -2,8 +2,6 @@
 record, a sandbox's after its deleted ones (`maintenance.sandbox`). Functions on a connection, for the writer or a
 reader."""
 
-from __future__ import annotations
-
 import sqlite3
 import uuid
 from typing import NamedTuple

@@ -5,8 +5,6 @@ A month is over once the book has a time after it: no Z can fall into it any mor
 order, also one without a Z; December closes its year. A month that a fast clock closed too early, repaired since, gets
 a supplementary closure with its later Zs when it is over (decision 42)."""
 
-from __future__ import annotations
-
 import sqlite3
 import uuid
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Closures: everything a Z does to the ledger, in one transaction (decision 14), and reading them back."""
 
-from __future__ import annotations
-
 import sqlite3
 import uuid
 from bisect import bisect_left

@@ -8,8 +8,6 @@ of a row.
 A damaged row becomes a record that names its entry; other rows are not affected.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zlib

@@ -2,8 +2,6 @@
 
 A sale ends with its attempt (`follow`, in the same transaction), by a refusal, or by withdrawal."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3

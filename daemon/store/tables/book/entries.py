@@ -5,8 +5,6 @@ A time repair moves the times of records that were written by a fast clock. They
 the original time in it. The repair's entry in the chain names the records, the difference and the reason, so that `mcfd
 verify` can recompute all of it."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator

@@ -6,8 +6,6 @@ several types, FRC credit notes; FC of 38h may be either, or count each type sep
 only invoices of that type were counted since the last known FC or the beginning, or if FC equals FVC (FRC) again
 later."""
 
-from __future__ import annotations
-
 import sqlite3
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """Books credit notes on their originals (`core.ledger.original`), over all books of a mode and taxpayer. Functions on a
 connection, for the writer or a reader."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The register of outages, made from entries of the book. Functions on a connection, for the writer or a reader."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator
 from itertools import groupby, islice, takewhile

@@ -6,8 +6,6 @@ adopted    the ledger is behind the machine (a restore): the machine's last invo
            the number is never given again: a deferred sale with its lines, any other with number, code and total only
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Pairs of machine and spare, take-overs, and which books share numbers and keys by them. Functions on a connection."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from collections.abc import Iterable

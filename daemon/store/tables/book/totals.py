@@ -3,8 +3,6 @@
 `total` has the running tally of a book up to the last tick; `checkpoint` has it every 64 entries and at the end of each
 local day. The time zone only decides where the day's checkpoints are, not the result of a report."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Unique values: the use of Idempotency-Keys, and invoice numbers in use. Functions on a connection."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import sys
