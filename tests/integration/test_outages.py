@@ -289,6 +289,38 @@ async def test_a_full_disk_is_in_the_register_also_after_a_certification(
         assert began <= second.since < second.until <= record.ended_at
 
 
+@pytest.mark.parametrize(("full", "tries"), [(2, (1, 2, 5, 6)), (3, (1, 2, 3, 7))])
+async def test_outages_that_the_disk_did_not_take_are_stored_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: int, tries: tuple[int, ...]
+) -> None:
+    """It takes none before the third or the fourth one: with that, those that are over, the oldest first."""
+    tried = 0
+
+    async def full_at_first(write: Callable[[], Awaitable[Any]]) -> Any:
+        nonlocal tried
+        try:
+            if tried < full:
+                raise StorageFull("no room")
+            return await write()
+        finally:
+            tried += 1
+
+    around_write(monkeypatch, "begin_outage", full_at_first)
+    monkeypatch.setattr(watch, "LOOK", NEVER)
+    lost_at = []
+    async with selling(tmp_path) as shop:
+        for number, count in zip("BCDE", tries, strict=True):
+            await unplug(shop)
+            lost_at.append(shop.worker.offline_since)
+            with pytest.raises(MachineOffline):
+                await shop.certify(number)
+            await shop.until(lambda count=count: tried >= count, "the tries to store it")
+            shop.session.plug()
+            await shop.connected()
+            await shop.certify(number)
+        assert [outage.since for outage in register(shop)] == lost_at
+
+
 async def test_attention_is_an_outage(tmp_path: Path) -> None:
     """Until an operator has decided, the machine certifies nothing, although it answers."""
     async with shop_of(tmp_path, SOON) as shop:

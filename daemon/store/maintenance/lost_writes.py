@@ -2,6 +2,7 @@
 one by the WAL behind its last valid frame. The ledger then counts as restored: each live book is compared with its
 machine, and an operator decides."""
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -10,7 +11,7 @@ from collections.abc import Collection
 from itertools import count
 from pathlib import Path
 
-from common.files import sync_path
+from common.files import real_path, sync_path
 from common.language import NO_TEXT, Text
 from common.language.reasons import WRITES_LOST, WRITES_LOST_WITH_LOG, from_stored, to_stored
 from common.language.system import reason
@@ -51,7 +52,8 @@ def find_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | None
     `alone`: no other process may write in it; `mark`: read before the opening."""
     if not connection.execute(_SQL["has_meta"]).fetchone()[0]:
         return NO_TEXT
-    wal = ledger.with_name(ledger.name + "-wal")
+    real = real_path(ledger)
+    wal = real.with_name(real.name + "-wal")
     missing = count_missing(connection, mark)
     if missing:
         return _finding(missing, _copy_aside(wal))
@@ -74,12 +76,9 @@ def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
     """Number of commits in the WAL behind the last frame that SQLite accepts. No other process may write meanwhile."""
     _, valid, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
-    try:
-        file = wal.open("rb")
-    except FileNotFoundError:
-        return 0
-    with file:
-        header, commits = file.read(_HEADER.size), 0
+    commits = 0
+    with contextlib.suppress(FileNotFoundError), wal.open("rb") as file:
+        header = file.read(_HEADER.size)
         file.seek(max(0, valid) * (_FRAME.size + page_size), os.SEEK_CUR)
         while len(frame := file.read(_FRAME.size)) == _FRAME.size:
             pages, salts = _FRAME.unpack(frame)

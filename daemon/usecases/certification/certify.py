@@ -150,5 +150,5 @@ def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int =
             raise NumberWaits(invoice.number)
         return
     if record.state == "disputed":
-        raise MachineAttention(worker.attention or record.reason)
+        raise MachineAttention(record.reason)
     raise DuplicateInvoice(record)

@@ -321,6 +321,18 @@ async def test_the_tick_closes_the_month_of_a_books_only_z(store: Store, till: T
     assert [report.z_count for report in await reports(store, till)] == [1, *[0] * 11]
 
 
+@pytest.mark.parametrize(("end", "closed"), [((2026, 1), 600), ((2026, 2), 0)])
+async def test_fifty_years_are_closed_at_once_and_no_month_more(
+    store: Store, till: Till, end: tuple[int, int], closed: int
+) -> None:
+    """So many are over by a wrong clock alone."""
+    till.at = at(1, 10, year=1976)
+    await till.close()
+    year, month = end
+    await store.ledger.close_over_months(till.book, at(month, 1, year=year))
+    assert len(await reports(store, till)) == closed
+
+
 @pytest.mark.parametrize("sales", [3, 70])
 async def test_months_of_a_version_that_closed_none_have_their_own_sums(
     store: Store, till: Till, path: Path, sales: int

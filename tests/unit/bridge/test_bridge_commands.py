@@ -150,10 +150,11 @@ def test_the_state_with_and_without_a_last_invoice() -> None:
         ("18.00", "x"),
         (RATES, f"{RATES.rpartition(',')[0]},x"),
         (f",13,7,2,{LAST},{RATES}", ""),
+        ("F^x2c;6", "A,B,C,D,6"),
     ],
 )
 def test_a_state_that_cannot_be_read_is_nonsense(good: str, bad: str) -> None:
-    """A wrong NIM, counter or rate, or no counters at all: what exactly-once rests on is an error, never guessed at."""
+    """A wrong NIM, counter or rate, no counters at all, or a number with four commas that nobody escaped: what exactly-once rests on is an error, never guessed at."""
     text = f"{HEAD},{LAST},{RATES}"
     understand(ReadState(), text.encode())
     assert good in text
@@ -181,6 +182,7 @@ OURS = ("20260731092959", "FV", "TESTFACT0123456789ABCDEF", "F,6", 590)
         (RATES, RATES + ",a,b,c,d,e,f", OURS),
         ("F^x2c;6,590.00", "A,B,6,590,00", (*OURS[:3], "A,B,6", 590)),
         ("F^x2c;6,590.00", "A,B,C,6,590,00", (*OURS[:3], "A,B,C,6", 590)),
+        (f"F^x2c;6,590.00,{RATES}", f"7,0,18,{RATES}", (*OURS[:3], "7,0", 18)),
         (RATES, RATES.replace("10.0,", "10,").replace(".", ","), OURS),
         (f"590.00,{RATES}", f"590,00,{RATES.replace('10.0,', '10,').replace('.', ',')}", OURS),
         (f"590.00,{RATES}", "590,0,18,10,0,0,18,10,0,0,0,0,10,10,0,0,0,0", OURS),
@@ -222,6 +224,8 @@ def test_a_state_with_fields_missing_at_its_end_or_an_odd_clock() -> None:
     assert (other.last.number, other.last.total, other.rates) == ("17", 590, RATES_READ)
     digits = understand(ReadState(), f"{HEAD},20260731092959,1,123,17,590,0,18".encode())
     assert (digits.last, digits.rates) == (LastInvoiceReply("20260731092959", "1", "123", "17", 590), (0, 1800))
+    fifteen = f"{HEAD},{LAST},{'0,18,10,0,' * 3}0,0,18"  # what follows is unknown, and no cents of the last rate
+    assert understand(ReadState(), f"{fifteen},05,more".encode()).rates == (0, 1800, 1000, 0) * 3 + (0, 0, 1800)
     for some in range(1, 16):
         few = understand(ReadState(), f"{HEAD},{','.join(RATES.split(',')[:some])}".encode())
         assert (few.last, few.rates) == (None, RATES_READ[:some])

@@ -105,12 +105,28 @@ async def test_bytes_that_telnet_would_take_for_its_own_pass(tmp_path):
         while len(sent) < 5:
             sent += await asyncio.to_thread(os.read, far, 100)
         os.write(far, b"\x16\xff\xff\x03")
-        for _ in range(1000):
-            await asyncio.sleep(0.01)
-            if len(ears.data) >= 4:
-                break
+        await heard(ears, 4)
         line.close()
         assert (sent, ears.data) == (b"\xff\x01\xff\xff\x03", b"\x16\xff\xff\x03")
+
+
+async def test_a_byte_that_comes_alone_is_not_held_up(tmp_path):
+    """A SYN says that the machine is at work: it is heard at once, not with the next byte."""
+    with raw_terminal(tmp_path / "far") as far, ser2net(tmp_path, tmp_path / "far", telnet=True) as port:
+        line = await open_line(f"rfc2217://127.0.0.1:{port}")
+        ears = Ears(line)
+        os.write(far, b"\x16")
+        await heard(ears, 1)
+        line.close()
+        assert ears.data == b"\x16"
+
+
+async def heard(ears, count):
+    """Waits for that many bytes, ten seconds at most."""
+    for _ in range(1000):
+        await asyncio.sleep(0.01)
+        if len(ears.data) >= count:
+            break
 
 
 async def test_what_was_not_delivered_dies_with_the_connection(server):

@@ -133,6 +133,16 @@ async def test_without_a_mark_the_frames_behind_the_break_tell(killed: Killed, b
     assert bool((await state_of(killed.path)).lost) == noticed
 
 
+async def test_the_frames_of_a_ledger_that_is_a_link_tell_too(killed: Killed, tmp_path: Path) -> None:
+    """They are beside the file that it leads to, and are stored there for a repair."""
+    mark_path(killed.path).unlink()
+    killed.flip(32 + killed.commits[-2] * FRAME + 24)
+    link = tmp_path / "link.sqlite3"
+    link.symlink_to(killed.path)
+    assert "acknowledged write" in from_stored((await state_of(link)).lost)
+    assert len(stored_logs(killed.path)) == 1
+
+
 async def test_a_mark_that_is_behind_or_of_another_ledger_says_nothing(killed: Killed, tmp_path: Path) -> None:
     """After a power cut it is an earlier one, or none; after a restore it was that of the ledger that gave way."""
     mark = mark_path(killed.path)

@@ -12,11 +12,13 @@ from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, tamper
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
+from daemon.core.ledger.entries import RecordsLost
+from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import recompute, sandbox
 from daemon.store.maintenance.verify import examine_shape, verify
 from daemon.store.store import Store
-from daemon.store.tables.book import totals
+from daemon.store.tables.book import entries, totals
 from daemon.store.tables.book.entries import repair_time
 
 SECOND, THIRD = "EL02000015-2", "EL02000015-3"
@@ -165,6 +167,18 @@ async def test_a_book_of_a_machine_with_a_history_is_sound(till: Till, path: Pat
         await till.sell()
         await till.close()
         await till.certify(invoice(f"C-{number}", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-31"))
+    assert verify(path).problems == ()
+
+
+async def test_newest_records_that_an_entry_names_as_lost(store: Store, till: Till, path: Path) -> None:
+    """The ledger is sound without them, and goes on after that entry."""
+    records = [await till.sell() for _ in range(3)]
+    await store.ledger.aggregate(till.book)
+    await store.ledger.write(entries.append, till.book, RecordsLost(3, 3, "", contribution(records[-1])), 0)
+    tamper(path, "DELETE FROM certification WHERE seq = 3")
+    assert verify(path).problems == ()
+    await till.sell()
+    await till.close()
     assert verify(path).problems == ()
 
 

@@ -18,12 +18,13 @@ LETTERS = [letter for letter in bytes(range(256)).decode("cp850") if unicodedata
 """Found here: hypothesis would try all of Unicode for it."""
 OWN_WORDS = b"E:operator  is unknown,E:Client  inconnu,ABCDEFGHIJKLMNOPQRSTUVWX"
 """What the frames here say around a name: that it stays tells nothing of one."""
+OWN_TIME = b"20261121235237"
 NAMES = (
     st.lists(st.text(LETTERS, min_size=5, max_size=12), min_size=1, max_size=3)
     .map(" ".join)
     .filter(lambda name: not hides(OWN_WORDS, name))
 )
-IFUS = st.from_regex(r"[1-9]{8}[A-Z]", fullmatch=True)
+IFUS = st.from_regex(r"[1-9]{8}[A-Z]", fullmatch=True).filter(lambda ifu: not hides(OWN_TIME, ifu))
 NAME_RUN, NUMBER_RUN = 4, 7
 """So many bytes in a row of a name, or of a number, are too many. Four digits may be a frame's checksum or a command's."""
 
@@ -129,6 +130,14 @@ def test_of_what_is_no_frame_a_head_stays_with_a_command_that_there_is() -> None
     """Three letters after a stray SOH may be a name's: of those nothing stays but the SOH."""
     for came, left in ((b"\x01\x30\x21\xc1SAWADOGO", b"\x01\x30\x21\xc1xxxxxxxx"), (b"\x01SAWADOGO", b"\x01xxxxxxxx")):
         assert text_of(masked([LineEvent(1, RECEIVED, came)])) == left
+
+
+@pytest.mark.parametrize("before", [b"\x16\x16", b"\x15", b"noise"], ids=["SYN", "NAK", "no frame"])
+def test_an_answer_is_masked_in_whatever_follows_on_the_line(before: bytes) -> None:
+    """A SYN, a NAK, or bytes that are no frame come right before it."""
+    answer = reply(0xC1, STATE % (b"00084440Y", b"F-12"))
+    found = text_of(masked([LineEvent(1, RECEIVED, before), answer]))
+    assert found[len(before) :] == reply(0xC1, STATE % (b"xxxxxxxxx", b"F-12")).data
 
 
 def test_what_is_not_about_people_stays() -> None:

@@ -146,6 +146,15 @@ def test_a_list_made_to_be_searched_for_ever_is_given_up_soon() -> None:
     assert 4000 < looked < 12_000
 
 
+@pytest.mark.parametrize(("steps", "found"), [(4_999, [700]), (5_000, None)])
+def test_a_search_has_five_thousand_steps(steps: int, found: list[int] | None) -> None:
+    """A piece that is no number takes one."""
+    search = Rejoining(1)
+    for _ in range(steps):
+        assert search.read(["NEUF"]) is None
+    assert search.read(["7"]) == found
+
+
 @pytest.mark.parametrize(
     ("count", "found"),
     [

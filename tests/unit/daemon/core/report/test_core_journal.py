@@ -250,6 +250,21 @@ def test_articles_come_to_what_was_certified():
     assert (report["kind"], report["isfs"], report["articles"][0]["rate"]) == ("A", ["ISF1"], 18)
 
 
+def test_a_report_holds_twenty_thousand_articles():
+    """One more is refused."""
+    sale = record()
+    (one,) = sale.invoice.items
+
+    def sold(first, count):
+        items = tuple(msgspec.structs.replace(one, name=f"A{first + number}") for number in range(count))
+        return msgspec.structs.replace(sale, invoice=msgspec.structs.replace(sale.invoice, items=items))
+
+    found = Articles()
+    found.add([sold(0, 20_000)])
+    with pytest.raises(InvalidRequest, match="more than 20000 different articles"):
+        found.add([sold(20_000, 1)])
+
+
 def test_a_report_holds_so_many_articles_and_no_more(monkeypatch):
     """A sandbox can sell a new article in each line for ever: one report is refused in words before it fills the box's memory. What was refused or abandoned was not sold."""
     monkeypatch.setattr(sums, "MAX_ARTICLES", 3)

@@ -7,6 +7,7 @@ import pytest
 from support.ledgers.ledger import Till, invoice, opened, opened_till
 from support.ledgers.worker import worker_of
 
+from common.language import Text
 from daemon.core.audit import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.ledger.phases import Phase, Step
@@ -41,6 +42,17 @@ async def test_an_outcome_is_waited_for_as_long_as_there_is_time(tmp_path: Path)
         with pytest.raises(MachineAttention, match="another machine") as caught:
             await outcome_of(worker, other)
         assert caught.type is MachineAttention
+
+
+async def test_a_number_in_doubt_is_refused_with_what_was_found_about_it(tmp_path: Path) -> None:
+    """Whatever else the machine's operator is asked."""
+    async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
+        worker = worker_of(till)
+        await store.ledger.dispute(till.book, await till.begin(invoice("A")), Text("look at A"), at=till.at)
+        for attention in ("", "look at another one"):
+            worker.attempts.attention = attention
+            with pytest.raises(MachineAttention, match="look at A"):
+                certify.refuse_duplicate(worker, invoice("A"))
 
 
 async def test_the_first_request_of_a_key_is_waited_for_as_long_as_it_may_take(tmp_path: Path) -> None:

@@ -189,6 +189,25 @@ async def test_a_stop_waits_for_whoever_has_the_turn(worker: MachineWorker) -> N
     await closing
 
 
+@pytest.mark.logs("worker.close_incomplete")
+async def test_what_a_stop_has_no_time_for_is_over_after_it(worker: MachineWorker) -> None:
+    """It is cancelled and has cleaned up before the ledger is closed; whatever it ends with is no matter of the stop."""
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            ended.append("work")
+
+    caller = asyncio.ensure_future(worker.run_to_end(work(), "work"))
+    await asyncio.sleep(0)
+    await worker.close(0.01)
+    assert ended == ["work"]
+    await asyncio.gather(caller, return_exceptions=True)
+
+
 async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
     """However much ended before it; then again for what ends after it, and never once the daemon stops."""
     ticks: list[int] = []
