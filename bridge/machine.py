@@ -33,7 +33,7 @@ class LinkedMachine:
 
     link: Link
     habits: MachineHabits = USUAL
-    _unknown_until: dict[int, float] = field(default_factory=dict)
+    _unknown_until: dict[int, float] = field(default_factory=dict, init=False)
 
     async def close_invoice(self, total: int, *, credit: bool) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.

@@ -40,7 +40,7 @@ MAX_FILES = 2
 PAGES = 1024
 STEP_SECONDS = 600.0
 """A worn card has to write so many pages, or to sync the whole, within that time."""
-MEGABYTE = 1_048_576
+MEGABYTE = 1024 * 1024
 
 
 async def renew_after_failure(ledger: Path) -> bool:

@@ -18,8 +18,8 @@ from daemon.core.errors import LedgerMoved, LedgerUnusable, StorageError, Storag
 from daemon.store.sqlite.disk_failure import DAMAGED, LEDGER_MOVED
 from daemon.store.sqlite.file import open_file
 
-RESERVE_BYTES = 16_777_216
-PAGES_PER_MB, BYTES_PER_MB = 256, 1_048_576
+RESERVE_BYTES = 16 * 1024 * 1024
+PAGES_PER_MB, BYTES_PER_MB = 256, 1024 * 1024
 SANDBOX_RESERVES = 4
 """Times the reserve that a sandbox leaves free: live sales go on long after it."""
 ASK_AGAIN = 1.0
@@ -37,9 +37,9 @@ class FreeSpace:
     limit: int
     connection: sqlite3.Connection
     probe: Callable[[], Awaitable[None]]
-    _fault: StorageError | None = None
-    _found: StorageError | None = None
-    _checked_at: float = float("-inf")
+    _fault: StorageError | None = field(default=None, init=False)
+    _found: StorageError | None = field(default=None, init=False)
+    _checked_at: float = field(default=float("-inf"), init=False)
     _left: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -126,7 +126,7 @@ def outages_between(
 def newest_outages(connection: sqlite3.Connection, book: Book, *, start: int, end: int, limit: int) -> list[Outage]:
     """Those of that time among the `limit` newest of all, the newest first."""
     last = last_outage(connection, book)
-    after = last.number - limit if last else -limit
+    after = (last.number if last else 0) - limit
     return outages_between(connection, book, start=start, end=end, after=after, limit=limit)[::-1]
 
 
