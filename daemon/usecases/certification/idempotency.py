@@ -112,7 +112,7 @@ async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
         attention = owner.attention if owner else ""
         if attention or record.state == "disputed":
             kind = MachineAttention if owner is worker else NumberReserved
-            raise kind(attention or record.reason)
+            raise kind(record.reason or attention)
         if owner is None or owner.closing or loop.time() >= deadline:
             unknown = LineLost if owner is worker else UnknownElsewhere
             raise unknown(

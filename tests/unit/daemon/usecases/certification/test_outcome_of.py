@@ -7,13 +7,14 @@ import pytest
 from support.ledgers.ledger import Till, invoice, opened, opened_till
 from support.ledgers.worker import worker_of
 
-from common.language import Text
+from common.language import reasons
 from daemon.core.audit import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.ledger.phases import Phase, Step
+from daemon.core.ledger.take_over import NumberReserved
 from daemon.usecases.certification import certify
 from daemon.usecases.certification.idempotency import once, outcome_of
-from daemon.usecases.worker.machine_worker import Limits
+from daemon.usecases.worker.machine_worker import Limits, MachineWorker
 
 
 async def test_an_outcome_is_waited_for_as_long_as_there_is_time(tmp_path: Path) -> None:
@@ -44,15 +45,25 @@ async def test_an_outcome_is_waited_for_as_long_as_there_is_time(tmp_path: Path)
         assert caught.type is MachineAttention
 
 
-async def test_a_number_in_doubt_is_refused_with_what_was_found_about_it(tmp_path: Path) -> None:
-    """Whatever else the machine's operator is asked."""
+async def test_a_number_in_doubt_is_refused_with_what_was_found_about_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else the machine's operator is asked; so is the same request, sent again with its key, also where its machine is not configured any
+    more. In words."""
+    found = str(reasons.STOPPING)
     async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         worker = worker_of(till)
-        await store.ledger.dispute(till.book, await till.begin(invoice("A")), Text("look at A"), at=till.at)
+        attempt_id = await till.begin(invoice("A"))
+        await store.ledger.dispute(till.book, attempt_id, reasons.STOPPING, at=till.at)
         for attention in ("", "look at another one"):
             worker.attempts.attention = attention
-            with pytest.raises(MachineAttention, match="look at A"):
+            with pytest.raises(MachineAttention, match=found):
                 certify.refuse_duplicate(worker, invoice("A"))
+            with pytest.raises(MachineAttention, match=found):
+                await outcome_of(worker, attempt_id)
+        monkeypatch.setattr(MachineWorker, "worker_of", lambda *_: None)
+        with pytest.raises(NumberReserved, match=f"^{found}$"):
+            await outcome_of(worker, attempt_id)
 
 
 async def test_the_first_request_of_a_key_is_waited_for_as_long_as_it_may_take(tmp_path: Path) -> None:
