@@ -33,7 +33,7 @@ from daemon.recording.writer import RecordingPlace, Recordings
 from daemon.settings import Machine, Settings
 from daemon.store.ledger import Ledger
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
-from daemon.store.sqlite.free_space import PAGES_PER_MB
+from daemon.store.sqlite.free_space import BYTES_PER_MB, PAGES_PER_MB
 from daemon.store.store import Store
 from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.books import all_books, former_books, open_book
@@ -49,7 +49,6 @@ from daemon.usecases.worker.machine_workers import begin, without_machine
 
 log = structlog.get_logger(__name__)
 
-BYTES_PER_MB = 1024 * 1024
 NO_PAIR = str(Text("the configuration does not have it as its spare any more"))
 
 
@@ -116,7 +115,7 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
             settings.storage.path,
             timezone=zone(settings.reports.timezone),
             labels=settings.payment_labels(),
-            reserve_bytes=settings.storage.reserve_mb * 1024 * 1024,
+            reserve_bytes=settings.storage.reserve_mb * BYTES_PER_MB,
             max_pages=None if settings.storage.max_size_mb is None else settings.storage.max_size_mb * PAGES_PER_MB,
             destinations=settings.destinations(),
             live_only=settings.live_only(),

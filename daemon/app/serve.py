@@ -51,6 +51,7 @@ from daemon.core.errors import StorageError
 from daemon.owner import remove_leftovers
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
+from daemon.store.sqlite.free_space import BYTES_PER_MB
 from daemon.store.tables.meta import read_damage
 from daemon.tls import AuthorityError
 from daemon.upstream.options import BadOptions
@@ -67,7 +68,6 @@ STOP_GRACE = 100.0
 """Seconds for exchanges on the line (decision 38); the line's own limits are shorter for a machine that is silent."""
 ANSWER_GRACE = 1.0
 """Seconds after that for the answers, which report the outcome."""
-BYTES_PER_MB = 1024 * 1024
 GC_THRESHOLD = 2_000
 """New objects between two collections: these take 1 ms on the loop, ten times as many 10 ms or more."""
 SWITCH_INTERVAL = 0.0005

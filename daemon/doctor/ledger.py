@@ -1,6 +1,5 @@
 """Checks of the ledger: intact, writable, with keys, and nothing waits for an operator or headquarters."""
 
-import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from daemon.core.ledger.outage import Outage
 from daemon.core.machine.state import short_nim
 from daemon.core.report.fiscal_reports import x_report
 from daemon.core.report.journal import Page
-from daemon.doctor.line import daemon_user
+from daemon.doctor.line import daemon_user, may_use
 from daemon.doctor.wording import Check, CheckResult
 from daemon.owner import as_owner
 from daemon.paper.reports import MINUTE, REASONS, RECIPIENTS
@@ -95,9 +94,8 @@ def _check_content(path: Path, store: Store, machines: Collection[str]) -> Check
 
 def check_owner(path: Path, user: str) -> CheckResult:
     """A file written by root can stop the daemon at its next start. (`check_disk` reports a disk that is read-only.)"""
-    files = [file for file in (path, *path.parent.glob(f"{path.name}-*")) if file.exists()]
-    with as_owner(path.parent):
-        foreign = [file for file in files if not os.access(file, os.R_OK | os.W_OK, effective_ids=True)]
+    files = (path, *path.parent.glob(f"{path.name}-*"))
+    foreign = [file for file in files if file.exists() and not may_use(path.parent, file)]
     if foreign and not is_on_read_only_disk(path.parent):
         names = ", ".join(str(file) for file in foreign)
         return Check("ledger").fail(

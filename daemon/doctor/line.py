@@ -52,6 +52,12 @@ def daemon_user(settings: Settings) -> str:
         return str(uid)
 
 
+def may_use(folder: Path, file: Path) -> bool:
+    """Whether the owner of the ledger's folder may read and write that file, as the kernel says."""
+    with as_owner(folder):
+        return os.access(file, os.R_OK | os.W_OK, effective_ids=True)
+
+
 async def check_line(
     settings: Settings, machine: Machine, service: Service, now: int, *, is_box_right: bool
 ) -> list[CheckResult]:
@@ -124,17 +130,14 @@ def check_permissions(machine: Machine, settings: Settings) -> Iterator[CheckRes
         mode = stat.filemode(port.stat().st_mode)
     except OSError:
         return  # reported by `check_port`
-    with as_owner(settings.storage.path.parent):
-        may_open = os.access(port, os.R_OK | os.W_OK, effective_ids=True)
-    if may_open:
-        yield Check("permissions", machine.nim).ok(
-            "{user} may open {port}", user=daemon_user(settings), port=machine.port
-        )
+    user = daemon_user(settings)
+    if may_use(settings.storage.path.parent, port):
+        yield Check("permissions", machine.nim).ok("{user} may open {port}", user=user, port=machine.port)
     else:
         yield Check("permissions", machine.nim).fail(
             "{user} may not open {port} ({mode})",
             "sudo usermod -aG dialout {user}, then plug the cable in again and sudo systemctl restart mcfd",
-            user=daemon_user(settings),
+            user=user,
             port=machine.port,
             mode=mode,
         )

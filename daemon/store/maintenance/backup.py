@@ -287,13 +287,11 @@ def _copy_errors(source: Path, damaged: Text = DAMAGED) -> Iterator[None]:
     cannot be read."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         found = as_storage_error(error)
         why = damaged if isinstance(found, LedgerUnusable) else found
         kind = StorageFull if source.is_file() and is_room(error) else LedgerUnusable
         raise kind(Text("{source} cannot be copied: {why}", source=source, why=why)) from error
-    except UnicodeDecodeError as error:  # in SQLite's message, which quotes a damaged schema
-        raise LedgerUnusable(Text("{source} cannot be copied: {why}", source=source, why=damaged)) from error
 
 
 def _put_in_place(copy: Path, target: Path) -> None:

@@ -115,8 +115,11 @@ def storage_error(error: sqlite3.Error) -> StorageError | None:
     return None
 
 
-def as_storage_error(error: sqlite3.Error) -> Exception:
-    """The same; a mistake of ours as it is."""
+def as_storage_error(error: sqlite3.Error | UnicodeDecodeError) -> Exception:
+    """The same; a mistake of ours as it is. UnicodeDecodeError comes of SQLite's message, which quotes a damaged
+    schema."""
+    if isinstance(error, UnicodeDecodeError):
+        return LedgerUnusable(DAMAGED)
     return storage_error(error) or error
 
 
@@ -125,10 +128,8 @@ def storage_faults() -> Iterator[None]:
     """SQLite's errors within it are raised in our words."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise as_storage_error(error) from error
-    except UnicodeDecodeError as error:  # in SQLite's message, which quotes a damaged schema
-        raise LedgerUnusable(DAMAGED) from error
 
 
 class DiskFailure(NamedTuple):

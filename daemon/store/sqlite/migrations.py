@@ -8,7 +8,7 @@ from typing import NamedTuple
 from common.language import Text
 from daemon.core.errors import LedgerUnusable
 from daemon.core.invoice.number import number_key
-from daemon.store.sqlite.disk_failure import DAMAGED
+from daemon.store.sqlite.disk_failure import as_storage_error
 from daemon.store.sqlite.file import transaction
 
 _SCHEMA = Path(__file__).parents[1] / "schema"
@@ -78,8 +78,8 @@ def _version(connection: sqlite3.Connection, newest: int) -> int:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     try:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except UnicodeDecodeError as error:  # in SQLite's message, which quotes a damaged schema
-        raise LedgerUnusable(DAMAGED) from error
+    except UnicodeDecodeError as error:
+        raise as_storage_error(error) from error
     if application_id != APPLICATION_ID and (application_id or version or tables):
         raise LedgerUnusable(Text("this is a database of another program, not a ledger of mcfd"))
     if version > newest:
